@@ -1,0 +1,55 @@
+"""Every error of the stack: each says what happened, to what, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TensegrityError(Exception):
+    """Base of every error that this project raises on purpose."""
+
+
+class RobotFileError(TensegrityError):
+    """A robot file is wrong; the message names file, line, field, what was found and what is allowed."""
+
+
+class NoEquilibriumError(TensegrityError):
+    """No equilibrium was found for the stated lengths and forces."""
+
+
+class UnreachableGoalError(TensegrityError):
+    """A goal pose cannot be reached; carries the nearest pose that can and the tendons that bind.
+
+    Attributes:
+        nearest: the nearest reachable shape (`Shape`), or None where none was found.
+        rest_lengths: rest lengths of that shape by tendon name [m].
+        binding: names of the tendons whose limit or tension floor stops the motion.
+    """
+
+    def __init__(self, message: str, *, nearest=None, rest_lengths=None, binding: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.nearest = nearest
+        self.rest_lengths = dict(rest_lengths or {})
+        self.binding = tuple(binding)
+
+
+class InfeasibleControlError(TensegrityError):
+    """A control problem has no solution within its limits."""
+
+
+class BusError(TensegrityError):
+    """The servo bus failed: port, servo and instruction are named."""
+
+
+class CommandRefused(TensegrityError):
+    """The command gate refused a command; says which actuator and why."""
+
+
+def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
+    """Text for an unknown name: what was asked, the nearest known name, and all that exist."""
+    known = list(known)
+    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    guess = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    return f"There is no {what} {name!r}.{guess} Known: {listed or 'none'}."

@@ -1,0 +1,64 @@
+"""Rotations as quaternions (w, x, y, z), matrices and rotation vectors; all rotate from the body to the world frame."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(4,) unit quaternion with w >= 0 of a rotation matrix (3, 3); the largest component is computed first."""
+    m = matrix
+    squares = np.array(
+        [
+            1.0 + m[0, 0] + m[1, 1] + m[2, 2],
+            1.0 + m[0, 0] - m[1, 1] - m[2, 2],
+            1.0 - m[0, 0] + m[1, 1] - m[2, 2],
+            1.0 - m[0, 0] - m[1, 1] + m[2, 2],
+        ]
+    )
+    k = int(np.argmax(squares))
+    if k == 0:
+        q = np.array([squares[0], m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    elif k == 1:
+        q = np.array([m[2, 1] - m[1, 2], squares[1], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]])
+    elif k == 2:
+        q = np.array([m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], squares[2], m[1, 2] + m[2, 1]])
+    else:
+        q = np.array([m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], squares[3]])
+    q = q / np.linalg.norm(q)
+    return q if q[0] >= 0.0 else -q
+
+
+def matrix_from_quaternion(quaternion: ArrayLike) -> NDArray[np.float64]:
+    """(3, 3) rotation of a quaternion (4,), normalised first. Raises ValueError for a zero or non-finite one."""
+    q = np.asarray(quaternion, dtype=np.float64)
+    norm = float(np.linalg.norm(q)) if q.shape == (4,) else 0.0
+    if not np.isfinite(norm) or norm < 1e-9:
+        raise ValueError(f"{quaternion!r} is not a quaternion; give four finite numbers w, x, y, z, not all zero.")
+    w, x, y, z = q / norm
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def rotation_vector(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3,) rad: axis times angle of a rotation matrix, angle in [0, pi]."""
+    w, *axis = quaternion_from_matrix(matrix)
+    sine = float(np.linalg.norm(axis))
+    if sine < 1e-12:
+        return 2.0 * np.asarray(axis)
+    return 2.0 * np.arctan2(sine, w) / sine * np.asarray(axis)
+
+
+def matrix_from_vector(vector: ArrayLike) -> NDArray[np.float64]:
+    """(3, 3) rotation by |vector| rad about vector (3,)."""
+    v = np.asarray(vector, dtype=np.float64)
+    angle = float(np.linalg.norm(v))
+    half = 0.5 * angle
+    scale = 0.5 if angle < 1e-12 else np.sin(half) / angle
+    return matrix_from_quaternion(np.concatenate(([np.cos(half)], scale * v)))
