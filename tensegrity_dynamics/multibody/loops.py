@@ -1,0 +1,92 @@
+"""Loop joints: the rows that close a kinematic loop between a predecessor and a successor body (000, section 1.2.2).
+
+Each row gives an error, its direction T (a force vector: row of K = T' (v_s - v_p)) and T's derivative. Two forms:
+
+* along n, fixed in the predecessor: error n . (x_s - x_p), T = [x_s x n, n];
+* about: a direction b of the successor must stay square to a direction a of the predecessor: error -(a . b),
+  T = [a x b, 0].
+
+With rows fixed in the predecessor, K is the exact derivative of the error everywhere, not only where it vanishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+
+if TYPE_CHECKING:
+    from .mechanism import Frame
+
+ALONG, ABOUT = 0, 1
+
+# What each kind of loop holds: linear rows along axes of the predecessor frame, and pairs (a of the predecessor frame,
+# b of the successor frame) that stay square to each other. The free axis is z.
+KINDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "point": ("xyz", ()),
+    "point_xy": ("xy", ()),
+    "point_z": ("z", ()),
+    "fixed": ("xyz", (("y", "z"), ("z", "x"), ("x", "y"))),
+    "revolute": ("xyz", (("x", "z"), ("y", "z"))),
+    "cylindrical": ("xy", (("x", "z"), ("y", "z"))),
+    "prismatic": ("xy", (("y", "z"), ("z", "x"), ("x", "y"))),
+    "planar": ("z", (("x", "z"), ("y", "z"))),
+    "universal": ("xyz", (("x", "y"),)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A joint that closes a loop between frames on two bodies.
+
+    Args:
+        name: unique name.
+        kind: one of `loops.KINDS`; "point" is a ball joint, "point_xy" a pin in the predecessor's plane.
+        before, after: names of predecessor and successor body; either may be "world".
+        placement_before, placement_after: the frames that meet.
+    """
+
+    name: str
+    kind: str
+    before: str
+    after: str
+    placement_before: Frame = field(default=None)  # type: ignore[assignment]
+    placement_after: Frame = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        from .mechanism import Frame
+
+        if self.kind not in KINDS:
+            raise TensegrityError(f"loop {self.name}: " + unknown_name("kind of loop", self.kind, KINDS))
+        if self.before == self.after:
+            raise TensegrityError(f"loop {self.name} joins {self.before} to itself; name two bodies.")
+        for name in ("placement_before", "placement_after"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, Frame())
+
+
+class Row(NamedTuple):
+    """One constraint row: indices of the bodies, origins on them, and its one or two directions in body axes."""
+
+    kind: int
+    before: int
+    after: int
+    origin_before: NDArray[np.float64]
+    origin_after: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+
+def loop_rows(loop: Loop, index: Mapping[str, int]) -> list[Row]:
+    """The rows of a loop; `first` is in axes of the predecessor body, `second` in axes of the successor body."""
+    before, after = loop.placement_before, loop.placement_after
+    along, about = KINDS[loop.kind]
+    ends = (index[loop.before], index[loop.after], before.origin, after.origin)
+    rows = [Row(ALONG, *ends, before.axes[:, "xyz".index(n)], np.zeros(3)) for n in along]
+    rows += [Row(ABOUT, *ends, before.axes[:, "xyz".index(a)], after.axes[:, "xyz".index(b)]) for a, b in about]
+    return rows
