@@ -1,0 +1,105 @@
+"""Bodies from geometric primitives of one density (000, table 5.1), and what to draw of them.
+
+Every primitive stands centred on its own frame; round ones have z as their axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+from .mechanism import Body, Frame
+
+DIMENSIONS = {
+    "cylinder": ("radius", "height"),
+    "tube": ("outer_diameter", "inner_diameter", "length"),
+    "box": ("x", "y", "z"),
+    "cube": ("side",),
+    "sphere": ("radius",),
+    "point": (),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """A solid of uniform density, or of a given mass.
+
+    Args:
+        kind: one of `DIMENSIONS`; "point" is a mass without size.
+        size: dimensions in m, in the order of `DIMENSIONS[kind]`.
+        density: kg/m^3; mass: kg, instead of a density. Neither: it is drawn and weighs nothing.
+        placement: its frame on the body.
+    """
+
+    kind: str
+    size: tuple[float, ...] = ()
+    density: float = 0.0
+    mass: float | None = None
+    placement: Frame = field(default_factory=Frame)
+
+    def __post_init__(self) -> None:
+        if self.kind not in DIMENSIONS:
+            raise TensegrityError(unknown_name("primitive", self.kind, DIMENSIONS))
+        wanted = DIMENSIONS[self.kind]
+        if len(self.size) != len(wanted):
+            raise TensegrityError(f"{self.kind} needs {len(wanted)} dimensions ({', '.join(wanted)}), found {self.size}.")
+        for name, value in zip(wanted, self.size, strict=True):
+            if not (np.isfinite(value) and value > 0.0) and not (name == "inner_diameter" and value == 0.0):
+                raise TensegrityError(f"{self.kind}: {name} is {value} m, must be above zero.")
+        if self.kind == "tube" and self.size[1] >= self.size[0]:
+            raise TensegrityError(f"tube: inner diameter {self.size[1]} m is not below the outer one {self.size[0]} m.")
+        if not (np.isfinite(self.density) and self.density >= 0.0):
+            raise TensegrityError(f"{self.kind}: density {self.density} kg/m^3 must not be negative.")
+        if self.mass is not None and not (np.isfinite(self.mass) and self.mass >= 0.0):
+            raise TensegrityError(f"{self.kind}: mass {self.mass} kg must not be negative.")
+        if self.kind == "point" and self.mass is None:
+            raise TensegrityError("point: a point has no volume; give its mass in kg.")
+
+    @property
+    def volume(self) -> float:
+        """m^3."""
+        s = self.size
+        return {
+            "cylinder": lambda: np.pi * s[0] ** 2 * s[1],
+            "tube": lambda: np.pi / 4.0 * (s[0] ** 2 - s[1] ** 2) * s[2],
+            "box": lambda: s[0] * s[1] * s[2],
+            "cube": lambda: s[0] ** 3,
+            "sphere": lambda: 4.0 / 3.0 * np.pi * s[0] ** 3,
+            "point": lambda: 0.0,
+        }[self.kind]()
+
+    @property
+    def weight(self) -> float:
+        """Mass [kg]."""
+        return float(self.density * self.volume if self.mass is None else self.mass)
+
+    def unit_inertia(self) -> NDArray[np.float64]:
+        """(3, 3) m^2: inertia about the centre, in the primitive's axes, per kg."""
+        s = self.size
+        if self.kind in ("cylinder", "tube"):
+            squares = s[0] ** 2 if self.kind == "cylinder" else (s[0] ** 2 + s[1] ** 2) / 4.0
+            side = squares / 4.0 + s[-1] ** 2 / 12.0
+            return np.diag([side, side, squares / 2.0])
+        if self.kind == "sphere":
+            return np.eye(3) * 0.4 * s[0] ** 2
+        if self.kind == "point":
+            return np.zeros((3, 3))
+        x, y, z = s if self.kind == "box" else (s[0], s[0], s[0])
+        return np.diag([y * y + z * z, x * x + z * z, x * x + y * y]) / 12.0
+
+
+def body_from(name: str, primitives: Sequence[Primitive]) -> Body:
+    """A body made of primitives: masses add up, inertias by the parallel axis theorem."""
+    mass = float(sum(each.weight for each in primitives))
+    if mass == 0.0:
+        return Body(name, shapes=tuple(primitives))
+    centre = sum(each.weight * each.placement.origin for each in primitives) / mass
+    inertia = np.zeros((3, 3))
+    for each in primitives:
+        axes, arm = each.placement.axes, each.placement.origin - centre
+        inertia += each.weight * (axes @ each.unit_inertia() @ axes.T + arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Body(name, mass, centre, 0.5 * (inertia + inertia.T), tuple(primitives))
