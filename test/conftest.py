@@ -1,0 +1,43 @@
+"""What all tests share: a ROS domain of their own, and one worker for the tests that start real processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
+_held: list[IO[str]] = []  # open as long as this process lives, and with it the claim
+
+
+def claim_domain() -> int:
+    """A ROS domain that no other test process on this machine uses."""
+    folder = Path(tempfile.gettempdir()) / "tensegrity_test_domains"
+    folder.mkdir(exist_ok=True)
+    for domain in DOMAINS:
+        handle = open(folder / str(domain), "w")  # noqa: SIM115 - held on purpose
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            continue
+        _held.append(handle)
+        return domain
+    raise RuntimeError(f"all ROS domains from {DOMAINS[0]} to {DOMAINS[-1]} are in use by other tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before anything imports rclpy, and inherited by every process that a test starts.
+    os.environ["ROS_DOMAIN_ID"] = str(claim_domain())
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("system"):
+            item.add_marker(pytest.mark.xdist_group("system"))
