@@ -43,6 +43,11 @@ def digest(*parts: object) -> str:
     return total.hexdigest()
 
 
+def requirements() -> str:
+    """The part of pyproject.toml that says what to install; the settings of the tools below it change nothing here."""
+    return (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("\n[tool.ruff]")[0]
+
+
 def files(patterns: Iterable[str]) -> list[Path]:
     """Files of the checkout that match, in a fixed order."""
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file())
@@ -119,11 +124,18 @@ def patch_wheels() -> None:
     run([str(ENVIRONMENT_PYTHON), str(ROOT / "scripts/patch_wheels.py"), str(ENVIRONMENT)], "wheels")
 
 
-def build_interfaces(ros: str | None, fresh: bool) -> None:
-    """Compile msg/, srv/ and action/ and install the package under install/ with colcon."""
-    if fresh:
-        for folder in (ROOT / "build/tensegrity", INSTALLED):
+def build_interfaces(ros: str | None, packages: str) -> None:
+    """Compile msg/, srv/ and action/ and install the package under install/ with colcon.
+
+    A build that another set of packages left behind is thrown away: CMake would go on with what it found then.
+    """
+    build = ROOT / "build" / "tensegrity"
+    made_with = build / "made_with"
+    if not made_with.is_file() or made_with.read_text() != packages:
+        for folder in (build, INSTALLED):
             shutil.rmtree(folder, ignore_errors=True)
+        build.mkdir(parents=True)
+        made_with.write_text(packages)
     # CMake refuses include folders below the source folder, and numpy's is in .venv: it gets to see another path.
     workspace = ENVIRONMENT / "workspace"
     workspace.mkdir(exist_ok=True)
@@ -163,7 +175,7 @@ def set_up(with_tests: bool) -> int:
     check_system()
     ros = sourced_ros()
     interpreter = digest(sys.executable, sys.version, ros)
-    packages = digest(interpreter, ROOT / "pyproject.toml")
+    packages = digest(interpreter, requirements())
     extras = "build" if ros else "build,ros"
     interface_key = digest(
         packages, ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "scripts/launcher.in",
@@ -180,7 +192,7 @@ def set_up(with_tests: bool) -> int:
         Step("packages", f"libraries and {origin}", packages, lambda: install_packages(extras, ros)),
         *([] if ros else [Step("wheels", "include folders in the ROS wheels", packages, patch_wheels)]),
         Step("interfaces", "ROS interfaces (colcon build)", interface_key,
-             lambda: build_interfaces(ros, fresh=performed > 1), INSTALLED.is_dir()),
+             lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),
         Step("hook", "paths of the environment", hook_key, lambda: write_hook(ros)),
         Step("check", "check: the interfaces import", hook_key, check_result),
         *([Step("tests", "tools for the tests and benchmarks", packages,
