@@ -145,8 +145,8 @@ def build_interfaces(ros: str | None, packages: str) -> None:
     environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
     if not ros:
         environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
-    colcon = ENVIRONMENT / "bin/colcon"
-    command = [str(colcon) if colcon.is_file() else "colcon", "build", "--symlink-install", "--base-paths", str(workspace)]
+    colcon = [str(ENVIRONMENT_PYTHON), "-c", "from colcon_core.command import main; raise SystemExit(main())"]
+    command = [*colcon, "build", "--symlink-install", "--base-paths", str(workspace)]
     definitions = [f"-DPython3_EXECUTABLE={ENVIRONMENT_PYTHON}", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
     run([*command, "--event-handlers", "console_direct+", "--cmake-args", *definitions], "interfaces", environment)
 

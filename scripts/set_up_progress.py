@@ -38,6 +38,8 @@ def run(command: Sequence[str], name: str, environment: Mapping[str, str] | None
         try:
             for line in process.stdout:
                 record.write(line)
+                if not line.strip() or line.startswith("WARNING"):
+                    continue
                 now = time.monotonic()
                 if sys.stdout.isatty():
                     _show(line, now - began)
