@@ -50,10 +50,11 @@ def make_solver(flat: Flat) -> Solver:
 
 
 @compiled
-def reduce_rows(matrix, right, solver):
+def reduce_rows(matrix, right, solver, reuse=False):
     """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
 
-    Afterwards solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and,
+    With reuse the pivots of the last call are taken again, so that the independent coordinates stay the same ones
+    from one state to the next. Afterwards solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and,
     in its last column, k'.
     """
     count, dofs = matrix.shape
@@ -70,6 +71,8 @@ def reduce_rows(matrix, right, solver):
             size = abs(rows[r, c]) * solver.weight[c]
             if size > best and not solver.is_pivot[c]:
                 best, column = size, c
+        if reuse:
+            column = solver.pivot[r]
         if column < 0 or abs(rows[r, column]) <= DEPENDENT_ROW * scale:
             solver.pivot[r] = -1
             dependent += 1
