@@ -50,7 +50,7 @@ def make_solver(flat: Flat) -> Solver:
 
 
 @compiled
-def reduce_rows(matrix, right, solver, reuse=False):
+def reduce_rows(matrix, right, solver, reuse):
     """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
 
     With reuse the pivots of the last call are taken again, so that the independent coordinates stay the same ones
@@ -152,7 +152,7 @@ def cholesky_solve(factor, size, right):
 
 
 @compiled
-def accelerate(flat, q, v, effort, gain, work, solver):
+def accelerate(flat, q, v, effort, gain, work, solver, reuse):
     """Fill solver.acceleration for efforts (nv,) on the coordinates; returns (status, dependent rows).
 
     gain [1/s] pulls loop errors back: K a = k - 2 gain K v - gain^2 error, critically damped with time constant 1/gain.
@@ -167,13 +167,13 @@ def accelerate(flat, q, v, effort, gain, work, solver):
             work.loop_bias[r] -= 2.0 * gain * rate + gain * gain * work.loop_error[r]
     for d in range(dofs):
         solver.effort[d] = effort[d] + work.passive[d]
-    return solve_reduced(dofs, work, solver)
+    return solve_reduced(dofs, work, solver, reuse)
 
 
 @compiled
-def solve_reduced(dofs, work, solver):
+def solve_reduced(dofs, work, solver, reuse):
     """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""
-    dependent = reduce_rows(work.loop, work.loop_bias, solver)
+    dependent = reduce_rows(work.loop, work.loop_bias, solver, reuse)
     count = independent_basis(dofs, solver)
     basis, product, reduced, right = solver.basis, solver.product, solver.reduced, solver.right
     for i in range(count):
@@ -253,7 +253,7 @@ def forward_dynamics(
     if tau.shape != v.shape or not np.all(np.isfinite(tau)):
         raise TensegrityError(f"effort must be ({v.size},) finite numbers.")
     work, solver = make_work(flat), make_solver(flat)
-    status, count = accelerate(flat, q, v, tau, float(stabilisation), work, solver)
+    status, count = accelerate(flat, q, v, tau, float(stabilisation), work, solver, False)
     if status == SINGULAR_MASS:
         raise TensegrityError(massless_message(mechanism, int(count)))
     if count:

@@ -55,7 +55,7 @@ def project(flat, q, v, work, solver, stages):
     loop_equations(flat, work)
     for r in range(work.loop_error.shape[0]):
         work.loop_error[r] = -work.loop_error[r]
-    reduce_rows(work.loop, work.loop_error, solver)
+    reduce_rows(work.loop, work.loop_error, solver, False)
     count = independent_basis(dofs, solver)
     rate_of_position(flat, q, solver.offset, stages.q_rate)
     for k in range(q.shape[0]):
@@ -78,7 +78,7 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, solver, stages):
         stages.q[:] = q
         stages.v[:] = v
         for stage in range(4):
-            status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, solver)
+            status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, solver, False)
             if status != REGULAR:
                 return status
             rate_of_position(flat, stages.q, stages.v, stages.q_rate)
