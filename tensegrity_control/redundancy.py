@@ -1,0 +1,222 @@
+"""One step of the inverse kinematics: which rest lengths to change when more tendons than pose axes are at hand.
+
+With y the pose error wanted to vanish, J and T the Jacobians of pose and tensions, the step u = dd solves
+
+    min  1/2 |(t + T u - t*) / s_t|^2 + w/2 |(d + u - d*) / s_d|^2 - M_p progress + M_r rest
+    s.t. J u = progress y                          0 <= progress <= 1
+         low - rest max(0, low - c) <= c + G u <= high + rest max(0, c - high)       0 <= rest <= 1
+         |u| <= radius
+
+over u, progress and rest. The rows c are tensions and rest lengths with their limits. Keeping tensions and lengths near
+preferred ones (t*, d*) resolves the redundancy without a history: the same goal gives the same lengths on whatever way
+it is reached. `rest` is the part of a present violation that may remain, so a step always exists; M_r > M_p put limits
+before progress and progress before comfort. Where the straight way to the goal is blocked, the equality gives way to
+least squares, min 1/2 |W (J u - y)|^2 / |W y|^2, and the motion slides along the limits to the nearest pose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import piqp
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+
+Array = NDArray[np.float64]
+
+REPAIR = 1.0e4
+PROGRESS = 1.0e3
+COMFORT_WHEN_BLOCKED = 1.0e-5
+PRESSING = 1.0e-2
+NO_PRESSURE = 1.0e-8
+NO_VIOLATION = 1.0e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Rows with a lowest and a highest value, each with its words.
+
+    Attributes:
+        low, high: (r,) N or m; infinite where there is no limit.
+        scale: (r,) size of a typical value, to judge what counts as touching.
+        names: r member names.
+        quantities: r of "tension" (N) or "rest length" (m).
+    """
+
+    low: Array
+    high: Array
+    scale: Array
+    names: tuple[str, ...]
+    quantities: tuple[str, ...]
+
+    def violation(self, values: Array) -> float:
+        """Largest excess over a limit, in units of the rows' scale; zero or negative inside."""
+        return float(np.max(np.maximum(self.low - values, values - self.high) / self.scale, initial=-np.inf))
+
+    def touched(self, values: Array, tolerance: float) -> list[int]:
+        """Rows within `tolerance` (relative to their scale) of a limit."""
+        room = np.minimum(values - self.low, self.high - values) / self.scale
+        return [int(row) for row in np.flatnonzero(room < tolerance)]
+
+    def describe(self, row: int, value: float) -> str:
+        """What binds and with which value, as in 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
+        at_low = value - self.low[row] < self.high[row] - value
+        bound = self.low[row] if at_low else self.high[row]
+        if self.quantities[row] == "tension":
+            unit, word = "N", "floor" if at_low else "ceiling"
+        else:
+            unit, word = "m", "shortest" if at_low else "longest"
+        return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}"
+
+
+@dataclass(frozen=True, eq=False)
+class Posture:
+    """What the redundant tendons should keep.
+
+    Attributes:
+        tensions: (a,) N and lengths: (a,) m, the preferred values of the actuated tendons.
+        tension_scale: N and length_scale: m, deviations that count as equally bad when length_weight is 1.
+        length_weight: how much keeping lengths counts against keeping tensions; above zero.
+    """
+
+    tensions: Array
+    lengths: Array
+    tension_scale: float
+    length_scale: float
+    length_weight: float = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A change of the actuated rest lengths.
+
+    Attributes:
+        change: (a,) m.
+        progress: part of the pose error that the linear prediction removes; 1 for all of it.
+        remaining: (p,) pose error that the linear prediction leaves.
+        rest: part of a present violation of limits that remains.
+        binding: rows of the limits that press against the motion.
+        confined: whether the radius limits the step.
+        weighted: whether this is the least-squares step and not the straight one.
+    """
+
+    change: Array
+    progress: float
+    remaining: Array
+    rest: float
+    binding: tuple[int, ...]
+    confined: bool
+    weighted: bool
+
+
+def solve_step(
+    error: Array,
+    pose_jacobian: Array,
+    values: Array,
+    value_jacobian: Array,
+    limits: Limits,
+    actuated: tuple[Array, Array, Array],
+    posture: Posture,
+    radius: float,
+    weights: Array | None = None,
+    caution: float = 0.0,
+) -> Step:
+    """Solve the quadratic program of this module.
+
+    Args:
+        error: (p,) pose error to remove, m and rad.
+        pose_jacobian: (p, a).
+        values: (r,) present values of the limited rows, value_jacobian: (r, a).
+        actuated: present tensions (a,) N, their Jacobian (a, a) N/m and present rest lengths (a,) m.
+        radius: largest change of one rest length [m].
+        weights: (p,) W of the least squares; None asks for the straight way.
+        caution: extra cost of change itself, in units of the length weight; damps steps whose model is too optimistic.
+
+    Raises:
+        TensegrityError: the solver failed, which means that a number is not finite or hopelessly scaled.
+    """
+    count = pose_jacobian.shape[1]
+    scale = posture.length_scale
+    jacobian = pose_jacobian * scale
+    rows = value_jacobian * scale
+    tensions, tension_jacobian, lengths = actuated
+
+    # Variables: u / scale (a), then progress, then rest.
+    comfort = tension_jacobian * (scale / posture.tension_scale)
+    quadratic = np.zeros((count + 2, count + 2))
+    linear = np.zeros(count + 2)
+    quadratic[:count, :count] = comfort.T @ comfort + posture.length_weight * (1.0 + caution) * np.eye(count)
+    linear[:count] = comfort.T @ ((tensions - posture.tensions) / posture.tension_scale)
+    linear[:count] += posture.length_weight * (lengths - posture.lengths) / scale
+    equality, target = None, None
+    if weights is None:
+        linear[count] = -PROGRESS
+        equality = np.zeros((error.size, count + 2))
+        unit = 1.0 / max(float(np.linalg.norm(error)), 1e-12)
+        equality[:, :count] = jacobian
+        equality[:, count] = -error
+        equality *= min(unit, 1.0 / max(float(np.abs(jacobian).max()), 1e-12))
+        target = np.zeros(error.size)
+    else:
+        weighted = weights[:, None] * jacobian
+        wanted = weights * error
+        size = max(float(wanted @ wanted), 1e-8 * float(np.sum(weighted * weighted)), 1e-30)
+        quadratic[:count, :count] *= COMFORT_WHEN_BLOCKED
+        linear[:count] *= COMFORT_WHEN_BLOCKED
+        quadratic[:count, :count] += weighted.T @ weighted / size
+        linear[:count] -= weighted.T @ wanted / size
+        quadratic[count, count] = 1.0
+    linear[count + 1] = REPAIR
+
+    # Violations at the level of rounding are no violations, else they would only spoil the scaling.
+    small = NO_VIOLATION * limits.scale
+    below = np.where(limits.low - values > small, limits.low - values, 0.0)
+    above = np.where(values - limits.high > small, values - limits.high, 0.0)
+    one_low, one_high = np.isfinite(limits.low), np.isfinite(limits.high)
+    size_low, size_high = limits.scale[one_low], limits.scale[one_high]
+    inequality = np.zeros((size_low.size + size_high.size, count + 2))
+    inequality[: size_low.size, :count] = -rows[one_low] / size_low[:, None]
+    inequality[: size_low.size, -1] = -below[one_low] / size_low
+    inequality[size_low.size :, :count] = rows[one_high] / size_high[:, None]
+    inequality[size_low.size :, -1] = -above[one_high] / size_high
+    bound = np.concatenate(
+        ((values[one_low] - limits.low[one_low]) / size_low, (limits.high[one_high] - values[one_high]) / size_high)
+    )
+    bound = np.where(np.abs(bound) < NO_VIOLATION, np.maximum(bound, 0.0), bound)
+
+    lower = np.concatenate((np.full(count, -radius / scale), [0.0, 0.0]))
+    upper = np.concatenate((np.full(count, radius / scale), [1.0, 1.0]))
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = 1e-9
+    solver.settings.eps_rel = 1e-10
+    solver.settings.check_duality_gap = True
+    solver.settings.eps_duality_gap_abs = 1e-9
+    solver.settings.eps_duality_gap_rel = 1e-10
+    solver.setup(
+        np.asfortranarray(quadratic), linear,
+        None if equality is None else np.asfortranarray(equality), target,
+        np.asfortranarray(inequality), np.full(bound.size, -np.inf), bound, lower, upper,
+    )  # fmt: skip
+    status = solver.solve()
+    result = solver.result
+    solution = np.asarray(result.x)
+    if not np.all(np.isfinite(solution)) or status not in (piqp.PIQP_SOLVED, piqp.PIQP_MAX_ITER_REACHED):
+        raise TensegrityError(f"a step of the inverse kinematics has no solution ({status}); check the robot's limits.")
+    change = np.clip(solution[:count] * scale, -radius, radius)
+    if weights is None:
+        # The solver's tolerance is coarser than the pose error aimed at; this makes the equality exact.
+        change += np.linalg.lstsq(pose_jacobian, solution[count] * error - pose_jacobian @ change, rcond=1e-9)[0]
+    pressure = np.asarray(result.z_u)
+    pressing = np.flatnonzero(pressure > max(PRESSING * float(pressure.max(initial=0.0)), NO_PRESSURE))
+    order = np.concatenate((np.flatnonzero(one_low), np.flatnonzero(one_high)))
+    return Step(
+        change=change,
+        progress=float(np.clip(solution[count], 0.0, 1.0)) if weights is None else 0.0,
+        remaining=error - pose_jacobian @ change,
+        rest=float(np.clip(solution[count + 1], 0.0, 1.0)),
+        binding=tuple(int(order[row]) for row in pressing),
+        confined=bool(np.any(np.abs(change) > 0.999 * radius)),
+        weighted=weights is not None,
+    )
