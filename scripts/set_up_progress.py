@@ -30,10 +30,13 @@ def run(command: Sequence[str], name: str, environment: Mapping[str, str] | None
     began = time.monotonic()
     last_sign = began
     with open(log, "w", encoding="utf-8") as record:
-        process = subprocess.Popen(
-            command, cwd=LOGS.parent.parent, env=environment, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                command, cwd=LOGS.parent.parent, env=environment, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        except OSError as error:
+            raise SetUpError(f"{command[0]} does not start: {error}") from None
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -55,9 +58,10 @@ def run(command: Sequence[str], name: str, environment: Mapping[str, str] | None
         print("\r\x1b[2K", end="", flush=True)
     if code != 0:
         end = "\n".join(f"  {line}" for line in log.read_text(encoding="utf-8").splitlines()[-25:])
-        shown = os.path.relpath(log)
-        raise SetUpError(f"this command failed ({code}):\n  {' '.join(command)}\n{end}\nThe whole output is in {shown}; "
-                         "run make setup again when the cause is gone, it goes on from here.")  # fmt: skip
+        raise SetUpError(
+            f"this command failed ({code}):\n  {' '.join(command)}\n{end}\n"
+            f"The whole output is in {os.path.relpath(log)}; run make setup again, it goes on from here."
+        )
 
 
 def _show(line: str, seconds: float) -> None:

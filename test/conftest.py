@@ -19,7 +19,7 @@ def claim_domain() -> int:
     folder = Path(tempfile.gettempdir()) / "tensegrity_test_domains"
     folder.mkdir(exist_ok=True)
     for domain in DOMAINS:
-        handle = open(folder / str(domain), "w")  # noqa: SIM115 - held on purpose
+        handle = open(folder / str(domain), "w")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
