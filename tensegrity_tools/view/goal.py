@@ -49,7 +49,7 @@ class GoalPanel:
         self._accepted: Pose | None = None
         self._handle = server.scene.add_transform_controls(
             "/goal",
-            scale=0.3 * sizes.span,
+            scale=0.22 * sizes.span,
             line_width=2.0,
             opacity=0.75,
             disable_sliders=True,

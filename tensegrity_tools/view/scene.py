@@ -114,7 +114,7 @@ class RobotScene:
             position, quaternion = robot.output.pose(nodes)
             self._frame = server.scene.add_frame(
                 "/robot/output",
-                axes_length=0.2 * self.sizes.span,
+                axes_length=0.14 * self.sizes.span,
                 axes_radius=0.6 * self.sizes.tendon,
                 origin_radius=1.2 * self.sizes.tendon,
                 position=position,
@@ -130,7 +130,7 @@ class RobotScene:
         scene.configure_default_lights(True, cast_shadow=True)
         # No environment map: it washes out the colours, and they mean something.
         scene.configure_environment_map(None)
-        scene.add_light_ambient("/light", intensity=0.9)
+        scene.add_light_ambient("/light", intensity=0.7)
         scene.world_axes.visible = False
         self.cell = round_ceiling(span / 12.0)
         low, high = nodes.min(axis=0), nodes.max(axis=0)
@@ -153,7 +153,7 @@ class RobotScene:
         camera.near, camera.far = 0.01 * span, 60.0 * span
         camera.fov = np.radians(38.0)
         camera.look_at = middle
-        camera.position = middle + 1.75 * span * np.array([0.80, -0.52, 0.30])
+        camera.position = middle + 1.6 * span * np.array([0.80, -0.52, 0.30])
         camera.up = (0.0, 0.0, 1.0)
 
     def _add_members(self, kind: str, rows: NDArray[np.int64], nodes: NDArray[np.float64]) -> Cylinders:

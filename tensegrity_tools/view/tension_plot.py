@@ -1,12 +1,14 @@
-"""Tension over time for the last seconds, drawn in the browser by the chart library that viser brings along."""
+"""Tension over time for the last seconds, as a drawing (SVG) in the panel.
+
+The chart of viser itself was tried first; it loses its time axis when data arrive while the panel still unfolds.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from html import escape
 
 import numpy as np
-import viser
-import viser.uplot
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robot import Robot
@@ -21,44 +23,27 @@ LINE_COLOURS = (
     "#cc6677", "#882255",
 )  # fmt: skip
 
+WIDTH, HEIGHT = 320, 150  # of the drawing, in pixels
+LEFT, RIGHT, TOP, BOTTOM = 40, 6, 8, 30  # margins around the lines
+
 
 class TensionPlot:
     """A line per actuated tendon (per tendon where none is actuated); many are thinned to lowest, mean and highest.
 
     Args:
-        server: the viser server; the chart goes into the container that is open.
         robot: a robot whose model is a structure.
     """
 
-    def __init__(self, server: viser.ViserServer, robot: Robot) -> None:
+    def __init__(self, robot: Robot) -> None:
         structure = robot.structure
         rows = robot.actuated_members() if robot.actuators else np.flatnonzero(structure.unilateral)
         self._rows = rows
         self._summary = len(rows) > MOST_LINES
-        names = ["lowest", "mean", "highest"] if self._summary else [structure.member_names[row] for row in rows]
+        self.names = ["lowest", "mean", "highest"] if self._summary else [structure.member_names[row] for row in rows]
         self._points: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=int(WINDOW / SPACING) + 2)
-        lines = [
-            viser.uplot.Series(label=name, stroke=LINE_COLOURS[k % len(LINE_COLOURS)], width=1.5)
-            for k, name in enumerate(names)
-        ]
-        axis = {"grid": {"stroke": "#e6e8ec", "width": 1}, "ticks": {"stroke": "#c5c9d0", "width": 1}}
-        small = {"font": "11px sans-serif", "labelFont": "11px sans-serif", "stroke": "#444", "labelSize": 16}
-        self._chart = server.gui.add_uplot(
-            (np.array([-WINDOW, 0.0]), *(np.full(2, np.nan) for _ in names)),
-            (viser.uplot.Series(label="seconds ago"), *lines),
-            scales=_scales(1.0),
-            axes=(
-                viser.uplot.Axis(label="time before now [s]", size=30, **axis, **small),
-                viser.uplot.Axis(label="tension [N]", size=38, **axis, **small),
-            ),
-            legend=viser.uplot.Legend(show=False),
-            height=190,
-            padding=(8, 12, 0, 2),
-        )
-        self._top = 1.0
 
     def add(self, time: float, tensions: NDArray[np.float64]) -> None:
-        """Remember one instant; a clock that jumps back starts a new plot."""
+        """Remember one instant [s] and its tensions (m,) N; a clock that jumps back starts a new plot."""
         if self._points and time < self._points[-1][0]:
             self._points.clear()
         if self._points and time < self._points[-1][0] + SPACING:
@@ -71,18 +56,47 @@ class TensionPlot:
         while time - self._points[0][0] > WINDOW:
             self._points.popleft()
 
-    def draw(self, ceiling: float) -> None:
-        """Send the points to the browsers, on a scale from 0 to ceiling [N]."""
+    def svg(self, ceiling: float) -> str:
+        """The drawing, on a scale from 0 to ceiling [N]; a line rests where its tension is not known."""
+        wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        lines = "".join(self._lines(ceiling, wide, high))
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;display:block" font-size="10" fill="currentColor">'
+            f"{_grid(ceiling, wide, high)}{lines}</svg>"
+        )
+
+    def _lines(self, ceiling: float, wide: int, high: int) -> list[str]:
         if len(self._points) < 2:
-            return
-        if ceiling != self._top:
-            self._top = ceiling
-            self._chart.scales = _scales(ceiling)
+            return []
         times = np.array([time for time, _ in self._points]) - self._points[-1][0]
-        values = np.array([values for _, values in self._points])
-        self._chart.data = (times, *(np.ascontiguousarray(column) for column in values.T))
+        values = np.clip(np.array([values for _, values in self._points]), 0.0, ceiling)
+        across = np.char.mod("%.1f", LEFT + wide * (1.0 + times / WINDOW))
+        down = np.char.mod("%.1f", TOP + high * (1.0 - values / ceiling))
+        known = np.isfinite(values)
+        drawn = []
+        for k, name in enumerate(self.names):
+            seen = known[:, k]
+            points = " ".join(f"{x},{y}" for x, y in zip(across[seen], down[seen, k], strict=True))
+            colour = LINE_COLOURS[k % len(LINE_COLOURS)]
+            drawn.append(
+                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.4">'
+                f"<title>{escape(name)}</title></polyline>"
+            )
+        return drawn
 
 
-def _scales(ceiling: float) -> dict[str, viser.uplot.Scale]:
-    """Fixed ranges: the client of viser loses track of a time axis whose end moves with every message."""
-    return {"x": viser.uplot.Scale(time=False, range=(-WINDOW, 0.0)), "y": viser.uplot.Scale(range=(0.0, ceiling))}
+def _grid(ceiling: float, wide: int, high: int) -> str:
+    parts = []
+    for k in range(5):
+        y = TOP + high * (1.0 - k / 4.0)
+        parts.append(f'<path d="M{LEFT} {y:.1f}h{wide}" stroke="#e3e6ea"/>')
+        parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{ceiling * k / 4.0:.3g}</text>')
+        x = LEFT + wide * k / 4.0
+        parts.append(f'<path d="M{x:.1f} {TOP}v{high}" stroke="#e3e6ea"/>')
+        label = "now" if k == 4 else f"{-WINDOW * (1.0 - k / 4.0):g}"
+        anchor = "end" if k == 4 else "middle"
+        parts.append(f'<text x="{x:.1f}" y="{TOP + high + 13}" text-anchor="{anchor}">{label}</text>')
+    parts.append(f'<text x="{LEFT + wide / 2}" y="{HEIGHT - 3}" text-anchor="middle">time [s]</text>')
+    middle = TOP + high / 2
+    parts.append(f'<text x="9" y="{middle}" text-anchor="middle" transform="rotate(-90 9 {middle})">tension [N]</text>')
+    return "".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 import time
 from collections.abc import Callable
@@ -67,7 +69,8 @@ class View:
         self.ignored = 0  # states that could not be drawn
         self.drawn = 0  # pictures sent
         self._period = 1.0 / rate
-        self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
+        with _quiet():
+            self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
         self.port = self._server.get_port()
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
         self.url = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.port}"
@@ -103,7 +106,8 @@ class View:
                 button.on_click(lambda event, callback=callback: self._press(event.target.label, callback, event.client))
         with gui.add_folder("Tension"):
             self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
-            self._plot = TensionPlot(self._server, self.robot)
+            self._plot = TensionPlot(self.robot)
+            self._chart = gui.add_html(self._plot.svg(self._ceiling))
         self.goal: GoalPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal"):
@@ -152,7 +156,8 @@ class View:
             self._closing = True
             self._fresh.set()
             self._thread.join(timeout=5.0)
-            self._server.stop()
+            with _quiet():
+                self._server.stop()
 
     def __enter__(self) -> View:
         return self
@@ -164,8 +169,10 @@ class View:
 
     def _run(self) -> None:
         next_panel = 0.0
+        written = True
         while True:
-            self._fresh.wait()
+            # The last picture before a pause still owes its texts.
+            self._fresh.wait(timeout=None if written else PANEL_PERIOD)
             if self._closing:
                 return
             self._fresh.clear()
@@ -176,7 +183,8 @@ class View:
                 with self._server.atomic():
                     if state is not None and tensions is not None:
                         self._draw(state, tensions)
-                    if begun >= next_panel:
+                    written = begun >= next_panel
+                    if written:
                         next_panel = begun + PANEL_PERIOD
                         self._write(state)
             time.sleep(max(0.0, self._period - (time.monotonic() - begun)))
@@ -213,4 +221,9 @@ class View:
         notes = (self._note,) if self._note else ()
         self._status.content = status_html(self.robot, state, self._pose, self._ceiling, self._unit, notes)
         self._legend.content = legend_html(self._ceiling, self._scene.cell, self._unit)
-        self._plot.draw(self._ceiling)
+        self._chart.content = self._plot.svg(self._ceiling)
+
+
+def _quiet() -> contextlib.redirect_stdout:
+    """viser greets and says goodbye on the standard output, where a status line of ours may stand."""
+    return contextlib.redirect_stdout(io.StringIO())
