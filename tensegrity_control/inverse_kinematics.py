@@ -10,20 +10,21 @@ equilibrium, and every shape on it can be held. Near the goal the same steps are
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError, UnreachableGoalError, unknown_name
 from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
 from tensegrity_dynamics.statics.shape import Shape
+from tensegrity_dynamics.statics.solver import ShapeSolver
 
 from .plan import Plan
 from .pose_goal import PoseGoal, make_goal
 from .pose_jacobian import Sensitivity, sensitivity
 from .redundancy import Limits, Posture, Step, solve_step
-from .start_shape import start_shape
+from .start_shape import shape_solver, start_shape
 from .tendon_guard import TOLERANCE, TendonGuard
 from .unreachable import unreachable
 
@@ -53,6 +54,7 @@ def inverse_kinematics(
     tolerance: float = 1e-9,
     max_iterations: int = 300,
     length_weight: float = 1.0,
+    solver: ShapeSolver | None = None,
 ) -> Plan:
     """Find rest lengths that put the output frame at a goal pose, and the equilibria on the way.
 
@@ -70,6 +72,7 @@ def inverse_kinematics(
         max_iterations: steps tried before giving up.
         length_weight: how much redundant tendons keep their rest length against their tension. A deviation by half
             the mean travel and one by the mean tension count alike at 1; smaller values hold the tensions more evenly.
+        solver: from `shape_solver` with the same `rigid_bars`, for callers that plan often.
 
     Returns:
         The plan; `rest_lengths` by actuator name.
@@ -86,10 +89,12 @@ def inverse_kinematics(
     output = robot.output
     present = None if position is not None and quaternion is not None else (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
     make_goal(output, position, quaternion, present)
-    first = start_shape(robot, start, rigid_bars)
+    if solver is None:
+        solver = shape_solver(robot, rigid_bars)
+    first = start_shape(robot, start, solver)
     goal = make_goal(output, position, quaternion, first.pose)
     liked = first if preferred is None else preferred
-    search = Continuation(robot, goal, first, liked, tension_floor, rigid_bars, length_weight)
+    search = Continuation(robot, goal, first, liked, tension_floor, solver, length_weight)
     if method == "broyden":
         from .broyden import broyden_search
 
@@ -113,10 +118,10 @@ class Continuation:
         start: Shape,
         preferred: Shape,
         tension_floor: float | Mapping[str, float] | None,
-        rigid_bars: bool,
+        solver: ShapeSolver,
         length_weight: float,
     ) -> None:
-        self.robot, self.goal, self.rigid_bars = robot, goal, rigid_bars
+        self.robot, self.goal, self.solver = robot, goal, solver
         self.guard = TendonGuard(robot, preferred, tension_floor)
         self.members = self.guard.members
         self.posture = Posture(
@@ -162,7 +167,7 @@ class Continuation:
 
     def slopes(self, shape: Shape) -> Sensitivity:
         """Derivatives with respect to the actuated rest lengths."""
-        return sensitivity(shape, self.members, rigid_bars=self.rigid_bars)
+        return sensitivity(shape, self.members, rigid_bars=self.solver.rigid_bars)
 
     def reached(self, tolerance: float) -> bool:
         """Whether the present shape is the goal, within the limits."""
@@ -240,7 +245,8 @@ class Continuation:
         predicted = shape.nodes + motion
         self.solves += 1
         try:
-            moved = forward_kinematics(self.robot, lengths, start=predicted, rigid_bars=self.rigid_bars)
+            guess = replace(shape, nodes=predicted, tensions=shape.tensions + slopes.tensions @ change)
+            moved = self.solver.solve(lengths, start=guess)
         except NoEquilibriumError as error:
             self.trouble = f"no equilibrium was found: {error}"
             return None, np.inf

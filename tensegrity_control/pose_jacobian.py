@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.statics.energy import free_positions, tangent_stiffness
@@ -63,12 +63,7 @@ def sensitivity(shape: Shape, members: NDArray[np.int64] | None = None, *, rigid
     drive = np.zeros((len(structure.member_names), columns.size))
     drive[columns, np.arange(columns.size)] = 1.0
 
-    material = np.where(bars & rigid_bars, 0.0, structure.stiffness)
-    matrix = np.empty((structure.free.size, structure.free.size))
-    tangent_stiffness(
-        shape.nodes, structure.members, material, structure.unilateral, shape.lengths, shape.tensions,
-        structure.rest_lengths, free_positions(structure.fixed), matrix,
-    )  # fmt: skip
+    matrix = _tangent(shape, rigid_bars)
     if rigid_bars:
         motion, tensions = _rigid(matrix, directions, stiffness, drive, bars, shape)
     else:
@@ -79,6 +74,39 @@ def sensitivity(shape: Shape, members: NDArray[np.int64] | None = None, *, rigid
     nodes[structure.free] = motion
     pose = None if shape.output is None else shape.output.jacobian(shape.nodes) @ nodes
     return Sensitivity(columns, nodes, tensions, pose)
+
+
+def longest_period(shape: Shape, *, rigid_bars: bool = False) -> float:
+    """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and the lumped masses.
+
+    Raises:
+        TensegrityError: the shape is not stable.
+    """
+    structure = shape.structure
+    stiffness = _tangent(shape, rigid_bars)
+    masses = np.diag(np.repeat(structure.lumped_masses(), 3)[structure.free])
+    if rigid_bars:
+        left, singular, _ = np.linalg.svd(_directions(shape)[:, ~structure.unilateral])
+        allowed = left[:, int(np.count_nonzero(singular > 1e-10)) :]
+        stiffness, masses = allowed.T @ stiffness @ allowed, allowed.T @ masses @ allowed
+    # Inverse squares of the frequencies, so that nodes without mass do no harm.
+    try:
+        squares = eigh(masses, stiffness, eigvals_only=True)
+    except LinAlgError:
+        raise _unstable(shape) from None
+    return float(2.0 * np.pi * np.sqrt(max(squares[-1], 0.0)))
+
+
+def _tangent(shape: Shape, rigid_bars: bool) -> Array:
+    """(f, f) tangent stiffness; with rigid bars without the bars' own stiffness, which the constraint replaces."""
+    structure = shape.structure
+    material = np.where(~structure.unilateral & rigid_bars, 0.0, structure.stiffness)
+    matrix = np.empty((structure.free.size, structure.free.size))
+    tangent_stiffness(
+        shape.nodes, structure.members, material, structure.unilateral, shape.lengths, shape.tensions,
+        structure.rest_lengths, free_positions(structure.fixed), matrix,
+    )  # fmt: skip
+    return matrix
 
 
 def _directions(shape: Shape) -> Array:
@@ -117,7 +145,11 @@ def _solve(matrix: Array, right: Array, shape: Shape) -> Array:
     try:
         return cho_solve(cho_factor(matrix, lower=True), right)
     except LinAlgError:
-        raise TensegrityError(
-            f"the shape is not stable (softest stiffness {shape.softest:.3g} N/m), so it does not follow its rest "
-            "lengths; start from a stable shape, with more tension in the tendons."
-        ) from None
+        raise _unstable(shape) from None
+
+
+def _unstable(shape: Shape) -> TensegrityError:
+    return TensegrityError(
+        f"the shape is not stable (softest stiffness {shape.softest:.3g} N/m), so it does not follow its rest "
+        "lengths; start from a stable shape, with more tension in the tendons."
+    )

@@ -6,17 +6,22 @@ import numpy as np
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
 from tensegrity_dynamics.statics.shape import Shape
+from tensegrity_dynamics.statics.solver import ShapeSolver
 
 
-def start_shape(robot: Robot, start: Shape | None = None, rigid_bars: bool = False) -> Shape:
+def shape_solver(robot: Robot, rigid_bars: bool) -> ShapeSolver:
+    """The solver that plans of a robot share; shapes from it report the robot's output frame."""
+    return ShapeSolver(robot.structure, rigid_bars=rigid_bars, output=robot.output)
+
+
+def start_shape(robot: Robot, start: Shape | None, solver: ShapeSolver) -> Shape:
     """A stable equilibrium of the robot with every actuated tendon tight.
 
     Args:
         robot: with at least one actuator.
         start: a shape of the same structure; None starts from the robot file's nodes and rest lengths.
-        rigid_bars: see `forward_kinematics`.
+        solver: of the robot, see `shape_solver`.
 
     Raises:
         TensegrityError: there is no actuator, no equilibrium, no stability, or an actuated tendon is slack.
@@ -28,7 +33,7 @@ def start_shape(robot: Robot, start: Shape | None = None, rigid_bars: bool = Fal
         raise TensegrityError(f"the start shape is not a shape of {robot.name}: it has other members.")
     lengths = structure.rest_lengths if start is None else start.rest_lengths
     try:
-        shape = forward_kinematics(robot, np.array(lengths), start=start, rigid_bars=rigid_bars)
+        shape = solver.solve(np.array(lengths), start=start)
     except NoEquilibriumError as error:
         raise TensegrityError(f"{robot.name} has no equilibrium to start from: {error}") from error
     if not shape.converged:
@@ -40,9 +45,8 @@ def start_shape(robot: Robot, start: Shape | None = None, rigid_bars: bool = Fal
         worst = names[int(np.argmax(np.abs(shape.softest_direction).max(axis=1)))]
         slack = f" Slack: {', '.join(shape.slack)}." if shape.slack else ""
         raise TensegrityError(
-            f"{robot.name} is not stable at its start: the softest stiffness is {shape.softest:.3g} N/m, mostly a "
-            f"motion of node {worst}.{slack} It is not prestressed there; shorten tendons or lengthen bars until every tendon "
-            "carries tension."
+            f"{robot.name} is not stable at its start: the softest stiffness is {shape.softest:.3g} N/m, a motion "
+            f"mostly of node {worst}.{slack} Shorten tendons or lengthen bars until every tendon carries tension."
         )
     driven = {structure.member_names[k] for k in robot.actuated_members()}
     slack_driven = [name for name in shape.slack if name in driven]

@@ -42,7 +42,7 @@ def unreachable(
     if not reasons:
         reasons = [trouble or "the pose does not answer to the tendons in that direction"]
     return UnreachableGoalError(
-        f"the goal pose is out of reach. Nearest reachable pose: position ({place}) m, quaternion wxyz ({orientation}); "
+        f"the goal pose is out of reach. Nearest reachable pose: position ({place}) m, quaternion ({orientation}); "
         f"it misses the goal by {' and '.join(short)}. What stops it: {'; '.join(reasons)}. Ask for a pose nearer to "
         "that one, or widen these limits in the robot file.",
         nearest=nearest,

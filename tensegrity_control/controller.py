@@ -1,0 +1,151 @@
+"""The narrow face of every controller: a state comes in, a command goes out, and it says what it is doing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.output_frame import Pose
+from tensegrity_dynamics.robot import Robot
+
+Array = NDArray[np.float64]
+
+MODES = ("position", "velocity", "effort")
+PHASES = ("idle", "holding", "moving", "stopped")
+
+
+@dataclass(frozen=True, eq=False)
+class RobotState:
+    """What a controller may know about the robot; whatever is not known stays None.
+
+    Attributes:
+        positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons.
+        nodes: (n, 3) m, estimated or measured.
+        pose: of the output frame, estimated or measured.
+        tensions: (a,) N of the actuated tendons.
+    """
+
+    positions: Array | None = None
+    nodes: Array | None = None
+    pose: Pose | None = None
+    tensions: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Command:
+    """Set points for the actuators.
+
+    Attributes:
+        mode: "position" (rest length of a tendon, m), "velocity" (m/s) or "effort" (N; N m for joints).
+        names: actuator names.
+        values: (a,) in the order of the names.
+    """
+
+    mode: str
+    names: tuple[str, ...]
+    values: Array
+
+    def as_dict(self) -> dict[str, float]:
+        """Value by actuator name."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Where the controller wants the output frame to be.
+
+    Attributes:
+        pose: position (3,) m and quaternion wxyz (4,).
+        twist: (6,) m/s and rad/s about world axes.
+    """
+
+    pose: Pose
+    twist: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Status:
+    """What a controller is doing.
+
+    Attributes:
+        phase: "idle" before the first state, then "holding", "moving" or "stopped" (latched until released).
+        progress: 0 to 1 along the present motion; 1 when there is none.
+        arrival: time [s] at which the present motion ends, or ended.
+        goal: the last accepted goal pose, or None.
+    """
+
+    phase: str
+    progress: float
+    arrival: float
+    goal: Pose | None
+
+
+@dataclass(frozen=True, eq=False)
+class Accepted:
+    """Answer to a goal that was accepted.
+
+    Attributes:
+        arrival: time [s] at which the goal will be reached.
+        duration: s from now until then, braking included.
+        note: what the caller should know, such as a duration that had to be longer than asked for; may be empty.
+    """
+
+    arrival: float
+    duration: float
+    note: str = ""
+
+
+class Controller(ABC):
+    """Turns states into commands.
+
+    `reset` comes first, then `command` once per control period with times that do not decrease. Goals are methods of
+    the concrete controller; a refused goal raises and leaves the motion as it was.
+    """
+
+    robot: Robot
+
+    @abstractmethod
+    def reset(self, time: float, state: RobotState) -> None:
+        """Start anew from a state at a time [s], holding it."""
+
+    @abstractmethod
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        """Set points for a time [s]; `state` is the latest known, or None where there is none."""
+
+    @abstractmethod
+    def reference(self, time: float) -> Reference:
+        """Where the output frame should be at a time [s]."""
+
+    @abstractmethod
+    def status(self, time: float) -> Status:
+        """What the controller is doing at a time [s]."""
+
+
+def positions_of(robot: Robot, positions: Mapping[str, float] | Array | None) -> Array:
+    """(a,) actuator positions in the robot's order, from an array or by name; the file's rest lengths for None.
+
+    Raises:
+        TensegrityError: an actuator is missing or unknown, or a value is not finite.
+    """
+    names = [actuator.name for actuator in robot.actuators]
+    if positions is None:
+        return np.array(robot.structure.rest_lengths[robot.actuated_members()])
+    if isinstance(positions, Mapping):
+        for name in positions:
+            robot.actuator(name)
+        missing = [name for name in names if name not in positions]
+        if missing:
+            raise TensegrityError(f"no position of {', '.join(missing)}; give one for every actuator of {robot.name}.")
+        positions = np.array([positions[name] for name in names])
+    values = np.array(positions, dtype=np.float64)
+    if values.shape != (len(names),):
+        raise TensegrityError(f"positions have shape {values.shape}; {robot.name} has {len(names)} actuators.")
+    for name, value in zip(names, values, strict=True):
+        if not (np.isfinite(value) and value > 0.0):
+            raise TensegrityError(f"rest length of {name} is {value}; give a finite length above zero.")
+    return values

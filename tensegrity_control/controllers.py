@@ -1,0 +1,43 @@
+"""Controllers by name, so that a node, a file or a command line can ask for one."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robot import Robot
+
+from .controller import Controller
+
+# Module and class by name; a module is imported only when its controller is asked for.
+CONTROLLERS: dict[str, tuple[str, str]] = {
+    "tendon_length": ("tensegrity_control.tendon_length", "TendonLengthControl"),
+}
+
+
+def controllers() -> tuple[str, ...]:
+    """Names that `make_controller` knows."""
+    return tuple(CONTROLLERS)
+
+
+def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
+    """The controller called `name` for a robot.
+
+    Args:
+        parameters: of the controller's own constructor.
+
+    Raises:
+        TensegrityError: name or parameter unknown (the nearest known one is named), or a value out of range.
+    """
+    if name not in CONTROLLERS:
+        raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
+    module, kind = CONTROLLERS[name]
+    make = getattr(import_module(module), kind)
+    known = [key for key in inspect.signature(make).parameters if key != "robot"]
+    for key in parameters:
+        if key not in known:
+            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, known))
+    controller: Controller = make(robot, **parameters)
+    return controller
