@@ -174,17 +174,3 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
         if not np.isfinite(worst) or (energy < start and -energy > 1e12 * (1.0 + abs(start))):
             return RUNAWAY, iteration + 1, worst
     return STUCK, maximum_iterations, worst
-
-
-@compiled
-def softest_mode(room, iterations):
-    """Least eigenvalue [N/m] of the stiffness that stands in room, its direction in room.direction.
-
-    Returns (eigenvalue, settled); not settled where the matrix is not positive definite or eigenvalues lie close.
-    """
-    for i in range(room.direction.shape[0]):
-        room.direction[i] = np.cos(1.0 + 1.7 * i)
-    if not cholesky_shifted(room.matrix, 0.0, room.factor):
-        return 0.0, False
-    value, settled = least_eigenvector(room.factor, room.direction, room.other, iterations)
-    return value, settled

@@ -18,14 +18,13 @@ from .equilibrium import (
     COINCIDENT,
     RUNAWAY,
     Problem,
-    fill_stiffness,
     make_room,
     minimise,
     out_of_balance,
-    softest_mode,
 )
-from .rigid_bars import make_rigid, newton_rigid, rigid_residual, softest_rigid
+from .rigid_bars import make_rigid, newton_rigid, rigid_residual
 from .shape import Shape
+from .softest import STEPS, softest_elastic, softest_mode
 from .sparse_equilibrium import SparseMinimiser
 
 DENSE_LIMIT = 300
@@ -78,6 +77,7 @@ class ShapeSolver:
         count = min(structure.free.size, DENSE_LIMIT)
         self._room = make_room(len(structure.node_names), len(structure.member_names), count)
         self._rigid = make_rigid(structure.members, structure.unilateral, structure.fixed, count)
+        self._basis = np.zeros((STEPS + 1, count))
 
     def solve(
         self,
@@ -166,13 +166,12 @@ class ShapeSolver:
 
     def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
         room = self._room
-        fill_stiffness(nodes, self._problem, rest, room)
-        softest, settled = softest_mode(room, 80)
-        direction = room.direction / max(float(np.linalg.norm(room.direction)), 1e-300)
+        softest, settled = softest_elastic(nodes, self._problem, rest, self._rigid, room, self._basis)
+        direction = room.direction.copy()
         if not settled:
             values, vectors = np.linalg.eigh(room.matrix)
             softest, direction = float(values[0]), vectors[:, 0]
-        largest = float(np.max(np.abs(np.diag(room.matrix)), initial=0.0))
+        largest = float(np.abs(room.matrix.diagonal()).max())
         return self._shape(nodes, rest, iterations, residual, softest, direction, softest > 1e-10 * largest)
 
     def _shape(
@@ -238,9 +237,9 @@ class ShapeSolver:
     def _rigid_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
         problem, rigid, room = self._problem, self._rigid, self._room
         balance = room.residual.copy()
-        softest = softest_rigid(problem, rigid, room, 200)
+        softest, _ = softest_mode(problem, rigid, room, True, self._basis)
         room.residual[:] = balance
-        largest = float(np.max(np.abs(np.diag(room.matrix)), initial=0.0))
+        largest = float(np.abs(room.matrix.diagonal()).max())
         return self._shape(
             nodes, rest, iterations, residual, softest, room.direction.copy(), softest > 1e-10 * largest
         )
