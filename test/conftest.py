@@ -6,27 +6,24 @@ import fcntl
 import os
 import tempfile
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
-_held: list[IO[str]] = []  # open as long as this process lives, and with it the claim
 
 
 def claim_domain() -> int:
-    """A ROS domain that no other test process on this machine uses."""
+    """A ROS domain that no other test process on this machine uses; the claim ends with this process."""
     folder = Path(tempfile.gettempdir()) / "tensegrity_test_domains"
     folder.mkdir(exist_ok=True)
     for domain in DOMAINS:
-        handle = open(folder / str(domain), "w")
+        claim = os.open(folder / str(domain), os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            handle.close()
-            continue
-        _held.append(handle)
-        return domain
+            os.close(claim)
+        else:
+            return domain
     raise RuntimeError(f"all ROS domains from {DOMAINS[0]} to {DOMAINS[-1]} are in use by other tests")
 
 
