@@ -60,8 +60,9 @@ class Shape:
 
     @property
     def slack(self) -> tuple[str, ...]:
-        """Names of tendons and springs that carry no tension."""
-        loose = self.structure.unilateral & (self.tensions <= 0.0)
+        """Names of tendons and springs that carry no tension; those between two fixed nodes do not count."""
+        between_fixed = self.structure.fixed[self.structure.members].all(axis=1)
+        loose = self.structure.unilateral & (self.tensions <= 0.0) & ~between_fixed
         return tuple(name for name, is_loose in zip(self.structure.member_names, loose, strict=True) if is_loose)
 
     @property
