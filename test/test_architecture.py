@@ -145,22 +145,3 @@ def test_every_public_name_exists(package: str) -> None:
     module = importlib.import_module(package)
     missing = [name for name in getattr(module, "__all__", []) if not hasattr(module, name)]
     assert not missing
-
-
-def documents() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-@pytest.mark.parametrize("document", documents(), ids=name_of)
-def test_names_that_the_documents_import_exist(document: Path) -> None:
-    for module, names in re.findall(
-        r"^from (tensegrity_\w[\w.]*) import ([\w, ]+)$", document.read_text(), re.MULTILINE
-    ):
-        for name in names.split(","):
-            assert hasattr(importlib.import_module(module), name.strip()), f"{document.name}: {module}.{name.strip()}"
-
-
-@pytest.mark.parametrize("document", documents(), ids=name_of)
-def test_files_that_the_documents_link_exist(document: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", document.read_text()):
-        assert (document.parent / target).exists(), f"{document.name} links {target}"
