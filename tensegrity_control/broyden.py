@@ -27,7 +27,7 @@ from .pose_jacobian import Sensitivity
 from .tendon_guard import TOLERANCE
 
 if TYPE_CHECKING:
-    from .inverse_kinematics import Continuation
+    from .continuation import Continuation
 
 
 def broyden_search(search: Continuation, tolerance: float, max_iterations: int) -> Plan:
@@ -60,7 +60,7 @@ def broyden_search(search: Continuation, tolerance: float, max_iterations: int) 
             continue
         search.path.append(moved)
         slopes = follow(slopes, shape, moved, step.change)
-    raise search.give_up(max_iterations)
+    raise search.give_up(tolerance, max_iterations)
 
 
 def follow(slopes: Sensitivity, before: Shape, after: Shape, change: NDArray[np.float64]) -> Sensitivity:

@@ -10,35 +10,22 @@ equilibrium, and every shape on it can be held. Near the goal the same steps are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError, UnreachableGoalError, unknown_name
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robot import Robot
 from tensegrity_dynamics.statics.shape import Shape
 from tensegrity_dynamics.statics.solver import ShapeSolver
 
+from .broyden import broyden_search
+from .continuation import Continuation
 from .plan import Plan
-from .pose_goal import PoseGoal, make_goal
-from .pose_jacobian import Sensitivity, sensitivity
-from .redundancy import Limits, Posture, Step, solve_step
+from .pose_goal import make_goal
 from .start_shape import shape_solver, start_shape
-from .tendon_guard import TOLERANCE, TendonGuard
-from .unreachable import unreachable
-
-Array = NDArray[np.float64]
 
 METHODS = ("newton", "broyden")
-LARGEST_STEP = 0.25
-SMALLEST_STEP = 1e-6
-CURVATURE = 0.25
-SETTLED = 1e-6
-SETTLING_STEPS = 12
-REPAIRS = 4
-BLOCKED = 0.02
-MOST_CAUTION = 16.0
 
 
 def inverse_kinematics(
@@ -96,225 +83,5 @@ def inverse_kinematics(
     liked = first if preferred is None else preferred
     search = Continuation(robot, goal, first, liked, tension_floor, solver, length_weight)
     if method == "broyden":
-        from .broyden import broyden_search
-
         return broyden_search(search, tolerance, max_iterations)
     return search.run(tolerance, max_iterations)
-
-
-class Continuation:
-    """The way from a start shape to a goal: `run` walks it, `advance` takes one step.
-
-    Attributes:
-        path: shapes so far.
-        steps, solves: steps tried and forward kinematics solved.
-        trouble: why the last refused step was refused, in words.
-    """
-
-    def __init__(
-        self,
-        robot: Robot,
-        goal: PoseGoal,
-        start: Shape,
-        preferred: Shape,
-        tension_floor: float | Mapping[str, float] | None,
-        solver: ShapeSolver,
-        length_weight: float,
-    ) -> None:
-        self.robot, self.goal, self.solver = robot, goal, solver
-        self.guard = TendonGuard(robot, preferred, tension_floor)
-        self.members = self.guard.members
-        self.posture = Posture(
-            tensions=preferred.tensions[self.members],
-            lengths=preferred.rest_lengths[self.members],
-            tension_scale=self.guard.tension_scale,
-            length_scale=self.guard.length_scale,
-            length_weight=length_weight,
-        )
-        self.path = [start]
-        self.steps = self.solves = 0
-        self.radius = LARGEST_STEP * self.guard.length_scale
-        self.caution = 0.0
-        self.blocked = False
-        self.trouble = ""
-        self._last_change = np.zeros(self.members.size)
-
-    @property
-    def shape(self) -> Shape:
-        """Where the way has led so far."""
-        return self.path[-1]
-
-    def run(self, tolerance: float, max_iterations: int) -> Plan:
-        """Walk to the goal. Raises UnreachableGoalError where that is not possible."""
-        settling = 0
-        while self.steps < max_iterations:
-            slopes = self.slopes(self.shape)
-            step = self.choose(slopes, self.guard.limits)
-            reached = self.reached(tolerance)
-            settled = np.abs(step.change).max() < SETTLED * self.guard.length_scale
-            if reached and (settled or settling >= SETTLING_STEPS):
-                return self.plan("newton")
-            settling += reached
-            if step.weighted and self.stationary(step):
-                break
-            if not self.advance(slopes, step, self.guard.limits) and self.radius_spent():
-                if self.reached(tolerance):
-                    return self.plan("newton")
-                break
-        raise self.give_up(max_iterations)
-
-    # -- parts of a step ------------------------------------------------------------------------------------------
-
-    def slopes(self, shape: Shape) -> Sensitivity:
-        """Derivatives with respect to the actuated rest lengths."""
-        return sensitivity(shape, self.members, rigid_bars=self.solver.rigid_bars)
-
-    def reached(self, tolerance: float) -> bool:
-        """Whether the present shape is the goal, within the limits."""
-        error = np.abs(self.goal.error(self.shape.nodes)).max()
-        return error < tolerance and self.guard.limits.violation(self.guard.values(self.shape)) < TOLERANCE
-
-    def choose(self, slopes: Sensitivity, limits: Limits, *, straight: bool = True) -> Step:
-        """The straight step where it gets on, else the one that comes nearest."""
-        shape = self.shape
-        error = self.goal.error(shape.nodes)
-        if straight and not self.blocked:
-            step = self.solve(shape, slopes, error, limits, None)
-            if step.confined or step.progress > BLOCKED:
-                return step
-        step = self.solve(shape, slopes, error, limits, self.goal.weights())
-        weights = self.goal.weights()
-        within_reach = np.linalg.norm(weights * step.remaining) < 1e-3 * np.linalg.norm(weights * error)
-        self.blocked = straight and not (self.blocked and within_reach)
-        return step
-
-    def solve(self, shape: Shape, slopes: Sensitivity, error: Array, limits: Limits, weights: Array | None) -> Step:
-        """The quadratic program at one shape."""
-        assert slopes.pose is not None
-        return solve_step(
-            error, self.goal.jacobian(shape.nodes, slopes.pose),
-            self.guard.values(shape), self.guard.jacobian(slopes), limits,
-            (shape.tensions[self.members], slopes.tensions[self.members], shape.rest_lengths[self.members]),
-            self.posture, self.radius, weights, self.caution,
-        )  # fmt: skip
-
-    def stationary(self, step: Step) -> bool:
-        """Whether the nearest pose is found: within the limits the error shrinks no further."""
-        if np.abs(step.change).max() < 1e-7 * self.radius:
-            return True
-        weights = self.goal.weights()
-        before = float(np.linalg.norm(weights * self.goal.error(self.shape.nodes)))
-        after = float(np.linalg.norm(weights * step.remaining))
-        inside = self.guard.limits.violation(self.guard.values(self.shape)) < TOLERANCE
-        return before - after < 1e-4 * before and (inside or step.rest > 0.99)
-
-    def advance(self, slopes: Sensitivity, step: Step, limits: Limits) -> bool:
-        """Take a step if it leads to a good shape, else halve the radius."""
-        self.steps += 1
-        moved, deviation = self.attempt(self.shape, slopes, step.change)
-        if moved is not None:
-            moved = self.repair(moved, limits, step.weighted)
-        if moved is None:
-            self.radius = 0.5 * float(np.abs(step.change).max())
-            return False
-        self.path.append(moved)
-        self.learn(step.change)
-        if deviation < 0.2 * CURVATURE and step.confined:
-            self.radius = min(2.0 * self.radius, LARGEST_STEP * self.guard.length_scale)
-        return True
-
-    def learn(self, change: Array) -> None:
-        """Raise the caution where steps turn back on themselves, since the comfort's curvature is only estimated."""
-        sizes = float(np.linalg.norm(change) * np.linalg.norm(self._last_change))
-        cosine = float(change @ self._last_change) / sizes if sizes > 0.0 else 0.0
-        if cosine < -0.2:
-            self.caution = min(max(1.0, 2.0 * self.caution), MOST_CAUTION)
-        elif cosine > 0.7:
-            self.caution *= 0.5
-        self._last_change = change
-
-    def radius_spent(self) -> bool:
-        """Whether steps have become too small to go on."""
-        return self.radius < SMALLEST_STEP * self.guard.length_scale
-
-    def attempt(self, shape: Shape, slopes: Sensitivity, change: Array) -> tuple[Shape | None, float]:
-        """The shape after a change of lengths and its relative distance from the prediction; None if it is no good."""
-        lengths = np.array(shape.rest_lengths)
-        lengths[self.members] += change
-        motion = (slopes.nodes @ change).reshape(-1, 3)
-        predicted = shape.nodes + motion
-        self.solves += 1
-        try:
-            guess = replace(shape, nodes=predicted, tensions=shape.tensions + slopes.tensions @ change)
-            moved = self.solver.solve(lengths, start=guess)
-        except NoEquilibriumError as error:
-            self.trouble = f"no equilibrium was found: {error}"
-            return None, np.inf
-        size = float(np.abs(motion).max())
-        noise = 1e-9 + 1e-9 * float(np.abs(moved.lengths).max())
-        deviation = max(float(np.abs(moved.nodes - predicted).max()) - noise, 0.0) / max(size, noise)
-        slackened = self.guard.slackened(moved)
-        if not (moved.converged and moved.stable):
-            self.trouble = f"the shape loses its stability (softest stiffness {moved.softest:.3g} N/m)"
-        elif slackened:
-            self.trouble = f"{', '.join(slackened)} would go slack"
-        elif deviation > CURVATURE:
-            self.trouble = f"the shape jumps (softest stiffness before the jump {shape.softest:.3g} N/m)"
-        else:
-            return moved, deviation
-        return None, deviation
-
-    def repair(self, shape: Shape, limits: Limits, weighted: bool) -> Shape | None:
-        """Bring a shape back within the limits, which the curvature of the step may have overrun."""
-        allowed = max(TOLERANCE, self.guard.limits.violation(self.guard.values(self.shape)))
-        for _ in range(REPAIRS):
-            violation = limits.violation(self.guard.values(shape))
-            if violation < TOLERANCE:
-                return shape
-            slopes = self.slopes(shape)
-            still = np.zeros(self.goal.output.rows.size)
-            step = self.solve(shape, slopes, still, limits, self.goal.weights() if weighted else None)
-            moved, _ = self.attempt(shape, slopes, step.change)
-            if moved is None:
-                return None
-            shape = moved
-        if limits.violation(self.guard.values(shape)) <= allowed:
-            return shape
-        self.trouble = "the limits cannot be kept"
-        return None
-
-    # -- results --------------------------------------------------------------------------------------------------
-
-    def plan(self, method: str) -> Plan:
-        """The way so far as a plan."""
-        shape = self.shape
-        lengths = shape.rest_lengths[self.members]
-        lowest = [min(self.guard.margins(each).items(), key=lambda item: item[1]) for each in self.path]
-        return Plan(
-            rest_lengths={a.name: float(value) for a, value in zip(self.robot.actuators, lengths, strict=True)},
-            shape=shape,
-            path=tuple(self.path),
-            pose_error=self.goal.error(shape.nodes),
-            margins=self.guard.margins(shape),
-            lowest_margin=min(lowest, key=lambda item: item[1]),
-            iterations=self.steps,
-            solves=self.solves,
-            method=method,
-        )
-
-    def give_up(self, max_iterations: int) -> UnreachableGoalError:
-        """Settle at the nearest pose a little inside the limits, and say what binds."""
-        if self.steps >= max_iterations:
-            self.trouble = f"{max_iterations} steps were not enough"
-        slopes = self.slopes(self.shape)
-        self.radius = max(self.radius, 0.01 * self.guard.length_scale)
-        binding = self.choose(slopes, self.guard.limits, straight=False).binding
-        bound = self.shape
-        inside = self.guard.drawn_in(1e-3)
-        for _ in range(8):
-            step = self.choose(self.slopes(self.shape), inside, straight=False)
-            if inside.violation(self.guard.values(self.shape)) < TOLERANCE and self.stationary(step):
-                break
-            if not self.advance(self.slopes(self.shape), step, inside) and self.radius_spent():
-                break
-        return unreachable(self.goal, self.guard, bound, self.shape, binding, self.trouble)
