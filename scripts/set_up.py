@@ -127,7 +127,12 @@ def install_packages(extras: str, ros: str | None) -> None:
             constraints = ENVIRONMENT / "ros_constraints.txt"
             constraints.write_text(f"numpy=={probe.stdout.strip()}\n")
             command += ["--constraint", str(constraints)]
-    run([*command, "--editable", f"{ROOT}[{extras}]"], "packages")
+    try:
+        run([*command, "--editable", f"{ROOT}[{extras}]"], "packages")
+    except SetUpError as error:
+        raise SetUpError(
+            f"{error}\nIf no version was found: is the Python package index reachable from here?"
+        ) from None
 
 
 def patch_wheels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -66,5 +67,6 @@ def run(command: Sequence[str], name: str, environment: Mapping[str, str] | None
 
 def _show(line: str, seconds: float) -> None:
     """The last line of output and the time so far, in place."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line).strip()
     width = shutil.get_terminal_size().columns - 1
-    print("\r\x1b[2K" + f"      {seconds:4.0f} s  {line.strip()}"[:width], end="", flush=True)
+    print("\r\x1b[2K" + f"      {seconds:4.0f} s  {text}"[:width], end="", flush=True)
