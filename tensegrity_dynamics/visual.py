@@ -1,4 +1,4 @@
-"""What a structure looks like: cylinders between nodes, colours by tension, sizes that suit it. Shared by all pictures."""
+"""What a structure looks like in every picture: cylinders between nodes, colours by tension, sizes that suit it."""
 
 from __future__ import annotations
 
@@ -114,9 +114,7 @@ def round_ceiling(value: float) -> float:
     return float(10.0 * power)
 
 
-def dashes(
-    nodes: NDArray[np.float64], members: NDArray[np.int64], count: int = 9
-) -> NDArray[np.float64]:
+def dashes(nodes: NDArray[np.float64], members: NDArray[np.int64], count: int = 9) -> NDArray[np.float64]:
     """(m * count, 2, 3) m: every member as `count` short lines with gaps between them."""
     first, second = nodes[members[:, 0]], nodes[members[:, 1]]
     steps = np.arange(count) / (count - 0.5)

@@ -130,8 +130,8 @@ class HeadlessBrowser:
     def press(self, label: str) -> bool:
         """Press the button with this label; False where there is none."""
         wanted = json.dumps(label)
-        script = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === {wanted}).map(b => b.click()).length"
-        return bool(self.run(script))
+        buttons = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === {wanted})"
+        return bool(self.run(f"{buttons}.map(b => b.click()).length"))
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
         """Drag with the left button between two places of the page, in pixels."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..output_frame import Pose
@@ -85,9 +84,9 @@ def seconds(stamp: Any) -> float:
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
-def fill_pose(message: Any, position: Sequence[float], quaternion: Sequence[float]) -> Any:
+def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
     """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
-    message.position.x, message.position.y, message.position.z = (float(value) for value in position)
+    message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()
     orientation = message.orientation
-    orientation.w, orientation.x, orientation.y, orientation.z = (float(value) for value in quaternion)
+    orientation.w, orientation.x, orientation.y, orientation.z = np.asarray(quaternion, dtype=np.float64).tolist()
     return message

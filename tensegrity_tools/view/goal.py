@@ -82,7 +82,10 @@ class GoalPanel:
         gui, unit = self._server.gui, self._unit
         step = 10.0**-unit.decimals
         self._position = gui.add_vector3(
-            f"Position [{unit.name}]", tuple(start[0] / unit.metres), step=step, hint="of the output frame, in the world"
+            f"Position [{unit.name}]",
+            tuple(start[0] / unit.metres),
+            step=step,
+            hint="of the output frame, in the world",
         )
         self._angles = gui.add_vector3(
             "Roll, pitch, yaw [°]",

@@ -86,4 +86,6 @@ def _net(rows: int, sides: int) -> NDArray[np.int64]:
     """Faces of a closed tube of `rows` rings with `sides` points each."""
     row, column = np.divmod(np.arange((rows - 1) * sides), sides)
     here, there = row * sides + column, row * sides + (column + 1) % sides
-    return np.vstack((np.column_stack((here, here + sides, there)), np.column_stack((there, here + sides, there + sides))))
+    return np.vstack(
+        (np.column_stack((here, here + sides, there)), np.column_stack((there, here + sides, there + sides)))
+    )

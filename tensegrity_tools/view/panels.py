@@ -106,7 +106,7 @@ def _table(rows: list[tuple[str, str]]) -> str:
 
 def _warnings(notes: tuple[str, ...]) -> str:
     return "".join(
-        f'<div style="font-size:0.85em;margin:0 0.8em 0.4em;padding:0.2em 0.6em;background:#fdf0d5;border-radius:0.3em">'
+        '<div style="font-size:0.85em;margin:0 0.8em 0.4em;padding:0.2em 0.6em;background:#fdf0d5;border-radius:0.3em">'
         f"{escape(note)}</div>"
         for note in notes
     )

@@ -77,6 +77,8 @@ class View:
         self._ceiling = 1.0
         self._peaks: list[tuple[float, float]] = []
         self._note = ""
+        self._warning = ""
+        self._trouble = ""
         self._latest: ViewState | None = None
         self._fresh = threading.Event()
         self._closing = False
@@ -91,7 +93,9 @@ class View:
 
     def _add_panel(self, on_goal: GoalCallback | None, on_hold: Callback | None, on_stop: Callback | None) -> None:
         gui = self._server.gui
-        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 139, 110), control_width="medium")
+        gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=(38, 139, 110), control_width="medium"
+        )
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
         self._status = gui.add_html(status_html(self.robot, None, None, 1.0, self._unit, ()))
@@ -103,7 +107,9 @@ class View:
         )
         for button, callback in ((self._hold, on_hold), (self._stop, on_stop)):
             if callback is not None:
-                button.on_click(lambda event, callback=callback: self._press(event.target.label, callback, event.client))
+                button.on_click(
+                    lambda event, callback=callback: self._press(event.target.label, callback, event.client)
+                )
         with gui.add_folder("Tension"):
             self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
             self._plot = TensionPlot(self.robot)
@@ -143,12 +149,18 @@ class View:
         problem = state.problem(self.robot.structure)
         if problem is not None:
             self.ignored += 1
-            self._note = f"ignored {self.ignored} state{'s' if self.ignored > 1 else ''}: {problem}"
+            self._trouble = f"ignored {self.ignored} state{'s' if self.ignored > 1 else ''}: {problem}"
             self._fresh.set()
             return False
-        self._latest = state
+        self._latest, self._trouble = state, ""
         self._fresh.set()
         return True
+
+    def warn(self, text: str) -> None:
+        """Show a warning above the buttons (a lost topic, say) until another one, or "", replaces it."""
+        if text != self._warning:
+            self._warning = text
+            self._fresh.set()
 
     def close(self) -> None:
         """Stop the server; browsers lose the connection."""
@@ -218,7 +230,7 @@ class View:
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:
-        notes = (self._note,) if self._note else ()
+        notes = tuple(note for note in (self._warning, self._trouble, self._note) if note)
         self._status.content = status_html(self.robot, state, self._pose, self._ceiling, self._unit, notes)
         self._legend.content = legend_html(self._ceiling, self._scene.cell, self._unit)
         self._chart.content = self._plot.svg(self._ceiling)

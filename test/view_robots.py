@@ -1,0 +1,35 @@
+"""A small robot for tests of pictures: a prism of three bars, nine tendons (three of them driven) and one spring."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.output_frame import OutputFrame
+from tensegrity_dynamics.robot import Actuator, Robot
+from tensegrity_dynamics.structure import make_structure
+
+BOTTOM, TOP = ("a", "b", "c"), ("d", "e", "f")
+
+
+def prism_robot() -> Robot:
+    angles = 2.0 * np.pi * np.arange(3) / 3.0
+    ring = 0.1 * np.column_stack((np.cos(angles), np.sin(angles)))
+    turned = 0.1 * np.column_stack((np.cos(angles + 2.6), np.sin(angles + 2.6)))
+    nodes = {name: (*place, 0.0) for name, place in zip(BOTTOM, ring, strict=True)}
+    nodes |= {name: (*place, 0.2) for name, place in zip(TOP, turned, strict=True)}
+    members: list[tuple[str, str, str, str, float, float]] = []
+    for k in range(3):
+        members.append((f"bar_{k}", "bar", BOTTOM[k], TOP[k], 1e5, 0.27))
+        members.append((f"low_{k}", "bar", BOTTOM[k], BOTTOM[(k + 1) % 3], 1e5, 0.17))
+        members.append((f"high_{k}", "tendon", TOP[k], TOP[(k + 1) % 3], 1e4, 0.16))
+        members.append((f"side_{k}", "tendon", BOTTOM[k], TOP[(k + 1) % 3], 1e4, 0.2))
+    members.append(("coil", "spring", "a", "f", 500.0, 0.1))
+    structure = make_structure(nodes, members, fixed=BOTTOM, masses={f"bar_{k}": 0.05 for k in range(3)})
+    tops = np.array([structure.node(name) for name in TOP])
+    points = structure.nodes[tops] - structure.nodes[tops].mean(axis=0)
+    return Robot(
+        name="prism <3>",  # a name that HTML and URDF must escape
+        model=structure,
+        actuators=tuple(Actuator(f"spool_{k}", f"side_{k}", (0.1, 0.3), 0.05, 50.0) for k in range(3)),
+        outputs=(OutputFrame("flange", tops, points),),
+    )
