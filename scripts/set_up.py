@@ -30,8 +30,8 @@ INSTALLED = ROOT / "install" / "tensegrity"
 BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 SYSTEM_PACKAGES = "sudo apt install build-essential cmake python3-dev python3-venv"
 NO_VERSION_HINT = (
-    "If no version was found: is the Python package index reachable from here? The ROS wheels exist for Linux on x86-64;\n"
-    "on another machine install ROS 2 Jazzy, source it and run make setup again."
+    "If no version was found: is the Python package index reachable from here? The ROS wheels exist for Linux on\n"
+    "x86-64; on another machine install ROS 2 Jazzy, source it and run make setup again."
 )
 INTERFACE_PATTERNS = ("msg/*.msg", "srv/*.srv", "action/*.action")
 INSTALLED_PATTERNS = (
