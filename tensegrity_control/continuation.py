@@ -22,7 +22,7 @@ from .unreachable import unreachable
 
 Array = NDArray[np.float64]
 
-LARGEST_STEP = 0.25
+LARGEST_STEP = 0.1
 SMALLEST_STEP = 1e-6
 CURVATURE = 0.25
 SETTLED = 1e-6

@@ -33,7 +33,7 @@ from .pose_jacobian import sensitivity
 Array = NDArray[np.float64]
 
 SPACING = 0.02
-BETWEEN = 1
+BETWEEN = 3
 
 
 class EquilibriumCurve:
@@ -184,8 +184,10 @@ class EquilibriumCurve:
             shape = self.solver.solve(full, start=start)
         except NoEquilibriumError as error:
             raise TensegrityError(f"the way between two shapes of the plan has no equilibrium: {error}") from error
-        tight = start.structure.unilateral & (start.tensions > 0.0)
-        slack = [start.structure.member_names[k] for k in np.flatnonzero(tight & (shape.tensions <= 0.0))]
+        structure = start.structure
+        movable = ~np.all(structure.fixed[structure.members], axis=1)
+        tight = structure.unilateral & movable & (start.tensions > 0.0)
+        slack = [structure.member_names[k] for k in np.flatnonzero(tight & (shape.tensions <= 0.0))]
         if not (shape.converged and shape.stable) or slack:
             what = f"{', '.join(slack)} goes slack" if slack else f"softest stiffness {shape.softest:.3g} N/m"
             raise TensegrityError(f"the way between two shapes of the plan is not safe: {what}; take a smaller motion.")

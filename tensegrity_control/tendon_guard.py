@@ -41,7 +41,9 @@ class TendonGuard:
         structure = robot.structure
         self.members = robot.actuated_members()
         floors = _floors(robot, tension_floor)
-        tight = structure.unilateral & (reference.tensions > 0.0)
+        # A member between two fixed nodes answers to nothing.
+        movable = ~np.all(structure.fixed[structure.members], axis=1)
+        tight = structure.unilateral & movable & (reference.tensions > 0.0)
         self.tension_scale = float(np.mean(reference.tensions[tight])) if np.any(tight) else 1.0
         spans = [actuator.position[1] - actuator.position[0] for actuator in robot.actuators]
         self.length_scale = 0.5 * float(np.mean(spans))
