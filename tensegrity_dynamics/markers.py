@@ -17,6 +17,7 @@ from .visual import (
     SLACK_COLOUR,
     Sizes,
     dashes,
+    least_ceiling,
     place_cylinders,
     round_ceiling,
     slack_members,
@@ -64,7 +65,7 @@ class StructureDrawing:
         kinds = np.array(robot.structure.kinds)
         self._bars = np.flatnonzero(kinds == "bar")
         self._kinds = {kind: np.flatnonzero(kinds == kind) for kind in ("tendon", "spring")}
-        self._ceiling = 1.0
+        self._ceiling = least_ceiling(robot.structure)
 
     def draw(
         self, nodes: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None = None

@@ -103,6 +103,12 @@ def slack_members(structure: Structure, tensions: NDArray[np.float64], ceiling: 
     return structure.unilateral & (tensions <= SLACK_SHARE * ceiling)
 
 
+def least_ceiling(structure: Structure) -> float:
+    """The smallest scale [N] worth drawing: a millionth of what doubling a tendon's length would take."""
+    forces = (structure.stiffness * structure.rest_lengths)[structure.unilateral]
+    return round_ceiling(1e-6 * float(forces.max())) if forces.size else 1.0
+
+
 def round_ceiling(value: float) -> float:
     """The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten that is not below value; 1 where there is no value."""
     if not np.isfinite(value) or value <= 0.0:

@@ -1,0 +1,196 @@
+"""A structure in time: point masses, spools and an integrator behind the face that `Simulation` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import NoEquilibriumError, TensegrityError, unknown_name
+from ..integrators import DEPENDENT_BARS, DONE, INTEGRATORS, make_stages
+from ..robot import Robot
+from ..simulation import Energy, Observation, SimulationState, checked_commands
+from ..spools import EFFORT, POSITION, VELOCITY, make_spools
+from ..statics.energy import free_positions, member_tensions, stored_energy, tangent_stiffness
+from ..statics.shape import Shape
+from ..statics.solver import ShapeSolver
+from ..structure import Structure
+from .point_masses import accelerations, kinetic_energy, make_network, make_room
+
+MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
+
+
+class NetworkModel:
+    """The structure of a robot, simulated. See `Simulation` for the arguments."""
+
+    def __init__(
+        self,
+        robot: Robot | Structure,
+        time_step: float | None,
+        integrator: str,
+        *,
+        rigid_bars: bool = True,
+        start: Shape | ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
+    ) -> None:
+        structure = robot if isinstance(robot, Structure) else robot.structure
+        if gravity is not None:
+            structure = replace(structure, gravity=np.asarray(gravity, dtype=np.float64))
+        if integrator not in INTEGRATORS:
+            raise TensegrityError(unknown_name("integrator", integrator, INTEGRATORS))
+        self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
+        self.actuators = () if isinstance(robot, Structure) else robot.actuators
+        self.output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
+        self._names = tuple(each.name for each in self.actuators)
+        self._network = make_network(structure, rigid_bars=rigid_bars)
+        self._room, self._stages = make_room(self._network), make_stages(self._network)
+        self._spools = make_spools(structure, self.actuators)
+        self._advance = INTEGRATORS[integrator]
+        self._start_nodes, self._start_rest = self._start(start)
+        self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
+        self._rest, self._steps = self._start_rest.copy(), 0
+        self.shortest_period = self._shortest_period()
+        self.time_step = self._default_step() if time_step is None else float(time_step)
+        self.reset()
+
+    # -- the face of `Simulation` -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> SimulationState:
+        """A copy of the present state."""
+        return SimulationState(self.time, self._nodes.copy(), self._velocities.copy(), self._rest.copy())
+
+    @property
+    def time(self) -> float:
+        """s; counted in steps, so that it never drifts."""
+        return self._steps * self.time_step
+
+    def set_motion(self, velocities: ArrayLike) -> None:
+        """Give the nodes velocities (n, 3) m/s; what would stretch a rigid bar is taken out."""
+        from .point_masses import project_velocities
+
+        array = np.array(velocities, dtype=np.float64)
+        if array.shape != self._nodes.shape or not np.isfinite(array).all():
+            raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
+        array[self.structure.fixed] = 0.0
+        self._velocities[:] = array
+        project_velocities(self._network, self._nodes, self._velocities, self._room)
+
+    def command(self, mode: str, values: Mapping[str, float]) -> None:
+        """Set points of some actuators: position [m], velocity [m/s] or effort [N]."""
+        for index, value in checked_commands(values, self._names).items():
+            self._spools.mode[index] = MODES[mode]
+            self._spools.target[index] = value
+
+    def advance(self, steps: int) -> None:
+        """So many steps."""
+        status = self._advance(
+            self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._room,
+            self._stages,
+        )  # fmt: skip
+        if status == DEPENDENT_BARS:
+            raise TensegrityError("rigid bars depend on each other; take one out, or simulate with elastic bars.")
+        if status != DONE or not np.isfinite(self._nodes).all():
+            raise TensegrityError(
+                f"the simulation lost its way with steps of {self.time_step:.3g} s (shortest period "
+                f"{self.shortest_period:.3g} s); take shorter steps, or integrator 'implicit'."
+            )
+        self._steps += steps
+
+    def observe(self) -> Observation:
+        """Lengths, tensions and pose."""
+        accelerations(self._network, self._nodes, self._velocities, self._rest, self._room)
+        names, pose, twist = self.structure.member_names, None, None
+        if self.output is not None:
+            pose = self.output.pose(self._nodes)
+            twist = self.output.jacobian(self._nodes) @ self._velocities.ravel()
+        return Observation(
+            self.time,
+            dict(zip(names, self._room.lengths.tolist(), strict=True)),
+            dict(zip(names, self._rest.tolist(), strict=True)),
+            dict(zip(names, self._room.tensions.tolist(), strict=True)),
+            pose,
+            twist,
+        )
+
+    def energy(self) -> Energy:
+        """Energies of the present state."""
+        network = self._network
+        elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.unilateral)
+        return Energy(
+            float(kinetic_energy(network, self._velocities)), float(elastic),
+            float(-np.sum(network.weight * self._nodes)), float(self._stages.work[0]), float(self._stages.work[1]),
+        )  # fmt: skip
+
+    def reset(self) -> None:
+        """Back to the start, at rest, spools holding."""
+        self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
+        self._velocities[:] = 0.0
+        self._spools.mode[:] = POSITION
+        self._spools.target[:] = self._rest[self._spools.member]
+        self._stages.work[:] = 0.0
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _start(self, start: Shape | ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        structure = self.structure
+        if start is None:
+            try:
+                start = ShapeSolver(structure, rigid_bars=self.rigid_bars).solve()
+            except NoEquilibriumError:
+                start = structure.nodes
+        rest = start.rest_lengths if isinstance(start, Shape) else structure.rest_lengths
+        nodes = np.array(start.nodes if isinstance(start, Shape) else start, dtype=np.float64)
+        if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
+            raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
+        nodes[structure.fixed] = structure.nodes[structure.fixed]
+        self._close(nodes)
+        return nodes, np.array(rest)
+
+    def _close(self, nodes: NDArray) -> None:
+        """Bars to their lengths, by least change, so that any rough start can be simulated."""
+        network = self._network
+        from .point_masses import bar_units, close_bars, coupling
+
+        for _ in range(100):
+            bar_units(network, nodes, self._stages.units)
+            if not coupling(network, self._stages.units, self._room):
+                raise TensegrityError("rigid bars depend on each other; take one out, or simulate with elastic bars.")
+            if network.bars.size == 0 or close_bars(network, nodes, self._stages.units, self._stages.totals, self._room) < 1e-12:
+                return
+        raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
+
+    def _default_step(self) -> float:
+        """A twentieth of the shortest period, shorter where damping is faster than that."""
+        network = self._network
+        matrix = self._assembled(network.damping, np.zeros(network.damping.size))
+        fastest = float(np.linalg.eigvalsh(matrix)[-1]) if matrix.size and matrix.any() else 0.0
+        step = self.shortest_period / 20.0
+        return min(step, 0.5 / fastest) if fastest > 0.0 else step
+
+    def _shortest_period(self) -> float:
+        """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
+        network, count = self._network, self.structure.members.shape[0]
+        lengths, tensions = np.zeros(count), np.zeros(count)
+        member_tensions(
+            self._nodes, network.members, network.stiffness, self._rest, network.unilateral, lengths, tensions
+        )
+        # a string that is slack now may be tight later: count its stiffness in any case
+        matrix = self._assembled(network.stiffness, tensions)
+        largest = float(np.linalg.eigvalsh(matrix)[-1]) if matrix.size else 0.0
+        return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
+
+    def _assembled(self, stiffness: NDArray, tensions: NDArray) -> NDArray[np.float64]:
+        """M^-1/2 K M^-1/2 over the free coordinates, for members of the given stiffness."""
+        network, free = self._network, self.structure.free
+        lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
+        matrix = np.zeros((free.size, free.size))
+        never_slack = np.zeros(lengths.size, dtype=np.bool_)
+        tangent_stiffness(
+            self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
+            free_positions(self.structure.fixed), matrix,
+        )  # fmt: skip
+        root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
+        return matrix * root[:, None] * root[None, :]

@@ -1,0 +1,302 @@
+"""Point masses at the nodes, bars as constraints (003, section 3.4, corrected).
+
+    M a = F + J' t,   J a = -|w|^2 / l
+
+F holds strings with damping, weight and applied forces; J the unit vectors of the bars, t their (compressive) forces
+and w the part of the ends' relative velocity square to the bar. Multiplied with the bar length this is 003, 3.26 to
+3.37; instead of the printed stabilisation (whose sign is wrong) positions and velocities are projected after every
+step, so that no drift is left to stabilise. (J M^-1 J') is block diagonal, a block for each group of bars that share
+free nodes; its Cholesky factor keeps that envelope.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compilation import compiled
+from ..errors import TensegrityError
+from ..structure import Structure
+
+Network = namedtuple(
+    "Network", "members stiffness damping unilateral inverse_mass weight bars bar_lengths first free position"
+)
+"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
+`first` the start of each bar's block."""
+
+Room = namedtuple("Room", "forces acceleration units matrix factor right multipliers lengths tensions")
+
+
+def make_network(structure: Structure, *, rigid_bars: bool = True) -> Network:
+    """The network of a structure.
+
+    Raises:
+        TensegrityError: a free node has no mass (it is named), or rigid bars depend on each other.
+    """
+    masses = structure.lumped_masses()
+    for i in np.flatnonzero(~structure.fixed & ~(masses > 0.0)):
+        raise TensegrityError(
+            f"node {structure.node_names[i]} has no mass, so that its motion is not determined; give it or a member "
+            "that ends there a mass."
+        )
+    ends_fixed = structure.fixed[structure.members]
+    is_bar = ~structure.unilateral & ~ends_fixed.all(axis=1) & rigid_bars
+    bars = _grouped(np.flatnonzero(is_bar), structure)
+    stiffness = np.where(is_bar, 0.0, structure.stiffness)
+    inverse = np.where(structure.fixed, 0.0, 1.0 / np.where(masses > 0.0, masses, 1.0))
+    free = np.array(structure.free)
+    position = np.full(masses.size, -1, dtype=np.int64)
+    position[~structure.fixed] = 3 * np.arange(int(np.count_nonzero(~structure.fixed)))
+    order, first = bars
+    return Network(
+        members=np.array(structure.members), stiffness=stiffness,
+        damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
+        inverse_mass=inverse, weight=structure.weights(), bars=order, bar_lengths=structure.rest_lengths[order],
+        first=first, free=free, position=position,
+    )  # fmt: skip
+
+
+def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bars ordered by groups that share free nodes, and where each bar's group starts."""
+    group = {int(k): int(k) for k in rows}
+
+    def root(k: int) -> int:
+        while group[k] != k:
+            k = group[k]
+        return k
+
+    seen: dict[int, int] = {}
+    for k in map(int, rows):
+        for node in map(int, structure.members[k]):
+            if structure.fixed[node]:
+                continue
+            if node in seen:
+                group[root(k)] = root(seen[node])
+            seen[node] = k
+    order = sorted(group, key=lambda k: (root(k), k))
+    first, start = [], 0
+    for i, k in enumerate(order):
+        if i and root(k) != root(order[i - 1]):
+            start = i
+        first.append(start)
+    return np.array(order, dtype=np.int64), np.array(first, dtype=np.int64)
+
+
+def make_room(network: Network) -> Room:
+    """Scratch arrays of one simulation."""
+    n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
+    return Room(
+        forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
+        factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
+    )  # fmt: skip
+
+
+@compiled
+def spring_forces(network, nodes, velocities, rest_lengths, forces, lengths, tensions):
+    """Fill forces (n, 3) N: weight and strings; lengths and tensions of all members (bars: zero tension).
+
+    Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
+    of a string is cut at zero: a damper never pushes.
+    """
+    forces[:, :] = network.weight
+    lost = 0.0
+    for k in range(network.members.shape[0]):
+        i, j = network.members[k, 0], network.members[k, 1]
+        x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        lengths[k] = length
+        tensions[k] = 0.0
+        if network.stiffness[k] == 0.0:
+            continue
+        stretch = length - rest_lengths[k]
+        if network.unilateral[k] and stretch <= 0.0:
+            continue
+        x, y, z = x / length, y / length, z / length
+        tension = network.stiffness[k] * stretch
+        if network.damping[k] > 0.0:
+            rate = (
+                x * (velocities[i, 0] - velocities[j, 0])
+                + y * (velocities[i, 1] - velocities[j, 1])
+                + z * (velocities[i, 2] - velocities[j, 2])
+            )
+            damped = tension + network.damping[k] * rate
+            if network.unilateral[k] and damped < 0.0:
+                damped = 0.0
+            lost += (damped - tension) * rate
+            tension = damped
+        tensions[k] = tension
+        forces[i, 0] -= tension * x
+        forces[i, 1] -= tension * y
+        forces[i, 2] -= tension * z
+        forces[j, 0] += tension * x
+        forces[j, 1] += tension * y
+        forces[j, 2] += tension * z
+    return lost
+
+
+@compiled
+def bar_units(network, nodes, units):
+    """Fill the unit vectors (c, 3) of the bars."""
+    for c in range(network.bars.shape[0]):
+        k = network.bars[c]
+        i, j = network.members[k, 0], network.members[k, 1]
+        x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        units[c, 0], units[c, 1], units[c, 2] = x / length, y / length, z / length
+
+
+@compiled
+def coupling(network, units, room):
+    """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
+    matrix, factor = room.matrix, room.factor
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        for e in range(network.first[c], c + 1):
+            p, q = network.members[network.bars[e], 0], network.members[network.bars[e], 1]
+            shared = 0.0
+            if i == p:
+                shared += network.inverse_mass[i]
+            if j == q:
+                shared += network.inverse_mass[j]
+            if i == q:
+                shared -= network.inverse_mass[i]
+            if j == p:
+                shared -= network.inverse_mass[j]
+            cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
+            matrix[c, e] = shared * cosine
+    for c in range(network.bars.shape[0]):
+        start = network.first[c]
+        for e in range(start, c):
+            total = matrix[c, e]
+            for k in range(start, e):
+                total -= factor[c, k] * factor[e, k]
+            factor[c, e] = total / factor[e, e]
+        total = matrix[c, c]
+        for k in range(start, c):
+            total -= factor[c, k] * factor[c, k]
+        if not total > 1e-12 * matrix[c, c]:
+            return False
+        factor[c, c] = np.sqrt(total)
+    return True
+
+
+@compiled
+def apply_coupling(network, right, room):
+    """Solve (J M^-1 J') multipliers = right with the factor in room."""
+    factor, solution = room.factor, room.multipliers
+    count = network.bars.shape[0]
+    for c in range(count):
+        total = right[c]
+        for k in range(network.first[c], c):
+            total -= factor[c, k] * solution[k]
+        solution[c] = total / factor[c, c]
+    for c in range(count - 1, -1, -1):
+        solution[c] /= factor[c, c]
+        for k in range(network.first[c], c):
+            solution[k] -= factor[c, k] * solution[c]
+
+
+@compiled
+def push(network, units, multipliers, scale, target):
+    """target (n, 3) += scale M^-1 J' multipliers."""
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        for a in range(3):
+            part = scale * multipliers[c] * units[c, a]
+            target[i, a] += network.inverse_mass[i] * part
+            target[j, a] -= network.inverse_mass[j] * part
+
+
+@compiled
+def accelerations(network, nodes, velocities, rest_lengths, room):
+    """Fill room.acceleration (n, 3) m/s^2 and room.tensions with those of all members, bars included.
+
+    Returns (independent, lost power): whether the bars were independent of each other.
+    """
+    lost = spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            room.acceleration[i, a] = network.inverse_mass[i] * room.forces[i, a]
+    if network.bars.shape[0] == 0:
+        return True, lost
+    bar_units(network, nodes, room.units)
+    if not coupling(network, room.units, room):
+        return False, lost
+    for c in range(network.bars.shape[0]):
+        k = network.bars[c]
+        i, j = network.members[k, 0], network.members[k, 1]
+        along, square, relative = 0.0, 0.0, 0.0
+        for a in range(3):
+            rate = velocities[i, a] - velocities[j, a]
+            along += room.units[c, a] * rate
+            square += rate * rate
+            relative += room.units[c, a] * (room.acceleration[i, a] - room.acceleration[j, a])
+        room.right[c] = -(square - along * along) / room.lengths[k] - relative
+    apply_coupling(network, room.right, room)
+    push(network, room.units, room.multipliers, 1.0, room.acceleration)
+    for c in range(network.bars.shape[0]):
+        room.tensions[network.bars[c]] = -room.multipliers[c]
+    return True, lost
+
+
+@compiled
+def project_velocities(network, nodes, velocities, room):
+    """Take out of the velocities (n, 3) what would stretch a bar, along J' with the masses as metric."""
+    if network.bars.shape[0] == 0:
+        return True
+    bar_units(network, nodes, room.units)
+    if not coupling(network, room.units, room):
+        return False
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        rate = 0.0
+        for a in range(3):
+            rate += room.units[c, a] * (velocities[i, a] - velocities[j, a])
+        room.right[c] = -rate
+    apply_coupling(network, room.right, room)
+    push(network, room.units, room.multipliers, 1.0, velocities)
+    return True
+
+
+@compiled
+def close_bars(network, nodes, units, total, room):
+    """Move nodes along M^-1 J' (J at `units`, factored in room) until every bar has its length.
+
+    total (c,) collects the multipliers. Returns the largest relative gap left.
+    """
+    worst = 0.0
+    for _ in range(30):
+        worst = 0.0
+        for c in range(network.bars.shape[0]):
+            i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+            square, along = 0.0, 0.0
+            for a in range(3):
+                part = nodes[i, a] - nodes[j, a]
+                square += part * part
+                along += part * units[c, a]
+            goal = network.bar_lengths[c]
+            gap = np.sqrt(square) - goal
+            worst = max(worst, abs(gap) / goal)
+            room.right[c] = -gap
+        if worst <= 4e-16 or not np.isfinite(worst):
+            break
+        apply_coupling(network, room.right, room)
+        push(network, units, room.multipliers, 1.0, nodes)
+        for c in range(network.bars.shape[0]):
+            total[c] += room.multipliers[c]
+        if worst <= 2e-15:
+            break
+    return worst
+
+
+@compiled
+def kinetic_energy(network, velocities):
+    """J."""
+    energy = 0.0
+    for i in range(velocities.shape[0]):
+        if network.inverse_mass[i] > 0.0:
+            square = velocities[i, 0] ** 2 + velocities[i, 1] ** 2 + velocities[i, 2] ** 2
+            energy += 0.5 * square / network.inverse_mass[i]
+    return energy

@@ -1,0 +1,188 @@
+"""`Simulation`: one face to step any robot in time, with commands, observations and energies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import TensegrityError, unknown_name
+from .output_frame import Pose
+from .robot import Robot
+from .statics.shape import Shape
+from .structure import Structure
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """Where a structure is and how it moves.
+
+    Attributes:
+        time: s. nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
+    """
+
+    time: float
+    nodes: NDArray[np.float64]
+    velocities: NDArray[np.float64]
+    rest_lengths: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energies [J]; `spools` and `damping` are what was put in and taken out since the start, so that
+    total - spools + damping stays the same."""
+
+    kinetic: float
+    elastic: float
+    gravity: float
+    spools: float
+    damping: float
+
+    @property
+    def total(self) -> float:
+        return self.kinetic + self.elastic + self.gravity
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What sensors of an ideal robot would read.
+
+    Attributes:
+        time: s. lengths, rest_lengths, tensions: by member name, m and N (bars: negative in compression).
+        pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
+    """
+
+    time: float
+    lengths: dict[str, float]
+    rest_lengths: dict[str, float]
+    tensions: dict[str, float]
+    pose: Pose | None
+    twist: NDArray[np.float64] | None
+
+
+class Model(Protocol):
+    """What `Simulation` steps: the structure's or the mechanism's model."""
+
+    state: Any
+    time_step: float
+    shortest_period: float
+
+    def command(self, mode: str, values: Mapping[str, float]) -> None: ...
+
+    def advance(self, steps: int) -> None: ...
+
+    def observe(self) -> Any: ...
+
+    def energy(self) -> Any: ...
+
+    def reset(self) -> None: ...
+
+
+class Simulation:
+    """A robot in time.
+
+    Args:
+        robot: a robot, or a bare structure (then without actuators).
+        time_step: s; by default the model's: a twentieth of its shortest period.
+        integrator: "rk4", "rattle" (structures) or "implicit".
+        rigid_bars: structures: bars as constraints (default), or as springs.
+        start: a shape or nodes (n, 3) m to start at rest from; by default the equilibrium of the robot's own lengths.
+        gravity: (3,) m/s^2 instead of the robot's own.
+
+    Raises:
+        TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass.
+    """
+
+    def __init__(
+        self,
+        robot: Robot | Structure,
+        time_step: float | None = None,
+        integrator: str = "rk4",
+        *,
+        rigid_bars: bool = True,
+        start: Shape | ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
+    ) -> None:
+        if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
+            raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
+        self.robot = robot
+        self.model: Model
+        if isinstance(robot, Structure) or isinstance(robot.model, Structure):
+            from .network.model import NetworkModel
+
+            self.model = NetworkModel(
+                robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity
+            )
+        else:
+            from .multibody.simulated import SimulatedMechanism
+
+            self.model = SimulatedMechanism(robot, time_step, integrator, start=start, gravity=gravity)
+
+    @property
+    def state(self) -> Any:
+        """`SimulationState` of a structure, `MechanismState` of a mechanism."""
+        return self.model.state
+
+    @property
+    def time_step(self) -> float:
+        """Step [s]."""
+        return self.model.time_step
+
+    @property
+    def shortest_period(self) -> float:
+        """Shortest period of the structure at the start [s]; steps of explicit integrators must be well below it."""
+        return self.model.shortest_period
+
+    def step(
+        self,
+        effort: Mapping[str, float] | None = None,
+        position: Mapping[str, float] | None = None,
+        velocity: Mapping[str, float] | None = None,
+    ) -> Any:
+        """One step with new commands to some actuators (the others keep theirs); returns the state."""
+        return self.advance(1, effort=effort, position=position, velocity=velocity)
+
+    def advance(
+        self,
+        steps: int,
+        effort: Mapping[str, float] | None = None,
+        position: Mapping[str, float] | None = None,
+        velocity: Mapping[str, float] | None = None,
+    ) -> Any:
+        """Many steps in one compiled call, the commands held throughout; returns the state.
+
+        Args:
+            steps: how many. effort, position, velocity: by actuator name; tendons: N, m (rest length) and m/s.
+        """
+        for mode, values in (("position", position), ("velocity", velocity), ("effort", effort)):
+            if values:
+                self.model.command(mode, values)
+        self.model.advance(int(steps))
+        return self.model.state
+
+    def observe(self) -> Any:
+        """Lengths, tensions and the output's pose at the present state."""
+        return self.model.observe()
+
+    def energy(self) -> Any:
+        """Energies at the present state [J]."""
+        return self.model.energy()
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self.model.reset()
+
+
+def checked_commands(values: Mapping[str, float], known: tuple[str, ...]) -> dict[int, float]:
+    """Commands by actuator index. Raises TensegrityError for unknown names and numbers that are not finite."""
+    result = {}
+    for name, value in values.items():
+        if name not in known:
+            raise TensegrityError(unknown_name("actuator", name, known))
+        if not np.isfinite(value):
+            raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
+        result[known.index(name)] = float(value)
+    return result
