@@ -394,3 +394,19 @@ def test_plot_of_unknown_tensions_has_no_numbers_that_are_none():
 def test_small_robots_are_measured_in_millimetres():
     assert LengthUnit.for_span(0.4).text(0.0123) == "12.3 mm"
     assert LengthUnit.for_span(40.0).text(1.5) == "1.5000 m"
+
+
+def test_colour_scale_follows_the_largest_tension_and_forgets_slowly(view, prism):
+    with visit(view):
+        for moment, tension, ceiling in ((1.0, 17.0, 20.0), (2.0, 4.0, 20.0), (3.0, 41.0, 50.0)):
+            drawn = view.drawn
+            view.show(state_of(prism, moment, tension))
+            assert wait(lambda drawn=drawn: view.drawn > drawn)
+            assert view._ceiling == pytest.approx(ceiling)
+
+
+def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
+    with visit(view):
+        view.show(state_of(prism, tension=1e-12))
+        assert wait(lambda: "side_0" in view._status.content)  # as slack
+        assert view._ceiling > 1e-4

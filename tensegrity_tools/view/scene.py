@@ -23,6 +23,8 @@ from tensegrity_dynamics.visual import (
 
 from . import meshes
 
+FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
+
 
 class Cylinders:
     """Many cylinders (or coils) between nodes as one batched mesh: one message moves them all."""
@@ -151,9 +153,12 @@ class RobotScene:
         )
         camera = self._server.initial_camera
         camera.near, camera.far = 0.01 * span, 60.0 * span
-        camera.fov = np.radians(38.0)
+        camera.fov = FIELD_OF_VIEW
         camera.look_at = middle
-        camera.position = middle + 1.6 * span * np.array([0.80, -0.52, 0.30])
+        # Far enough for a ball around the nodes, with room to move, to fit between the upper and the lower edge.
+        reach = 1.25 * max(float(np.linalg.norm(nodes - middle, axis=1).max()), 0.4 * span)
+        direction = np.array([0.80, -0.52, 0.30])
+        camera.position = middle + reach / np.sin(0.5 * FIELD_OF_VIEW) * direction / np.linalg.norm(direction)
         camera.up = (0.0, 0.0, 1.0)
 
     def _add_members(self, kind: str, rows: NDArray[np.int64], nodes: NDArray[np.float64]) -> Cylinders:

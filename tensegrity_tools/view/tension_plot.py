@@ -24,7 +24,7 @@ LINE_COLOURS = (
 )  # fmt: skip
 
 WIDTH, HEIGHT = 320, 150  # of the drawing, in pixels
-LEFT, RIGHT, TOP, BOTTOM = 40, 6, 8, 30  # margins around the lines
+LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 30  # margins around the lines
 
 
 class TensionPlot:
@@ -90,7 +90,8 @@ def _grid(ceiling: float, wide: int, high: int) -> str:
     for k in range(5):
         y = TOP + high * (1.0 - k / 4.0)
         parts.append(f'<path d="M{LEFT} {y:.1f}h{wide}" stroke="#e3e6ea"/>')
-        parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{ceiling * k / 4.0:.3g}</text>')
+        if k % 2 == 0:
+            parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{ceiling * k / 4.0:.3g}</text>')
         x = LEFT + wide * k / 4.0
         parts.append(f'<path d="M{x:.1f} {TOP}v{high}" stroke="#e3e6ea"/>')
         label = "now" if k == 4 else f"{-WINDOW * (1.0 - k / 4.0):g}"

@@ -13,7 +13,7 @@ import viser
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import round_ceiling
+from tensegrity_dynamics.visual import least_ceiling, round_ceiling
 
 from .goal import GoalCallback, GoalPanel
 from .panels import legend_html, status_html
@@ -26,7 +26,7 @@ from .units import LengthUnit
 Callback = Callable[[], "str | None"]
 
 PANEL_PERIOD = 0.2  # s between new texts; faster nobody can read
-FADE = 0.5  # the colour scale shrinks only when the largest tension is below this share of it
+FADE = 0.7  # the colour scale shrinks only when the one wanted is below this share of it
 MEMORY = 20.0  # s for which the largest tension counts
 
 
@@ -74,6 +74,7 @@ class View:
         self.port = self._server.get_port()
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
         self.url = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.port}"
+        self._least = least_ceiling(structure)
         self._ceiling = 1.0
         self._peaks: list[tuple[float, float]] = []
         self._note = ""
@@ -216,9 +217,9 @@ class View:
         if known.size:
             self._peaks = [peak for peak in self._peaks if now - peak[0] < MEMORY and peak[1] > known.max()]
             self._peaks.append((now, float(known.max())))
-            largest = self._peaks[0][1]
-            if largest > self._ceiling or largest < FADE * self._ceiling:
-                self._ceiling = round_ceiling(1.1 * largest)
+            wanted = max(round_ceiling(1.1 * self._peaks[0][1]), self._least)
+            if wanted > self._ceiling or wanted < FADE * self._ceiling:
+                self._ceiling = wanted
         return tensions
 
     def _draw(self, state: ViewState, tensions: NDArray[np.float64]) -> None:
