@@ -1,7 +1,8 @@
 #!/bin/sh
-# Style and types of everything in the checkout.
-set -eu
+# Style and types of everything in the checkout; all three report, the exit status is that of the last failure.
 bin=.venv/bin
-echo "== ruff check";  "$bin/ruff" check .
-echo "== ruff format"; "$bin/ruff" format --check .
-echo "== mypy";        "$bin/mypy"
+status=0
+echo "== ruff check" && "$bin/ruff" check . || status=$?
+echo "== ruff format" && "$bin/ruff" format --check . || status=$?
+echo "== mypy" && "$bin/mypy" || status=$?
+exit "$status"

