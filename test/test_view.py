@@ -327,6 +327,46 @@ def test_real_browser_shows_the_robot_without_a_network(prism):
         assert browser.errors == []
 
 
+def pixel(view: View, browser: HeadlessBrowser, point: np.ndarray) -> tuple[float, float]:
+    """Where on the page a point (3,) m of the world is, as seen by the first camera."""
+    camera = view._server.initial_camera
+    back = (camera.position - camera.look_at) / np.linalg.norm(camera.position - camera.look_at)
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    away = point - camera.position
+    boxes = "[...document.querySelectorAll('canvas')].map(c => c.getBoundingClientRect())"
+    largest = f"{boxes}.map(r => [r.x, r.y, r.width, r.height]).sort((a, b) => b[2] * b[3] - a[2] * a[3])[0]"
+    x, y, width, height = browser.run(largest)
+    scale = 0.5 * height / np.tan(0.5 * camera.fov) / -(away @ back)
+    return x + 0.5 * width + scale * (away @ right), y + 0.5 * height - scale * (away @ np.cross(back, right))
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
+    asked = []
+
+    def refuse(*goal):
+        asked.append(goal)
+        return "side_1 is too short"
+
+    with View(prism, free_port(), on_goal=refuse) as view, HeadlessBrowser(1100, 700) as browser:
+        browser.open(view.url)
+        view.show(state_of(prism))
+        assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
+        start = view.goal.pose[0]
+        grip = start + [0.0, 0.0, 0.9 * view.goal._handle.scale]
+        places = [pixel(view, browser, grip), pixel(view, browser, grip + [0.0, 0.0, 0.03])]
+
+        def dragged() -> bool:  # the page may still be building its scene when the mouse first comes by
+            browser.drag(*places)
+            return browser.wait(lambda: view.goal.pose[0][2] > start[2] + 0.02, timeout=2.0)
+
+        assert browser.wait(dragged)
+        assert browser.press("Send goal")
+        assert browser.wait(lambda: "Refused: side_1 is too short" in browser.text())
+        np.testing.assert_allclose(asked[0][0], start + [0.0, 0.0, 0.03], atol=0.004)
+
+
 # -- small parts --------------------------------------------------------------------------------------------------
 
 
