@@ -205,7 +205,7 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
     packages = digest(interpreter, requirements())
     names = [path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)]
     sources = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/launcher.in")]
-    interfaces = digest(packages, *sources, *files(INTERFACE_PATTERNS), *names)
+    interfaces = digest(packages, os.access(sources[-1], os.X_OK), *sources, *files(INTERFACE_PATTERNS), *names)
     hook = digest(interfaces, ROOT / "scripts/environment_hook.py")
 
     version = ".".join(map(str, sys.version_info[:3]))

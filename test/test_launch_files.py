@@ -81,10 +81,11 @@ def test_launched_nodes_report_the_shape_of_the_robot_and_end_on_ctrl_c(path: Pa
 
     launch = subprocess.Popen([sys.executable, "-c", LAUNCH, str(path), "view:=false", "lockstep:=true"])
     try:
-        with rclpy.init():
-            listener = rclpy.create_node("launch_listener")
-            received, state = wait_for_message(StructureState, listener, "structure_state", time_to_wait=120.0)
-            listener.destroy_node()
+        rclpy.init()
+        listener = rclpy.create_node("launch_listener")
+        received, state = wait_for_message(StructureState, listener, "structure_state", time_to_wait=120.0)
+        listener.destroy_node()
+        rclpy.shutdown()
     finally:
         launch.send_signal(signal.SIGINT)
         code = launch.wait(timeout=30.0)

@@ -171,6 +171,7 @@ def test_every_node_is_installed_with_the_environments_interpreter() -> None:
     executables = {path.name: path for path in (installed / "lib/tensegrity").glob("*")}
     assert nodes <= set(executables)
     for path in [*executables.values(), installed / "bin/tensegrity"]:
+        assert os.access(path, os.X_OK), path
         interpreter = re.search(r'^exec "(.+?)"', path.read_text(), re.MULTILINE)
         assert interpreter is not None
         assert os.access(interpreter[1], os.X_OK)
