@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 # Imported at once, since the module of the same name would take the function's place in the package otherwise.
-from .inverse_kinematics import inverse_kinematics
+from .inverse_kinematics import inverse_kinematics as inverse_kinematics
 
 # The rest of the public face; loaded on first use.
 _FACE = {

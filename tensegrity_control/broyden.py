@@ -13,7 +13,6 @@ which may cross a floor by 1 % of the mean tension.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,14 +37,7 @@ def broyden_search(search: Continuation, tolerance: float, max_iterations: int) 
         shape = search.shape
         if search.reached(tolerance):
             return search.plan("broyden")
-        # Only change costs: the tensions' own pull is left out and the present lengths are the preferred ones.
-        search.posture = replace(
-            search.posture,
-            tensions=shape.tensions[search.members],
-            lengths=shape.rest_lengths[search.members],
-            tension_scale=1e9 * guard.tension_scale,
-        )
-        step = search.solve(shape, slopes, goal.error(shape.nodes), guard.limits, None)
+        step = search.solve(shape, slopes, goal.error(shape.nodes), guard.limits, None, search.unmoved(shape))
         if step.progress < 1e-3 and not step.confined:
             break
         search.steps += 1

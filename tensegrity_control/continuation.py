@@ -27,7 +27,8 @@ SMALLEST_STEP = 1e-6
 CURVATURE = 0.25
 SETTLED = 1e-6
 SETTLING_STEPS = 12
-REPAIRS = 4
+CORRECTIONS = 4
+ARRIVED = 1e-10
 BLOCKED = 0.02
 STALLED_STEPS = 30
 CONFIRMATIONS = 3
@@ -132,15 +133,32 @@ class Continuation:
         self.blocked = straight and not (self.blocked and within_reach)
         return step
 
-    def solve(self, shape: Shape, slopes: Sensitivity, error: Array, limits: Limits, weights: Array | None) -> Step:
+    def solve(
+        self,
+        shape: Shape,
+        slopes: Sensitivity,
+        error: Array,
+        limits: Limits,
+        weights: Array | None,
+        posture: Posture | None = None,
+    ) -> Step:
         """The quadratic program at one shape."""
         assert slopes.pose is not None
         return solve_step(
             error, self.goal.jacobian(shape.nodes, slopes.pose),
             self.guard.values(shape), self.guard.jacobian(slopes), limits,
             (shape.tensions[self.members], slopes.tensions[self.members], shape.rest_lengths[self.members]),
-            self.posture, self.radius, weights, self.caution,
+            posture or self.posture, self.radius, weights, self.caution,
         )  # fmt: skip
+
+    def unmoved(self, shape: Shape) -> Posture:
+        """The posture that asks for the shortest change of lengths and nothing else."""
+        return replace(
+            self.posture,
+            tensions=shape.tensions[self.members],
+            lengths=shape.rest_lengths[self.members],
+            tension_scale=1e9 * self.guard.tension_scale,
+        )
 
     def stationary(self, step: Step) -> bool:
         """Whether the nearest pose is found: within the limits the error shrinks no further."""
@@ -157,7 +175,7 @@ class Continuation:
         self.steps += 1
         moved, deviation = self.attempt(self.shape, slopes, step.change)
         if moved is not None:
-            moved = self.repair(moved, limits, step.weighted)
+            moved = self.correct(moved, limits, step)
         if moved is not None and not self.nearer(moved, step):
             moved = None
         if moved is None:
@@ -221,17 +239,21 @@ class Continuation:
             return moved, deviation
         return None, deviation
 
-    def repair(self, shape: Shape, limits: Limits, weighted: bool) -> Shape | None:
-        """Bring a shape back within the limits, which the curvature of the step may have overrun."""
-        allowed = max(TOLERANCE, self.guard.limits.violation(self.guard.values(self.shape)))
-        for _ in range(REPAIRS):
-            violation = limits.violation(self.guard.values(shape))
-            if violation < TOLERANCE:
+    def correct(self, shape: Shape, limits: Limits, step: Step) -> Shape | None:
+        """Undo what the curvature of a step has overrun: limits, and the goal where the step went all the way.
+
+        The shortest change does it, so that the posture, which may pull elsewhere, has no say here.
+        """
+        allowed = max(TOLERANCE, limits.violation(self.guard.values(self.shape)))
+        arriving = step.progress > 0.999
+        weights = self.goal.weights() if step.weighted else None
+        for _ in range(CORRECTIONS):
+            error = self.goal.error(shape.nodes) if arriving else np.zeros(self.goal.output.rows.size)
+            if limits.violation(self.guard.values(shape)) < TOLERANCE and np.abs(error).max() < ARRIVED:
                 return shape
             slopes = self.slopes(shape)
-            still = np.zeros(self.goal.output.rows.size)
-            step = self.solve(shape, slopes, still, limits, self.goal.weights() if weighted else None)
-            moved, _ = self.attempt(shape, slopes, step.change)
+            correction = self.solve(shape, slopes, error, limits, weights, self.unmoved(shape))
+            moved, _ = self.attempt(shape, slopes, correction.change)
             if moved is None:
                 return None
             shape = moved
