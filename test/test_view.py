@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -450,3 +453,12 @@ def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
         view.show(state_of(prism, tension=1e-12))
         assert wait(lambda: "side_0" in view._status.content)  # as slack
         assert view._ceiling > 1e-4
+
+
+def test_offline_example_runs_and_reports():
+    example = Path(__file__).resolve().parent.parent / "examples" / "view_offline.py"
+    command = [sys.executable, str(example), "three_prism", "--seconds", "1", "--port", str(free_port())]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=example.parent.parent)
+    assert result.returncode == 0, result.stderr
+    assert "open http://localhost:" in result.stdout
+    assert "% of one processor" in result.stdout
