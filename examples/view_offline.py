@@ -1,6 +1,6 @@
 """A robot in the browser without ROS: it swings its tendons until you drag the goal and send it, then it goes there.
 
-The library alone finds shapes from lengths and lengths from poses; nothing moves by forces, each picture is an equilibrium.
+The library alone finds shapes from lengths and lengths from poses; each picture is an equilibrium, nothing swings.
 
 python examples/view_offline.py [ROBOT] [--seconds 600] [--port 8080]
 """
