@@ -30,7 +30,7 @@ SETTLING_STEPS = 12
 CORRECTIONS = 4
 ARRIVED = 1e-10
 BLOCKED = 0.02
-STALLED_STEPS = 30
+STALLED_STEPS = 12
 CONFIRMATIONS = 3
 FINE = 1e-5
 MOST_CAUTION = 16.0
@@ -85,8 +85,8 @@ class Continuation:
             return self.plan("newton")
         raise self.give_up(tolerance, max_iterations)
 
-    def walk(self, tolerance: float, max_iterations: int) -> bool:
-        """Walk until the goal is reached and the posture has settled, or until nothing gets nearer."""
+    def walk(self, tolerance: float, max_iterations: int, *, settle: bool = True) -> bool:
+        """Walk until the goal is reached and (with `settle`) the posture has settled, or until nothing gets nearer."""
         settling = stalled = 0
         best = np.inf
         while self.steps < max_iterations:
@@ -94,7 +94,7 @@ class Continuation:
             step = self.choose(slopes, self.guard.limits)
             reached = self.reached(tolerance)
             settled = np.abs(step.change).max() < SETTLED * self.guard.length_scale
-            if reached and (settled or settling >= SETTLING_STEPS):
+            if reached and (settled or not settle or settling >= SETTLING_STEPS):
                 return True
             settling += reached
             distance = float(np.linalg.norm(self.goal.weights() * self.goal.error(self.shape.nodes)))
@@ -292,7 +292,7 @@ class Continuation:
                 self.robot, PoseGoal(*nearest.pose, self.goal.output), self.path[0], self.preferred,
                 self.tension_floor, self.solver, self.posture.length_weight,
             )  # fmt: skip
-            if again.walk(tolerance, max_iterations):
+            if again.walk(tolerance, max_iterations, settle=False):
                 nearest = again.shape
                 break
             nearest = again.drawn_in()

@@ -10,6 +10,8 @@ vector from its own start, r, with dr/ds = J_l(r)^-1 w.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +43,10 @@ class EquilibriumCurve:
 
     Args:
         robot: whose actuators move along the path.
-        path: at least one shape; the first and the last are kept exactly, shapes closer to a neighbour than 2 % of
-            the way are left out.
+        path: at least one shape; the curve passes exactly through the first, the last and those to keep. Others
+            closer to a neighbour than 2 % of the way are left out.
         solver: that the path was planned with.
+        keep: indices of shapes to pass through, in order.
 
     Attributes:
         span: s, the time that the way takes when the slowest actuator always runs at its full rate.
@@ -54,7 +57,7 @@ class EquilibriumCurve:
         TensegrityError: a point between two shapes is no stable equilibrium, or a tendon goes slack there.
     """
 
-    def __init__(self, robot: Robot, path: tuple[Shape, ...], solver: ShapeSolver) -> None:
+    def __init__(self, robot: Robot, path: Sequence[Shape], solver: ShapeSolver, keep: Sequence[int] = ()) -> None:
         self.robot, self.solver = robot, solver
         self.members = robot.actuated_members()
         self.first, self.last = path[0], path[-1]
@@ -70,11 +73,7 @@ class EquilibriumCurve:
             self.places = np.array([0.0, 1.0])
             self.shapes: tuple[Shape, ...] = (self.first, self.last)
             return
-        kept = [0]
-        for k in range(1, len(path) - 1):
-            if min(self.path_places[k] - self.path_places[kept[-1]], 1.0 - self.path_places[k]) >= SPACING:
-                kept.append(k)
-        kept.append(len(path) - 1)
+        kept = self._chosen(sorted({0, len(path) - 1, *keep}))
         self._tabulate(self.path_places[kept], lengths[kept], [path[k] for k in kept])
 
     # -- values ---------------------------------------------------------------------------------------------------
@@ -135,6 +134,19 @@ class EquilibriumCurve:
         return self._solve(self.lengths(place), nearest)
 
     # -- making ---------------------------------------------------------------------------------------------------
+
+    def _chosen(self, anchors: list[int]) -> list[int]:
+        """Indices of the shapes that the curve passes through: the anchors, and others with room around them."""
+        place, kept = self.path_places, [0]
+        for begin, end in pairwise(anchors):
+            for k in range(begin + 1, end):
+                if min(place[k] - place[kept[-1]], place[end] - place[k]) >= SPACING:
+                    kept.append(k)
+            if place[end] - place[kept[-1]] > 1e-9:
+                kept.append(end)
+            elif end == len(place) - 1:
+                kept[-1] = end
+        return kept
 
     def _piece(self, place: float) -> tuple[int, float]:
         k = min(max(bisect_right(self._knots, place) - 1, 0), len(self._knots) - 2)

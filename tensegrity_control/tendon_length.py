@@ -168,7 +168,7 @@ class TendonLengthControl(Controller):
         if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
             raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for the shortest.")
         brake, path, _ = self._way(now, [(position, quaternion)])
-        curve = EquilibriumCurve(self.robot, tuple(path), self.solver)
+        curve = EquilibriumCurve(self.robot, path, self.solver)
         timing, note = timed(curve, duration or None, law, self.rate_margin, self.swing_periods)
         return self._start(now, brake, Motion(now if brake is None else brake.end, timing, curve), note)
 
@@ -186,7 +186,7 @@ class TendonLengthControl(Controller):
         if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
             raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
         brake, path, ends = self._way(now, [(position, quaternion) for _, position, quaternion in waypoints])
-        curve = EquilibriumCurve(self.robot, tuple(path), self.solver)
+        curve = EquilibriumCurve(self.robot, path, self.solver, keep=ends)
         timing = through(curve, times, curve.path_places[ends])
         return self._start(now, brake, Motion(now if brake is None else brake.end, timing, curve), "")
 
