@@ -25,6 +25,7 @@ from .motion import Motion, Rest, through, timed
 from .plan import Plan
 from .pose_feedback import PoseFeedback
 from .pose_goal import make_goal
+from .pose_jacobian import longest_period
 from .start_shape import shape_solver, start_shape
 from .tendon_guard import TendonGuard
 from .time_scaling import profile_named
@@ -47,6 +48,10 @@ class TendonLengthControl(Controller):
             frequency of the structure: above, the correction excites it.
         feedback_limit: m, largest correction of one rest length.
         tension_floor: N, see `inverse_kinematics`.
+
+    Attributes:
+        home: the shape at the robot file's rest lengths, whose posture all plans keep near.
+        slowest_period: s, of the small oscillations about it.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no stable start shape.
@@ -80,6 +85,7 @@ class TendonLengthControl(Controller):
         self.solver = shape_solver(robot, rigid_bars)
         self.home = start_shape(robot, None, self.solver)
         self.guard = TendonGuard(robot, self.home, tension_floor)
+        self.slowest_period = longest_period(self.home, rigid_bars=rigid_bars)
         self._phase = "idle"
         self._motions: list[Motion] = []
         self._rest = Rest(EquilibriumCurve(robot, (self.home,), self.solver), 1.0)
