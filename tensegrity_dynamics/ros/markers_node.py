@@ -9,14 +9,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, TransformStamped
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
-from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException
-from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import ColorRGBA, String
 from tensegrity.msg import Reference, StructureState, TendonState
 from visualization_msgs.msg import Marker, MarkerArray
@@ -24,8 +18,10 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ..errors import TensegrityError
 from ..markers import Drawing, StructureDrawing
 from ..robot_file import load_robot
-from ..urdf import WORLD, bar_rows, link_names, make_urdf
+from ..urdf import bar_rows, link_names, make_urdf
 from ..visual import place_cylinders
+from .node import LATCHED, OK, WARN, WORLD
+from .paced_spin import PacedNode, run_paced
 from .shape_messages import ShapeReader, fill_pose, pose_from_message
 
 try:
@@ -33,8 +29,7 @@ try:
 except ImportError:  # in no package registry; it comes with a ROS installation
     TFMessage = None
 
-SENSOR = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation"
 
 KINDS = {
@@ -45,24 +40,13 @@ KINDS = {
 }
 
 
-class MarkersNode(Node):
-    """Parameters: robot (name or path of a robot file), rate (Hz, largest number of pictures per second)."""
+class MarkersNode(PacedNode):
+    """Parameters: robot, rate."""
 
     def __init__(self) -> None:
         super().__init__("markers")
-        self.declare_parameter(
-            "robot", "tensebot", ParameterDescriptor(description="a shipped robot or a robot file", read_only=True)
-        )
-        self.declare_parameter(
-            "rate",
-            20.0,
-            ParameterDescriptor(
-                description="largest number of pictures per second",
-                read_only=True,
-                floating_point_range=[FloatingPointRange(from_value=0.5, to_value=200.0)],
-            ),
-        )
-        robot = load_robot(self.get_parameter("robot").value)
+        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
         self._robot = robot
         self._reader = ShapeReader(robot)
         self._drawing = StructureDrawing(robot)
@@ -72,22 +56,14 @@ class MarkersNode(Node):
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
         self._drawn = 0
-        self._problem = ""
-
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=make_urdf(robot)))
-        self.create_subscription(StructureState, "structure_state", self._keep_state, SENSOR)
-        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, SENSOR)
+        self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
+        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
-        # Pictures are for people: their rate is that of the wall clock, whatever the simulated one does.
-        wall = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / self.get_parameter("rate").value, self._draw, clock=wall)
-        self.create_timer(1.0, self._report, clock=wall)
-        if TFMessage is None:
-            self.get_logger().info(NO_TF)
+        self.tell(OK, "waiting for structure_state", robot=robot.name, tf=NO_TF if TFMessage is None else "published")
 
     def _keep_state(self, message: StructureState) -> None:
         self._state = message
@@ -98,19 +74,19 @@ class MarkersNode(Node):
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
 
-    def _draw(self) -> None:
+    def work(self) -> None:
+        """Draw the newest state, where there is one."""
         state, self._state = self._state, None
         if state is None:
             return
         try:
             nodes = self._reader.nodes(state)
         except TensegrityError as error:
-            self._problem = str(error)
+            self.tell(WARN, str(error))
             return
         if not np.all(np.isfinite(nodes)):
-            self._problem = "the state has positions that are not finite; it is not drawn"
+            self.tell(WARN, "the state has positions that are not finite; it is not drawn")
             return
-        self._problem = ""
         tensions = self._reader.tensions(self._tendons, nodes)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         frame = state.header.frame_id or WORLD
@@ -119,6 +95,7 @@ class MarkersNode(Node):
         if self._transforms is not None:
             self._transforms.publish(TFMessage(transforms=self._frames(nodes, frame, state.header.stamp)))
         self._drawn += 1
+        self.tell(OK, "drawing", pictures=self._drawn)
 
     def _frames(self, nodes: np.ndarray, frame: str, stamp: object) -> list[TransformStamped]:
         centres, quaternions, _ = place_cylinders(nodes, self._bars)
@@ -132,22 +109,6 @@ class MarkersNode(Node):
             turned.w, turned.x, turned.y, turned.z = (float(value) for value in quaternion)
             transforms.append(message)
         return transforms
-
-    def _report(self) -> None:
-        text = self._problem or ("drawing" if self._drawn else "waiting for structure_state")
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if self._problem else DiagnosticStatus.OK,
-            name="markers",
-            message=text,
-            values=[
-                KeyValue(key="robot", value=self._robot.name),
-                KeyValue(key="pictures", value=str(self._drawn)),
-                KeyValue(key="/tf", value=NO_TF if TFMessage is None else "published"),
-            ],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
 
 
 def _marker(drawing: Drawing, frame: str, stamp: object) -> Marker:
@@ -168,19 +129,8 @@ def _marker(drawing: Drawing, frame: str, stamp: object) -> Marker:
 
 
 def main() -> int:
-    """Run the node until it is interrupted; 1 where the robot cannot be loaded."""
-    rclpy.init()
-    try:
-        node = MarkersNode()
-        rclpy.spin(node)
-    except TensegrityError as error:
-        print(f"markers: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    """Run the node."""
+    return run_paced(MarkersNode)
 
 
 if __name__ == "__main__":

@@ -13,55 +13,54 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from numpy.typing import NDArray
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.client import Client
-from rclpy.clock import Clock, ClockType
-from rclpy.executors import ExternalShutdownException
-from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 from tensegrity.msg import Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robot_file import load_robot
+from tensegrity_dynamics.ros.node import LATCHED, OK, WARN, WORLD
+from tensegrity_dynamics.ros.paced_spin import PacedNode, run_paced
 from tensegrity_dynamics.ros.shape_messages import ShapeReader, fill_pose, pose_from_message, seconds
 
 from ..view import View, ViewState
 
-SENSOR = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
 SILENCE = 2.0  # s without a state before the view says so
 FACTOR_TIME = 2.0  # s over which the real-time factor is measured
 
 
-class ViewNode(Node):
-    """Parameters: robot, port, host, rate; see their descriptions."""
+class ViewNode(PacedNode):
+    """Parameters: robot, port, host, rate."""
 
     def __init__(self) -> None:
         super().__init__("view")
-        self._declare()
-        robot = load_robot(self.get_parameter("robot").value)
+        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        port = self.parameter("port", 8080, "where browsers find the view; the next free one where it is in use")
+        if not 0 < port < 65536:
+            raise TensegrityError(f"parameter port is {port}; give a number from 1 to 65535.")
+        host = self.parameter(
+            "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view, with its stop, to all"
+        )
+        self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
         self._reader = ShapeReader(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
-        self._shown: ViewState | None = None
         self._heard = time.monotonic()
         self._ticks: deque[tuple[float, float]] = deque()
-        self._problem = ""
         self._goal_service = self.create_client(SetGoalPose, "set_goal_pose")
         self._hold_service = self.create_client(Trigger, "hold")
         self._stop_service = self.create_client(Trigger, "stop")
         self.view = View(
             robot,
-            self.get_parameter("port").value,
-            host=self.get_parameter("host").value,
-            rate=self.get_parameter("rate").value,
+            port,
+            host=host,
+            rate=self.rate,
             on_goal=self._send_goal,
             on_hold=lambda: self._trigger(self._hold_service),
             on_stop=lambda: self._trigger(self._stop_service),
@@ -69,35 +68,14 @@ class ViewNode(Node):
         if self.view.port_note:
             self.get_logger().warning(self.view.port_note)
         self.get_logger().info(f"open {self.view.url} in a browser")
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
-        self.create_subscription(StructureState, "structure_state", self._keep_state, SENSOR)
-        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, SENSOR)
+        self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
+        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
-        # People look at the wall clock's rate, whatever the simulated clock does.
-        wall = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / self.get_parameter("rate").value, self._show, clock=wall)
-        self.create_timer(1.0, self._report, clock=wall)
+        self.tell(OK, "waiting for structure_state", robot=robot.name, url=self.view.url)
 
-    def _declare(self) -> None:
-        def declare(name: str, value: Any, text: str, **limits: Any) -> None:
-            self.declare_parameter(name, value, ParameterDescriptor(description=text, read_only=True, **limits))
-
-        declare("robot", "tensebot", "a shipped robot or a robot file")
-        declare(
-            "port",
-            8080,
-            "where browsers find the view; the next free one where it is in use",
-            integer_range=[IntegerRange(from_value=1, to_value=65535)],
-        )
-        declare(
-            "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view, and its stop button, to the network"
-        )
-        declare(
-            "rate",
-            30.0,
-            "largest number of pictures per second",
-            floating_point_range=[FloatingPointRange(from_value=0.5, to_value=60.0)],
-        )
+    def close(self) -> None:
+        """Stop the web server."""
+        self.view.close()
 
     # -- from the robot to the browser ----------------------------------------------------------------------------
 
@@ -111,19 +89,24 @@ class ViewNode(Node):
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
 
-    def _show(self) -> None:
+    def work(self) -> None:
+        """Show the newest state; say so where none comes."""
         message, self._state = self._state, None
-        if message is None:
-            return
+        silent = time.monotonic() - self._heard
+        if message is not None:
+            self._show(message)
+        elif silent > SILENCE:
+            self._complain("no structure_state; is the estimator running?", f" (silent for {int(silent)} s)")
+
+    def _show(self, message: StructureState) -> None:
         try:
             nodes = self._reader.nodes(message)
         except TensegrityError as error:
-            self._problem = str(error)
+            self._complain(str(error))
             return
-        self._problem = ""
         now = seconds(message.header.stamp)
         reference = self._reference
-        self._shown = ViewState(
+        state = ViewState(
             time=now,
             nodes=nodes,
             tensions=self._reader.tensions(self._tendons, nodes),
@@ -133,7 +116,15 @@ class ViewNode(Node):
             real_time_factor=self._real_time_factor(now),
             converged=message.converged,
         )
-        self.view.show(self._shown)
+        if self.view.show(state):
+            self.view.warn("")
+            self.tell(OK, "showing the robot", browsers=self.view.clients, pictures=self.view.drawn)
+        else:
+            self.tell(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
+
+    def _complain(self, problem: str, detail: str = "") -> None:
+        self.view.warn(problem + detail)
+        self.tell(WARN, problem)
 
     def _real_time_factor(self, now: float) -> float:
         """Robot seconds per second over the last two seconds; NaN until half a second has passed."""
@@ -146,32 +137,11 @@ class ViewNode(Node):
         passed = wall - self._ticks[0][0]
         return (now - self._ticks[0][1]) / passed if passed > 0.5 else float("nan")
 
-    def _report(self) -> None:
-        silent = time.monotonic() - self._heard
-        problem = self._problem
-        if not problem and silent > SILENCE:
-            problem = f"no structure_state for {silent:.0f} s; is the estimator or the simulator running?"
-        self.view.warn(problem)
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
-            name="view",
-            message=problem or "showing the robot",
-            values=[
-                KeyValue(key="url", value=self.view.url),
-                KeyValue(key="browsers", value=str(self.view.clients)),
-                KeyValue(key="pictures", value=str(self.view.drawn)),
-                KeyValue(key="ignored states", value=str(self.view.ignored)),
-            ],
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
-
     # -- from the browser to the controller; called from threads of the view --------------------------------------
 
     def _send_goal(self, position: NDArray[np.float64], quaternion: NDArray[np.float64], duration: float) -> str | None:
         request = SetGoalPose.Request(duration=float(duration))
-        request.target.header.frame_id = "world"
+        request.target.header.frame_id = WORLD
         fill_pose(request.target.pose, position, quaternion)
         answer = self._call(self._goal_service, request)
         if isinstance(answer, str):
@@ -198,22 +168,8 @@ class ViewNode(Node):
 
 
 def main() -> int:
-    """Run the node until it is interrupted; 1 where the robot cannot be loaded or shown."""
-    rclpy.init()
-    node = None
-    try:
-        node = ViewNode()
-        rclpy.spin(node)
-    except TensegrityError as error:
-        print(f"view: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        if node is not None:
-            node.view.close()
-        rclpy.try_shutdown()
-    return 0
+    """Run the node."""
+    return run_paced(ViewNode)
 
 
 if __name__ == "__main__":
