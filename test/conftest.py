@@ -31,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Before anything imports rclpy, and inherited by every process that a test starts.
     os.environ["ROS_DOMAIN_ID"] = str(claim_domain())
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    # No shared memory: processes that a test kills would leave their segments and locks to the next ones.
+    os.environ["FASTDDS_BUILTIN_TRANSPORTS"] = "UDPv4"
     os.environ.setdefault("MPLBACKEND", "Agg")
 
 
