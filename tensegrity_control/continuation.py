@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 LARGEST_STEP = 0.1
 SMALLEST_STEP = 1e-6
+WIDE = 20.0
 CURVATURE = 0.25
 SETTLED = 1e-6
 SETTLING_STEPS = 12
@@ -124,7 +125,7 @@ class Continuation:
         shape = self.shape
         error = self.goal.error(shape.nodes)
         if straight and not self.blocked:
-            step = self.solve(shape, slopes, error, limits, None)
+            step = self.straight(shape, slopes, error, limits)
             if step.confined or step.progress > BLOCKED:
                 return step
         step = self.solve(shape, slopes, error, limits, self.goal.weights())
@@ -141,6 +142,7 @@ class Continuation:
         limits: Limits,
         weights: Array | None,
         posture: Posture | None = None,
+        radius: float | None = None,
     ) -> Step:
         """The quadratic program at one shape."""
         assert slopes.pose is not None
@@ -148,8 +150,23 @@ class Continuation:
             error, self.goal.jacobian(shape.nodes, slopes.pose),
             self.guard.values(shape), self.guard.jacobian(slopes), limits,
             (shape.tensions[self.members], slopes.tensions[self.members], shape.rest_lengths[self.members]),
-            posture or self.posture, self.radius, weights, self.caution,
+            posture or self.posture, radius or self.radius, weights, self.caution,
         )  # fmt: skip
+
+    def straight(self, shape: Shape, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
+        """As far along the straight way as the radius allows, without leaving the preferred posture for speed.
+
+        A radius on the whole step would drive every tendon at its bound; the step to the goal, scaled down, does not.
+        """
+        whole = self.solve(shape, slopes, error, limits, None, radius=WIDE * self.guard.length_scale)
+        size = float(np.abs(whole.change).max())
+        if size <= self.radius:
+            return whole
+        part = self.radius / size
+        step = self.solve(shape, slopes, part * error, limits, None)
+        assert slopes.pose is not None
+        remaining = error - self.goal.jacobian(shape.nodes, slopes.pose) @ step.change
+        return replace(step, progress=part * step.progress, remaining=remaining, confined=True)
 
     def unmoved(self, shape: Shape) -> Posture:
         """The posture that asks for the shortest change of lengths and nothing else."""
