@@ -14,7 +14,7 @@ from tensegrity_control.inverse_kinematics import inverse_kinematics
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.robot_file import load_robot
 from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
-from tensegrity_tools.view import View, ViewState
+from tensegrity_tools.view import Answer, View, ViewState
 
 SWING = 0.03  # of the rest length
 PERIOD = 6.0  # s
@@ -51,21 +51,21 @@ class Motion:
         return (low + 1 - place) * self.way[low] + (place - low) * self.way[low + 1]
 
     def go(self, position, quaternion, duration):
-        """What the view calls with a goal; returns why not, or None."""
+        """What the view calls with a goal."""
         try:
             plan = inverse_kinematics(self.robot, position, quaternion, start=self.shape)
         except TensegrityError as error:
-            return str(error)
+            return Answer(False, str(error))
         way = np.array([shape.rest_lengths for shape in plan.path])
         self.way = np.vstack((way, way[-1:]))
         self.begun, self.duration = time.monotonic() - start, duration or USUAL_DURATION
         self.goal, self.mode = (position, quaternion), "moving"
-        return None
+        return Answer(True)
 
     def hold(self):
         """What the view calls on hold and on stop."""
         self.way, self.mode = np.array([self.shape.rest_lengths] * 2), "holding"
-        return None
+        return Answer(True)
 
 
 motion = Motion()

@@ -110,11 +110,11 @@ def least_ceiling(structure: Structure) -> float:
 
 
 def round_ceiling(value: float) -> float:
-    """The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten that is not below value; 1 where there is no value."""
+    """The next of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is not below value; 1 for no value."""
     if not np.isfinite(value) or value <= 0.0:
         return 1.0
     power = 10.0 ** np.floor(np.log10(value))
-    for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0):
+    for step in (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0):
         if value <= step * power * (1.0 + 1e-9):
             return float(step * power)
     return float(10.0 * power)

@@ -26,7 +26,7 @@ from tensegrity_dynamics.robot import Robot
 from tensegrity_dynamics.robot_file import load_robot, shipped_robots
 from tensegrity_dynamics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.structure import Structure
-from tensegrity_tools.view import View, ViewState, meshes
+from tensegrity_tools.view import Answer, View, ViewState, meshes
 from tensegrity_tools.view.tension_plot import MOST_LINES, TensionPlot
 from tensegrity_tools.view.units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 
@@ -200,7 +200,10 @@ def test_faster_states_than_pictures_are_skipped(prism):
 
 def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
     asked = []
-    with View(prism, free_port(), on_goal=lambda *goal: asked.append(goal)) as view, visit(view) as visitor:
+    with (
+        View(prism, free_port(), on_goal=lambda *goal: Answer(asked.append(goal) is None)) as view,
+        visit(view) as visitor,
+    ):
         view.show(state_of(prism))
         assert wait(lambda: view.drawn > 0)
         quaternion = quaternion_from_roll_pitch_yaw([5.0, -10.0, 20.0])
@@ -215,19 +218,23 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
         np.testing.assert_allclose(sent, quaternion, atol=1e-12)
         assert duration == 2.5
         assert wait(lambda: "Accepted" in view.goal._answer.content)
+        visitor.drag_goal([0.0, 0.0, 0.22], quaternion.tolist())
+        assert wait(lambda: not view.goal._answer.visible)  # that answer was to another goal
 
 
 def test_typed_numbers_move_the_handle(prism):
-    with View(prism, free_port(), on_goal=lambda *_: None) as view, visit(view) as visitor:
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
         visitor.type(view.goal._position, [10.0, 20.0, 250.0])
         assert wait(lambda: np.allclose(view.goal.pose[0], [0.01, 0.02, 0.25]))
 
 
 def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
-    with View(prism, free_port(), on_goal=lambda *_: "side_1 would need 61 N, its limit is 50 N") as view:
+    with View(
+        prism, free_port(), on_goal=lambda *_: Answer(False, "side_1 would need 61 N, its limit is 50 N")
+    ) as view:
         goal = (np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
         view.goal.place(goal)
-        assert view.goal.send() == "side_1 would need 61 N, its limit is 50 N"
+        assert view.goal.send() == (False, "side_1 would need 61 N, its limit is 50 N")
         assert "its limit is 50 N" in view.goal._answer.content
         view.goal.update(prism.output.pose(np.array(prism.structure.nodes)), None)
         np.testing.assert_allclose(view.goal.pose[0], goal[0])
@@ -238,7 +245,7 @@ def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
         raise OSError("the bus is gone")
 
     with View(prism, free_port(), on_goal=broken, on_stop=broken) as view, visit(view) as visitor:
-        assert "the bus is gone" in view.goal.send()
+        assert "the bus is gone" in view.goal.send().text
         visitor.press(view._stop)
         assert wait(lambda: "Stop failed: OSError: the bus is gone" in view._status.content)
         view.show(state_of(prism))
@@ -248,7 +255,7 @@ def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
 def test_handle_and_ghost_go_to_an_accepted_goal_until_somebody_drags(prism):
     goal = (np.array([0.0, 0.0, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
     other = (np.array([0.0, 0.05, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
-    with View(prism, free_port(), on_goal=lambda *_: None) as view:
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view:
         present = prism.output.pose(np.array(prism.structure.nodes))
         view.goal.update(present, goal)
         np.testing.assert_allclose(view.goal.pose[0], goal[0])
@@ -264,10 +271,13 @@ def test_handle_and_ghost_go_to_an_accepted_goal_until_somebody_drags(prism):
 
 def test_hold_and_stop_are_passed_on(prism):
     pressed = []
+
+    def note(what: str) -> Answer:
+        pressed.append(what)
+        return Answer(True)
+
     with (
-        View(
-            prism, free_port(), on_hold=lambda: pressed.append("hold"), on_stop=lambda: pressed.append("stop")
-        ) as view,
+        View(prism, free_port(), on_hold=lambda: note("hold"), on_stop=lambda: note("stop")) as view,
         visit(view) as visitor,
     ):
         visitor.press(view._hold)
@@ -280,7 +290,7 @@ def test_view_without_callbacks_only_looks(view):
     assert view._hold.disabled
     assert view._stop.disabled
     assert view.goal._send.disabled
-    assert view.goal.send() == "this view only looks"
+    assert view.goal.send() == (False, "this view only looks")
 
 
 # -- server -------------------------------------------------------------------------------------------------------
@@ -314,7 +324,10 @@ def test_server_prints_nothing(prism, capsys):
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 def test_real_browser_shows_the_robot_without_a_network(prism):
     held = []
-    with View(prism, free_port(), on_hold=lambda: held.append(True)) as view, HeadlessBrowser(900, 700) as browser:
+    with (
+        View(prism, free_port(), on_hold=lambda: Answer(held.append(True) is None)) as view,
+        HeadlessBrowser(900, 700) as browser,
+    ):
         browser.open(view.url)
         view.show(state_of(prism, mode="moving"))
         assert browser.wait(lambda: "moving" in browser.text(), timeout=120.0), browser.text()
@@ -350,7 +363,7 @@ def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
 
     def refuse(*goal):
         asked.append(goal)
-        return "side_1 is too short"
+        return Answer(False, "side_1 is too short")
 
     with View(prism, free_port(), on_goal=refuse) as view, HeadlessBrowser(1100, 700) as browser:
         browser.open(view.url)

@@ -26,10 +26,11 @@ from tensegrity_dynamics.ros.node import LATCHED, OK, WARN, WORLD
 from tensegrity_dynamics.ros.paced_spin import PacedNode, run_paced
 from tensegrity_dynamics.ros.shape_messages import ShapeReader, fill_pose, pose_from_message, seconds
 
-from ..view import View, ViewState
+from ..view import Answer, View, ViewState
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
+NO_REASON = "the controller gave no reason"
 SILENCE = 2.0  # s without a state before the view says so
 FACTOR_TIME = 2.0  # s over which the real-time factor is measured
 
@@ -139,23 +140,23 @@ class ViewNode(PacedNode):
 
     # -- from the browser to the controller; called from threads of the view --------------------------------------
 
-    def _send_goal(self, position: NDArray[np.float64], quaternion: NDArray[np.float64], duration: float) -> str | None:
+    def _send_goal(self, position: NDArray[np.float64], quaternion: NDArray[np.float64], duration: float) -> Answer:
         request = SetGoalPose.Request(duration=float(duration))
         request.target.header.frame_id = WORLD
         fill_pose(request.target.pose, position, quaternion)
-        answer = self._call(self._goal_service, request)
-        if isinstance(answer, str):
-            return answer
-        return None if answer.accepted else (answer.reason or "the controller gave no reason")
+        response = self._call(self._goal_service, request)
+        if isinstance(response, str):
+            return Answer(False, response)
+        return Answer(response.accepted, response.reason or ("" if response.accepted else NO_REASON))
 
-    def _trigger(self, client: Client) -> str | None:
-        answer = self._call(client, Trigger.Request())
-        if isinstance(answer, str):
-            return answer
-        return None if answer.success else (answer.message or "the controller gave no reason")
+    def _trigger(self, client: Client) -> Answer:
+        response = self._call(client, Trigger.Request())
+        if isinstance(response, str):
+            return Answer(False, response)
+        return Answer(response.success, response.message or ("" if response.success else NO_REASON))
 
     def _call(self, client: Client, request: Any) -> Any:
-        """The answer, or a text that says why there is none."""
+        """The response, or a text that says why there is none."""
         if not client.service_is_ready():
             return f"nobody offers the service {client.srv_name}; is the controller running?"
         done = threading.Event()

@@ -12,11 +12,11 @@ from tensegrity_dynamics.output_frame import OutputFrame, Pose
 from tensegrity_dynamics.visual import GOAL_COLOUR, Sizes
 
 from . import meshes
+from .state import Answer
 from .units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 
-# What the owner does with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest). The answer is
-# None where the goal was accepted, else the reason why not.
-GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], "str | None"]
+# What the owner does with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
+GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]
 
 
 class GoalPanel:
@@ -116,45 +116,50 @@ class GoalPanel:
 
     def _dragged(self, client: viser.ClientHandle | None) -> None:
         if client is not None:  # the program's own moves come back here without a client
-            self._touched = True
+            self._touch()
             self._write_fields(*self.pose)
 
     def _typed(self, client: viser.ClientHandle | None) -> None:
         if client is not None:
-            self._touched = True
+            self._touch()
             self._handle.position = np.array(self._position.value) * self._unit.metres
             if self._turns:
                 self._handle.wxyz = quaternion_from_roll_pitch_yaw(self._angles.value)
 
+    def _touch(self) -> None:
+        """From now on the handle is somebody's; the answer to the last goal is not about this one."""
+        self._touched = True
+        self._answer.visible = False
+
     def place(self, pose: Pose) -> None:
         """Put the handle somewhere, as a person would by dragging."""
-        self._touched = True
+        self._touch()
         self._put(pose)
 
-    def send(self, client: viser.ClientHandle | None = None) -> str | None:
-        """Send the goal under the handle. Returns why it was refused, or None; everybody sees the answer."""
+    def send(self, client: viser.ClientHandle | None = None) -> Answer:
+        """Send the goal under the handle; everybody sees the answer."""
         if self._on_goal is None:
-            return "this view only looks"
+            return Answer(False, "this view only looks")
         self._send.disabled = True
         self._say("Waiting for the controller ...", "#555")
         try:
-            reason = self._on_goal(*self.pose, float(self._duration.value))
+            answer = self._on_goal(*self.pose, float(self._duration.value))
         except Exception as error:  # whatever the owner's callback raises belongs before the eyes of who pressed
-            reason = f"{type(error).__name__}: {error}"
+            answer = Answer(False, f"{type(error).__name__}: {error}")
         finally:
             self._send.disabled = False
-        if reason is None:
+        if answer.accepted:
             self._touched = False
-            self._say("Accepted.", "#1b7f5f")
+            self._say("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
         else:
-            self._say("Refused: " + reason, "#b3261e")
+            self._say(f"Refused: {answer.text}", "#b3261e")
             if client is not None:
-                client.add_notification("Goal refused", reason, color="red", auto_close_seconds=8.0)
-        return reason
+                client.add_notification("Goal refused", answer.text, color="red", auto_close_seconds=8.0)
+        return answer
 
     def reset(self) -> None:
         """Put the handle where the robot is."""
-        self._touched = True
+        self._touch()
         self._put(self._present)
 
     # -- what the robot does --------------------------------------------------------------------------------------

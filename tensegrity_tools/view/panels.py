@@ -31,10 +31,10 @@ def status_html(
     )
     rows = [("Controller", badge), ("Time", _time(state))]
     if pose is not None:
-        position = ", ".join(f"{x / unit.metres + 0.0:.{unit.decimals}f}" for x in pose[0])
+        position = ", ".join(_number(x / unit.metres, unit.decimals) for x in pose[0])
         rows.append(("Position", f"{position} {unit.name}"))
         if len(robot.output.nodes) > 1:
-            angles = ", ".join(f"{angle + 0.0:.1f}" for angle in roll_pitch_yaw(pose[1]))
+            angles = ", ".join(_number(angle, 1) for angle in roll_pitch_yaw(pose[1]))
             rows.append(("Roll, pitch, yaw", f"{angles} °"))
         if state.goal is not None:
             rows.append(("Off the goal", _error(state.goal, pose, unit, len(robot.output.nodes) > 1)))
@@ -65,6 +65,11 @@ def legend_html(ceiling: float, cell: float, unit: LengthUnit) -> str:
         f'<span><i style="{swatch};background:{green}"></i>not known</span></div>'
         f'<div style="color:#777;margin-top:0.2em">ground: one cell is {cell / unit.metres:g} {unit.name}</div></div>'
     )
+
+
+def _number(value: float, decimals: int) -> str:
+    """Fixed decimals, and never a minus before zero."""
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
 def _time(state: ViewState) -> str:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.structure import Structure
+
+
+class Answer(NamedTuple):
+    """What becomes of something that a person asked for.
+
+    Args:
+        accepted: whether it is done.
+        text: why not, or a remark (that it takes longer than asked for, say).
+    """
+
+    accepted: bool
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,12 @@ from tensegrity_dynamics.visual import least_ceiling, round_ceiling
 from .goal import GoalCallback, GoalPanel
 from .panels import legend_html, status_html
 from .scene import RobotScene
-from .state import ViewState
+from .state import Answer, ViewState
 from .tension_plot import TensionPlot
 from .units import LengthUnit
 
-# The owner's answer to hold and stop: None where it is done, else why not.
-Callback = Callable[[], "str | None"]
+# What the owner does when somebody presses hold or stop.
+Callback = Callable[[], Answer]
 
 PANEL_PERIOD = 0.2  # s between new texts; faster nobody can read
 FADE = 0.7  # the colour scale shrinks only when the one wanted is below this share of it
@@ -43,8 +43,8 @@ class View:
             robot; "0.0.0.0" opens it to the network.
         rate: largest number of pictures per second.
         on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when somebody sends a goal; returns
-            None or why it was refused. Without it, the view only looks.
-        on_hold, on_stop: called when somebody presses the button; return None or why it was not done.
+            an `Answer`. Without it, the view only looks.
+        on_hold, on_stop: called when somebody presses the button; return an `Answer`.
 
     Raises:
         TensegrityError: the robot is not a pin-jointed structure.
@@ -130,12 +130,12 @@ class View:
 
     def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:
         try:
-            reason = callback()
+            answer = callback()
         except Exception as error:  # the person who pressed must learn that nothing happened
-            reason = f"{type(error).__name__}: {error}"
-        self._note = "" if reason is None else f"{label} failed: {reason}"
-        if reason is not None and client is not None:
-            client.add_notification(f"{label} failed", reason, color="red", auto_close_seconds=8.0)
+            answer = Answer(False, f"{type(error).__name__}: {error}")
+        self._note = "" if answer.accepted else f"{label} failed: {answer.text}"
+        if not answer.accepted and client is not None:
+            client.add_notification(f"{label} failed", answer.text, color="red", auto_close_seconds=8.0)
         self._fresh.set()
 
     # -- the face -------------------------------------------------------------------------------------------------
