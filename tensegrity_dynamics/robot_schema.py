@@ -1,100 +1,92 @@
-"""What may stand in a robot file: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md)."""
+"""What may stand in a robot file: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md).
+
+Here are the fields of every robot and those of a structure; the ones of a mechanism are in `mechanism_schema`.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from .units import BaseUnits
 
 
-def quantity(kind: str) -> Any:
-    """Annotation for a number of that kind, read in the file's units, SI afterwards."""
+def quantity(kind: str) -> BeforeValidator:
+    """Reads a number of that kind, in the file's units; SI afterwards."""
 
     def read(value: Any, info: ValidationInfo) -> float:
-        units = (info.context or {}).get("units") or BaseUnits()
-        return units.to_si(value, kind)
+        return _units(info).to_si(value, kind)
 
-    return Annotated[float, BeforeValidator(read)]
+    return BeforeValidator(read)
 
 
-Length, Angle, Mass, Force, Time = (quantity(kind) for kind in ("length", "angle", "mass", "force", "time"))
-Stiffness, Damping, Number, Density = (quantity(kind) for kind in ("stiffness", "damping", "number", "density"))
-Acceleration, Stress, Viscosity = (quantity(kind) for kind in ("acceleration", "stress", "viscosity"))
+def either(tendon: str, joint: str) -> BeforeValidator:
+    """Reads a number that means one thing for a tendon and may mean another for the joint of a mechanism."""
+
+    def read(value: Any, info: ValidationInfo) -> float:
+        if (info.context or {}).get("kind") == "structure":
+            return _units(info).to_si(value, tendon)
+        try:
+            return _units(info).to_si(value, joint)
+        except ValueError:
+            return _units(info).to_si(value, tendon)
+
+    return BeforeValidator(read)
+
+
+def _units(info: ValidationInfo) -> BaseUnits:
+    return (info.context or {}).get("units") or BaseUnits()
+
+
+Length = Annotated[float, quantity("length")]
+Angle = Annotated[float, quantity("angle")]
+Mass = Annotated[float, quantity("mass")]
+Force = Annotated[float, quantity("force")]
+Time = Annotated[float, quantity("time")]
+Stiffness = Annotated[float, quantity("stiffness")]
+Damping = Annotated[float, quantity("damping")]
+Acceleration = Annotated[float, quantity("acceleration")]
+Stress = Annotated[float, quantity("stress")]
+Viscosity = Annotated[float, quantity("viscosity")]
+Density = Annotated[float, quantity("density")]
+Number = Annotated[float, quantity("number")]
+Position = Annotated[float, either("length", "angle")]
+Rate = Annotated[float, either("speed", "angular speed")]
+Effort = Annotated[float, either("force", "torque")]
 PositiveLength = Annotated[Length, Field(gt=0)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", strict=True)]
+Text = Annotated[str, Field(strict=True)]
+Yes = Annotated[bool, Field(strict=True)]
 Point = Annotated[list[Length], Field(min_length=3, max_length=3)]
 Direction = Annotated[list[Number], Field(min_length=3, max_length=3)]
 Vector = Annotated[list[Acceleration], Field(min_length=3, max_length=3)]
 Turn = Annotated[list[Angle], Field(min_length=3, max_length=3)]
+Axis = Literal["x", "y", "z", "rx", "ry", "rz"]
 
 
 class Block(BaseModel):
     """A mapping that refuses keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", strict=False)
+    model_config = ConfigDict(extra="forbid")
+
+
+# -- every robot ----------------------------------------------------------------------------------------------------
 
 
 class UnitsBlock(Block):
-    length: str = "m"
-    mass: str = "kg"
-    force: str = "N"
-    time: str = "s"
-    angle: str = "rad"
+    """The units of plain numbers; checked before everything else, since all other numbers need them."""
 
-
-class NodeBlock(Block):
-    position: Point
-    fixed: bool = False
-    mass: Annotated[Mass, Field(ge=0)] = 0.0
-
-
-class MemberBlock(Block):
-    name: Name
-    kind: Literal["bar", "tendon", "spring"]
-    nodes: Annotated[list[Name], Field(min_length=2, max_length=2)]
-    rest_length: PositiveLength
-    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
-    mass: Annotated[Mass, Field(ge=0)] | None = None
-    damping: Annotated[Damping, Field(ge=0)] | None = None
-
-
-class MemberDefaults(Block):
-    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
-    mass: Annotated[Mass, Field(ge=0)] | None = None
-    damping: Annotated[Damping, Field(ge=0)] | None = None
-
-
-class DefaultsBlock(Block):
-    """Values for members that do not state their own, by kind."""
-
-    bar: MemberDefaults = MemberDefaults()
-    tendon: MemberDefaults = MemberDefaults()
-    spring: MemberDefaults = MemberDefaults()
-
-
-def _either(first: str, second: str) -> Any:
-    """A number with a unit of either kind: what a tendon needs, or what a joint needs."""
-
-    def read(value: Any, info: ValidationInfo) -> float:
-        units = (info.context or {}).get("units") or BaseUnits()
-        kind = (info.context or {}).get("kind")
-        order = (first, second) if kind != "mechanism" else (second, first)
-        try:
-            return units.to_si(value, order[0])
-        except ValueError:
-            if isinstance(value, str) and any(letter.isalpha() for letter in value):
-                return units.to_si(value, order[1])
-            raise
-
-    return Annotated[float, BeforeValidator(read)]
-
-
-Position, Rate, Effort = _either("length", "angle"), _either("speed", "angular speed"), _either("force", "torque")
+    length: Text = "m"
+    mass: Text = "kg"
+    force: Text = "N"
+    time: Text = "s"
+    angle: Text = "rad"
 
 
 class ActuatorBlock(Block):
+    """A drive and its limits."""
+
     name: Name | None = None
     drives: Name
     position: Annotated[list[Position], Field(min_length=2, max_length=2)]
@@ -103,30 +95,17 @@ class ActuatorBlock(Block):
     minimum_tension: Annotated[Force, Field(ge=0)] = 0.0
 
 
-Axis = Literal["x", "y", "z", "rx", "ry", "rz"]
-
-
-class NodeOutputBlock(Block):
-    name: Name
-    nodes: Annotated[dict[Name, Point], Field(min_length=1)]
-    controlled: Annotated[list[Axis], Field(min_length=1)] = ["x", "y", "z", "rx", "ry", "rz"]
-
-
 class TourBlock(Block):
-    name: str
+    """One goal of the demonstration, relative to the pose at rest."""
+
+    name: Text
     move: Point = [0.0, 0.0, 0.0]
     turn: Turn = [0.0, 0.0, 0.0]
     duration: Annotated[Time, Field(gt=0)] | None = None
 
 
-class ProvenanceBlock(Block):
-    fields: str
-    status: Literal["printed", "deduced", "assumed"]
-    note: str
-
-
 class ContactBlock(Block):
-    """Ground contact; used by the network dynamics."""
+    """Ground contact."""
 
     height: Length = 0.0
     stiffness: Annotated[Stiffness, Field(gt=0)]
@@ -134,14 +113,22 @@ class ContactBlock(Block):
     friction: Annotated[Number, Field(ge=0)] = 0.0
 
 
+class ServoDefaults(Block):
+    """What servos that do not say otherwise have in common."""
+
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] = 1
+
+
 class ServoBlock(Block):
-    """One servo of the hardware."""
+    """One servo of the hardware; what is missing here comes from the defaults."""
 
     actuator: Name
     id: Annotated[int, Field(ge=0, le=253, strict=True)]
-    model: str
-    spool_radius: PositiveLength
-    direction: Literal[1, -1] = 1
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] | None = None
     potentiometer: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
@@ -150,16 +137,25 @@ class HardwareBlock(Block):
 
     protocol: Literal[1, 2] = 2
     baud_rate: Annotated[int, Field(gt=0, strict=True)] = 1_000_000
-    calibration: str | None = None
-    servos: list[ServoBlock]
+    calibration: Text | None = None
+    defaults: ServoDefaults = ServoDefaults()
+    servos: Annotated[list[ServoBlock], Field(min_length=1)]
+
+
+class ProvenanceBlock(Block):
+    """Where values come from."""
+
+    fields: Text
+    status: Literal["printed", "deduced", "assumed"]
+    note: Text
 
 
 class CommonBlock(Block):
     """Fields of every robot file."""
 
     name: Name
-    description: str = ""
-    source: str = ""
+    description: Text = ""
+    source: Text = ""
     units: UnitsBlock = UnitsBlock()
     gravity: Vector = [0.0, 0.0, -9.80665]
     actuators: list[ActuatorBlock] = []
@@ -167,6 +163,54 @@ class CommonBlock(Block):
     contact: ContactBlock | None = None
     servos: HardwareBlock | None = None
     provenance: list[ProvenanceBlock] = []
+
+
+# -- structures -----------------------------------------------------------------------------------------------------
+
+
+class NodeBlock(Block):
+    """A place where members meet."""
+
+    position: Point
+    fixed: Yes = False
+    mass: Annotated[Mass, Field(ge=0)] = 0.0
+
+
+class MemberBlock(Block):
+    """A bar, tendon or spring between two nodes; what is missing comes from the defaults of its kind."""
+
+    name: Name
+    kind: Literal["bar", "tendon", "spring"]
+    nodes: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class MemberDefaults(Block):
+    """Values for members of one kind that do not state their own."""
+
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class DefaultsBlock(Block):
+    """Defaults by kind of member."""
+
+    bar: MemberDefaults = MemberDefaults()
+    tendon: MemberDefaults = MemberDefaults()
+    spring: MemberDefaults = MemberDefaults()
+
+
+class NodeOutputBlock(Block):
+    """A frame carried by nodes."""
+
+    name: Name
+    nodes: Annotated[dict[Name, Point], Field(min_length=1)]
+    controlled: Annotated[list[Axis], Field(min_length=1)] = ["x", "y", "z", "rx", "ry", "rz"]
 
 
 class StructureFile(CommonBlock):
@@ -177,94 +221,3 @@ class StructureFile(CommonBlock):
     defaults: DefaultsBlock = DefaultsBlock()
     members: Annotated[list[MemberBlock], Field(min_length=1)]
     outputs: list[NodeOutputBlock] = []
-
-
-class FrameBlock(Block):
-    """A place on a body: origin, and turned by a rotation vector, or with z and y along given directions."""
-
-    at: Point = [0.0, 0.0, 0.0]
-    turn: Turn | None = None
-    z: Direction | None = None
-    y: Direction | None = None
-
-
-class PrimitiveBlock(Block):
-    kind: Literal["cylinder", "tube", "box", "cube", "sphere", "point"]
-    size: list[Length] = []
-    density: Annotated[Density, Field(ge=0)] | None = None
-    mass: Annotated[Mass, Field(ge=0)] | None = None
-    frame: FrameBlock = FrameBlock()
-
-
-class BodyBlock(Block):
-    shapes: list[PrimitiveBlock] = []
-
-
-JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "floating"]
-LoopKind = Literal[
-    "point", "point_xy", "point_z", "fixed", "revolute", "cylindrical", "prismatic", "planar", "universal"
-]
-
-
-class JointBlock(Block):
-    name: Name
-    kind: JointKind
-    parent: Name
-    body: Name
-    frame: FrameBlock = FrameBlock()
-    axis: Direction = [0.0, 0.0, 1.0]
-    start: list[Union[Angle, Length]] | None = None  # noqa: UP007 - evaluated at run time on Python 3.10
-
-
-class LoopBlock(Block):
-    name: Name
-    kind: LoopKind
-    before: Name
-    after: Name
-    frame_before: FrameBlock = FrameBlock()
-    frame_after: FrameBlock = FrameBlock()
-
-
-class AnchorBlock(Block):
-    body: Name
-    at: Point
-
-
-class CableBlock(Block):
-    name: Name
-    body: Name
-    at: Point
-    block_axis: Direction
-    pulley_axis: Direction
-    pulley_radius: PositiveLength
-    anchor: AnchorBlock
-    young: Annotated[Stress, Field(gt=0)]
-    damping: Annotated[Viscosity, Field(ge=0)] = 0.0
-    cable_radius: PositiveLength
-    variant: Literal["rigid", "u", "epsilon", "length"] = "epsilon"
-    length: PositiveLength | None = None
-    strain: Number = 0.0
-    block: list[PrimitiveBlock] = []
-    pulley: list[PrimitiveBlock] = []
-
-
-class BodyOutputBlock(Block):
-    name: Name
-    body: Name
-    frame: FrameBlock = FrameBlock()
-    controlled: Annotated[list[Axis], Field(min_length=1)] = ["x", "y", "z", "rx", "ry", "rz"]
-
-
-class MechanismFile(CommonBlock):
-    """Bodies, joints, loops and cables."""
-
-    kind: Literal["mechanism"]
-    density: Annotated[Density, Field(ge=0)] = 0.0
-    bodies: dict[Name, BodyBlock]
-    joints: Annotated[list[JointBlock], Field(min_length=1)]
-    loops: list[LoopBlock] = []
-    cables: list[CableBlock] = []
-    outputs: list[BodyOutputBlock] = []
-
-
-KINDS: dict[str, type[CommonBlock]] = {"structure": StructureFile, "mechanism": MechanismFile}

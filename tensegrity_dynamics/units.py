@@ -1,12 +1,14 @@
-"""Numbers with units in robot files: "8.5 in", "2 GPa", "300 deg/s"; inside everything is SI (and radians).
+"""Numbers with units in robot files and on the command line: "8.5 in", "2 GPa", "300 deg/s"; inside everything is SI.
 
 A plain number is in the file's own base units (`units:` block, SI by default), combined as the field needs: a
-stiffness in a file with inches and pounds-force is in lbf/in.
+stiffness in a file with inches and pounds-force is in lbf/in. Angles count as a dimension of their own, so that 5 Hz is
+no angular speed and 3 deg no plain number.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,6 +43,12 @@ EXAMPLES = {
     "viscosity": "10 MPa s", "density": "2700 kg/m^3", "inertia": "1e-4 kg m^2", "number": "1.5",
 }  # fmt: skip
 
+LONGEST = 60  # characters of a number with its unit
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WORD = r"(?:[A-Za-zµμΩ°][A-Za-z_]*)(?:\s*(?:\^|\*\*)\s*-?\d|[²³])?"
+# Words and small powers alone: what is handed on can neither be code nor take for ever.
+_UNIT = re.compile(rf"(?:1\s*/\s*)?{_WORD}(?:(?:\s*[*/·]\s*|\s+){_WORD})*")
+
 
 @dataclass(frozen=True)
 class BaseUnits:
@@ -64,20 +72,16 @@ class BaseUnits:
         Raises:
             ValueError: not a finite number, or a unit of another dimension; says what is needed.
         """
-        article = "an" if quantity[0] in "aeiou" else "a"
-        needed = f"{article} {quantity} such as {EXAMPLES[quantity]}"
+        needed = f"{_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}"
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-            raise ValueError(f"{needed} is needed")
-        if isinstance(value, str):
-            number, unit = _split(value, needed)
-            result = number * _factor(unit, quantity) if unit else number * self._plain(quantity)
-        else:
-            try:
-                result = float(value) * self._plain(quantity)
-            except OverflowError:
-                raise ValueError(f"{needed} is needed; this number is too large") from None
+            raise ValueError(needed)
+        try:
+            number, unit = _split(value) if isinstance(value, str) else (float(value), "")
+        except (ValueError, OverflowError):
+            raise ValueError(needed) from None
+        result = number * (_factor(unit, quantity) if unit else self._plain(quantity))
         if not math.isfinite(result):
-            raise ValueError(f"{needed} is needed; it must be finite")
+            raise ValueError(f"the number must be finite; {needed}")
         return result
 
     def _plain(self, quantity: str) -> float:
@@ -89,48 +93,59 @@ class BaseUnits:
         return factor
 
 
-def _split(text: str, needed: str) -> tuple[float, str]:
-    parts = text.strip().split(None, 1)
-    for number, unit in ((text.strip(), ""), (parts[0] if parts else "", parts[1] if len(parts) > 1 else "")):
-        try:
-            return float(number), unit
-        except ValueError:
-            continue
-    # "8.5in" without a space
-    head = text.strip()
-    for cut in range(len(head), 0, -1):
-        try:
-            return float(head[:cut]), head[cut:]
-        except ValueError:
-            continue
-    raise ValueError(f"{needed} is needed")
+def _with_article(quantity: str) -> str:
+    return f"{'an' if quantity[0] in 'aeiou' else 'a'} {quantity}"
+
+
+def _split(text: str) -> tuple[float, str]:
+    """Number and unit of "8.5 in"; both words of a number that is none (nan, inf) are read as such."""
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise ValueError("too long")
+    match = _NUMBER.match(text)
+    if match is None:
+        return float(text), ""
+    return float(match[0]), text[match.end() :].strip()
 
 
 @lru_cache(maxsize=256)
 def _factor(unit: str, quantity: str) -> float:
     """SI value of one `unit`, which must be a unit of `quantity`."""
-    if unit == " ".join(SI.get(quantity, "").split()):
+    if unit == SI.get(quantity):
         return 1.0
-    wanted = _registry()(" * ".join(f"({SI[d]})**({p})" for d, p in QUANTITIES[quantity].items()) or "1")
     try:
-        found = _registry()("1 " + unit.replace("^", "**"))
-        dimension = found.dimensionality
+        if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
+            raise ValueError(unit)
+        factor, found = _in_base_units(unit.replace("^", "**"))
     except Exception:  # pint raises a family of unrelated errors for unreadable text
-        raise ValueError(f"{unit!r} is not a unit; write a {quantity} such as {EXAMPLES[quantity]}") from None
-    if dimension != wanted.dimensionality:
-        kinds = [name for name, powers in QUANTITIES.items() if _same(dimension, powers)]
+        raise ValueError(
+            f"{unit!r} is not a unit; write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
+        ) from None
+    if found != _base_units_of(quantity):
+        kinds = [name for name in QUANTITIES if found == _base_units_of(name)]
         what = f"a unit of {kinds[0]}" if kinds else "another kind of unit"
-        raise ValueError(f"{unit!r} is {what}, but a {quantity} is needed, such as {EXAMPLES[quantity]}")
-    return float(found.to(wanted.units).magnitude)
+        raise ValueError(f"{unit!r} is {what}; {_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}")
+    if not (math.isfinite(factor) and factor > 0.0):
+        raise ValueError(f"{unit!r} has no use here; write {_with_article(quantity)} such as {EXAMPLES[quantity]}")
+    return factor
 
 
-def _same(dimension: Any, powers: Mapping[str, int]) -> bool:
-    text = " * ".join(f"({SI[d]})**({p})" for d, p in powers.items()) or "1"
-    return bool(_registry()(text).dimensionality == dimension)
+@lru_cache(maxsize=64)
+def _base_units_of(quantity: str) -> dict[str, float]:
+    text = " * ".join(f"{SI[dimension]}**({power})" for dimension, power in QUANTITIES[quantity].items())
+    return _in_base_units(text)[1] if text else {}
+
+
+def _in_base_units(text: str) -> tuple[float, dict[str, float]]:
+    """SI value of a unit, and the powers of kilogram, meter, second and radian in it."""
+    base = _registry().Quantity("1 * " + text if text[:1] != "1" else text).to_base_units()
+    return float(base.magnitude), dict(base.unit_items())
 
 
 @lru_cache(maxsize=1)
 def _registry() -> Any:
     import pint  # takes a while to load, and many files need none of it
 
-    return pint.UnitRegistry().Quantity
+    registry: Any = pint.UnitRegistry()
+    registry.define("rev = revolution")
+    return registry

@@ -8,7 +8,7 @@ from typing import Any
 
 from .errors import RobotFileError
 
-MAXIMUM_BYTES = 4_000_000
+MAXIMUM_BYTES = 4_000_000  # a lattice of ten thousand nodes fits
 MAXIMUM_DEPTH = 40
 
 
@@ -48,7 +48,9 @@ class YamlSource:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 1
-            raise RobotFileError(f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}.") from None
+            raise RobotFileError(
+                f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
+            ) from None
         except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, IndexError, KeyError) as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RobotFileError(f"{self.name}:1: not readable as YAML: {text}.") from None
@@ -79,8 +81,9 @@ class YamlSource:
             key = str(key_node.value)
             if key in result:
                 raise RobotFileError(f"{self.name}:{at}: the key {key!r} stands twice in one place; keep one.")
-            self._lines[(*path, key)] = at
-            result[key] = self._plain(value_node, (*path, key), depth + 1)
+            field = (*path, key)
+            self._lines[field] = at
+            result[key] = self._plain(value_node, field, depth + 1)
         return result
 
     def _check_tag(self, node: Any, plain: str, line: int) -> None:

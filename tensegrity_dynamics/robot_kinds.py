@@ -1,0 +1,77 @@
+"""The kinds of robot that files can describe: each has a schema and a builder, and more can be registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .errors import TensegrityError
+
+if TYPE_CHECKING:
+    from .robot_problems import Problems
+    from .robot_schema import CommonBlock
+
+
+@dataclass(frozen=True)
+class BuiltModel:
+    """What a builder makes of a file's block.
+
+    Attributes:
+        model: the `Structure`, or the description of a mechanism.
+        drivable: names of what an actuator can drive (tendons, joints).
+        outputs: frames of the end effector.
+    """
+
+    model: Any
+    drivable: tuple[str, ...]
+    outputs: tuple[Any, ...] = ()
+
+
+class Builder(Protocol):
+    """Builds the model of a block that satisfies the schema; adds to the problems what it finds wrong."""
+
+    def __call__(self, block: Any, problems: Problems) -> BuiltModel: ...
+
+
+@dataclass(frozen=True)
+class RobotKind:
+    """Where the schema (a `CommonBlock`) and the builder of a kind are, as "module:name"; loaded on first use."""
+
+    schema: str
+    builder: str
+
+    def load_schema(self) -> type[CommonBlock]:
+        return _load(self.schema)  # type: ignore[no-any-return]
+
+    def load_builder(self) -> Builder:
+        return _load(self.builder)  # type: ignore[no-any-return]
+
+
+KINDS: dict[str, RobotKind] = {
+    "structure": RobotKind(
+        f"{__package__}.robot_schema:StructureFile", f"{__package__}.structure_file:build_structure"
+    ),
+    "mechanism": RobotKind(
+        f"{__package__}.mechanism_schema:MechanismFile", f"{__package__}.multibody.model:build_mechanism"
+    ),
+}
+
+
+def register_kind(name: str, schema: str, builder: str) -> None:
+    """Let robot files say `kind: <name>`.
+
+    Args:
+        schema, builder: "module:name" of a `CommonBlock` and of a `Builder`.
+
+    Raises:
+        TensegrityError: the name is taken.
+    """
+    if name in KINDS:
+        raise TensegrityError(f"robots of kind {name!r} are known already; choose another name.")
+    KINDS[name] = RobotKind(schema, builder)
+
+
+def _load(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(module), name)
