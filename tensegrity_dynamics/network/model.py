@@ -132,6 +132,10 @@ class NetworkModel:
         self._spools.target[:] = self._rest[self._spools.member]
         self._stages.work[:] = 0.0
 
+    def spool_speeds(self) -> NDArray[np.float64]:
+        """(a,) m/s, rate of every actuator's rest length in the last step."""
+        return self._spools.speed.copy()
+
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _start(self, start: Shape | ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

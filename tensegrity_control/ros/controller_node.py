@@ -1,0 +1,288 @@
+"""Node `controller`: goals in, actuator commands out.
+
+It answers every structure_state with one actuator_command of the same stamp. The same state again gets the same
+answer, so that in lock-step a lost message changes nothing. `stop` latches: goals are refused until `hold` is called.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.task import Future
+from std_srvs.srv import Trigger
+from tensegrity.action import FollowTrajectory
+from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
+from tensegrity.srv import SetGoalPose
+
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.output_frame import Pose, pose_error
+from tensegrity_dynamics.robot_file import load_robot
+from tensegrity_dynamics.ros.node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
+from tensegrity_dynamics.ros.shape_messages import ShapeReader, fill_pose, pose_from_message
+from tensegrity_dynamics.ros.state_messages import fill_twist, nanoseconds, time_message
+
+from ..controller import RobotState
+from ..controllers import controllers, make_controller
+
+MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
+POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
+
+
+class ControllerNode(RobotNode):
+    """Parameters: robot, controller, rigid_bars, lockstep, feedback_gain, deadline."""
+
+    def __init__(self) -> None:
+        super().__init__("controller")
+        self._robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        kind = self.parameter("controller", "tendon_length", "which controller", choices=controllers())
+        rigid = self.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
+        gain = self.parameter("feedback_gain", 0.0, "1/s, integral correction of the pose while holding", low=0.0, high=100.0)
+        self._deadline = self.parameter("deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0)
+        self.parameter("lockstep", False, "the simulator waits for answers; the controller works the same way either way")
+        self._name = kind
+        self._controller: Any = make_controller(kind, self._robot, rigid_bars=rigid, feedback_gain=gain)
+        self._reader = ShapeReader(self._robot)
+        self._tendons: TendonState | None = None
+        self._state: StructureState | None = None
+        self._stamp: int | None = None
+        self._answer: ActuatorCommand | None = None
+        self._heard, self._late = time.monotonic(), 0
+        self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
+        self._ended: Future | None = None
+        self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
+        self._reference = self.create_publisher(Reference, "reference", LATCHED)
+        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
+        self.create_subscription(StructureState, "structure_state", self._control, STATE)
+        self.create_service(SetGoalPose, "set_goal_pose", self._set_goal)
+        self.create_service(Trigger, "hold", self._hold)
+        self.create_service(Trigger, "stop", self._stop)
+        self._action = ActionServer(
+            self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
+            goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
+        )  # fmt: skip
+        self.create_timer(0.5, self._watch, clock=self.wall_clock)
+        self.tell(OK, "waiting for structure_state")
+
+    @property
+    def _now(self) -> float:
+        return 1e-9 * (self._stamp or 0)
+
+    # -- control --------------------------------------------------------------------------------------------------
+
+    def _keep_tendons(self, message: TendonState) -> None:
+        self._tendons = message
+        if self._stamp is None and self._state is not None:
+            self._control(self._state)
+
+    def _control(self, message: StructureState) -> None:
+        stamp = nanoseconds(message.header.stamp)
+        wall = time.monotonic()
+        if stamp == self._stamp and self._answer is not None:
+            self._heard = wall
+            self._commands.publish(self._answer)
+            return
+        self._state = message
+        if self._stamp is None or stamp < self._stamp:
+            if not self._start(message, stamp):
+                return
+        elif wall - self._heard > self._deadline:
+            self._late += 1
+        self._heard = wall
+        self._stamp = stamp
+        state = RobotState(pose=pose_from_message(message.output_pose) if message.converged else None)
+        command = self._controller.command(self._now, state)
+        self._answer = ActuatorCommand(
+            source=self.get_name(), mode=MODES[command.mode], name=list(command.names), value=command.values.tolist()
+        )
+        self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
+        self._commands.publish(self._answer)
+        self._publish_reference(message.header.stamp, command)
+        self._feed_back(message)
+        if message.converged:
+            self.tell(OK, self._controller.status(self._now).phase, late_states=self._late)
+        else:
+            self.tell(WARN, "the estimator has no shape; commands go on without feedback", late_states=self._late)
+
+    def _start(self, message: StructureState, stamp: int) -> bool:
+        """Take over from where the spools are; needs the tendon state of the same time."""
+        tendons = self._tendons
+        if tendons is None or nanoseconds(tendons.header.stamp) != stamp:
+            return False
+        driven = {each.drives: each.name for each in self._robot.actuators}
+        rest = {driven[n]: r for n, r in zip(tendons.name, tendons.rest_length, strict=False) if n in driven}
+        try:
+            nodes = self._reader.nodes(message)
+            self._controller.reset(1e-9 * stamp, RobotState(positions=self._positions(rest), nodes=nodes))
+        except TensegrityError as error:
+            self.tell(ERROR, f"cannot take over: {error}")
+            return False
+        if self._stamp is not None:
+            self._finish(False, "the simulation was reset")
+        return True
+
+    def _positions(self, rest: dict[str, float]) -> Any:
+        from ..controller import positions_of
+
+        return positions_of(self._robot, rest)
+
+    def _publish_reference(self, stamp: Time, command: Any) -> None:
+        status, wanted = self._controller.status(self._now), self._controller.reference(self._now)
+        message = Reference(
+            controller=self._name, mode=status.phase, progress=float(status.progress), name=list(command.names),
+            value=command.values.tolist(),
+        )  # fmt: skip
+        message.header.stamp, message.header.frame_id = stamp, WORLD
+        if status.goal is not None:
+            fill_pose(message.goal, *status.goal)
+        fill_pose(message.pose, *wanted.pose)
+        fill_twist(message.twist, wanted.twist)
+        self._reference.publish(message)
+
+    def _watch(self) -> None:
+        """Say so when nothing comes any more."""
+        silent = time.monotonic() - self._heard
+        if self._stamp is not None and silent > 2.0:
+            self.tell(WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?")
+
+    # -- services -------------------------------------------------------------------------------------------------
+
+    def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
+        try:
+            self._ready()
+            position, quaternion = self._goal(request.target.header.frame_id, request.target.pose)
+            accepted = self._controller.set_goal(
+                self._now, position, quaternion, duration=request.duration, profile=request.profile or "minimum_jerk"
+            )
+            self._finish(False, "a new goal took its place")
+        except UnreachableGoalError as error:
+            response.reason, response.binding = str(error), list(error.binding)
+            if error.nearest is not None:
+                fill_pose(response.nearest, *error.nearest.pose)
+            return response
+        except TensegrityError as error:
+            response.reason = str(error)
+            return response
+        response.accepted, response.reason = True, accepted.note
+        response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
+        return response
+
+    def _goal(self, frame: str, pose: Any) -> tuple[list[float], list[float] | None]:
+        """Position and quaternion of a goal. Raises TensegrityError for another frame or numbers that are not finite."""
+        if frame not in ("", WORLD):
+            raise TensegrityError(f"goals are taken in the frame {WORLD!r}, not in {frame!r}; transform it first.")
+        position = [pose.position.x, pose.position.y, pose.position.z]
+        quaternion = [pose.orientation.w, pose.orientation.x, pose.orientation.y, pose.orientation.z]
+        if not np.isfinite([*position, *quaternion]).all():
+            raise TensegrityError("the goal pose is not finite; give three coordinates and a quaternion as numbers.")
+        return position, quaternion if any(quaternion) else None
+
+    def _hold(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        return self._quiet(response, release=True)
+
+    def _stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        return self._quiet(response, release=False)
+
+    def _quiet(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
+        try:
+            self._ready()
+            if release:
+                self._controller.release()
+                self._controller.hold(self._now)
+            else:
+                self._controller.stop(self._now)
+            self._finish(False, "stopped by service")
+            response.success = True
+            response.message = "holding" if release else "stopped; call hold to take goals again"
+        except TensegrityError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _ready(self) -> None:
+        if self._stamp is None:
+            raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
+
+    # -- follow_trajectory ----------------------------------------------------------------------------------------
+
+    async def _follow(self, handle: Any) -> FollowTrajectory.Result:
+        request, result = handle.request, FollowTrajectory.Result()
+        try:
+            self._ready()
+            if len(request.waypoint) != len(request.time_from_start):
+                raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
+            times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
+            poses = [self._goal(request.header.frame_id, pose) for pose in request.waypoint]
+            points = [(when, *pose) for when, pose in zip(times, poses, strict=True)]
+            self._controller.follow(self._now, points)
+            self._finish(False, "a new trajectory took its place")
+        except TensegrityError as error:
+            handle.abort()
+            result.reason = str(error)
+            return result
+        self._running, self._ended = handle, Future()
+        await self._ended
+        success, result.reason = self._ended.result()
+        self._running = self._ended = None
+        position, orientation = self._errors(request.waypoint[-1])
+        result.position_error, result.orientation_error = position, orientation
+        tolerance = request.position_tolerance or POSITION_TOLERANCE, request.orientation_tolerance or ORIENTATION_TOLERANCE
+        if success and (position > tolerance[0] or orientation > tolerance[1]):
+            success, result.reason = False, f"the end is {1e3 * position:.2f} mm and {np.degrees(orientation):.2f} deg off"
+        result.success = success
+        if handle.is_cancel_requested:
+            handle.canceled()
+        elif success:
+            handle.succeed()
+        else:
+            handle.abort()
+        return result
+
+    def _cancel(self, _: Any) -> CancelResponse:
+        self._controller.hold(self._now)
+        self._finish(False, "cancelled: holding")
+        return CancelResponse.ACCEPT
+
+    def _finish(self, success: bool, reason: str) -> None:
+        """End a running trajectory with a reason."""
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result((success, reason))
+
+    def _feed_back(self, message: StructureState) -> None:
+        if self._running is None or self._ended is None or self._ended.done():
+            return
+        status = self._controller.status(self._now)
+        wanted, pose = self._controller.reference(self._now).pose, pose_from_message(message.output_pose)
+        if pose is not None:
+            error = pose_error(wanted, pose)
+            feedback = FollowTrajectory.Feedback(
+                progress=float(status.progress), position_error=float(np.linalg.norm(error[:3])),
+                orientation_error=float(np.linalg.norm(error[3:])),
+            )  # fmt: skip
+            self._running.publish_feedback(feedback)
+        if status.phase != "moving":
+            self._finish(True, "")
+
+    def _errors(self, goal: Any) -> tuple[float, float]:
+        """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""
+        actual = None if self._state is None else pose_from_message(self._state.output_pose)
+        wanted: Pose | None = pose_from_message(goal)
+        if actual is None:
+            return float("nan"), float("nan")
+        if wanted is None:
+            offset = np.array([goal.position.x, goal.position.y, goal.position.z]) - actual[0]
+            return float(np.linalg.norm(offset)), 0.0
+        error = pose_error(wanted, actual)
+        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(ControllerNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What all nodes share: declared parameters, diagnostics, quality of service, and a clean end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from ..errors import TensegrityError, unknown_name
+
+# States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
+STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
+COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+WORLD = "world"
+
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+LEVELS = {OK: 0, WARN: 1, ERROR: 2}
+
+
+class RobotNode(Node):
+    """A node with checked parameters and diagnostics once a second of wall time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._choices: dict[str, Sequence[str]] = {}
+        self._changed: Callable[[str, Any], None] | None = None
+        self._said_level, self._said, self._said_values = WARN, "starting", {}
+        self._told = ""
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
+        self.add_on_set_parameters_callback(self._check_parameters)
+        self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._diagnostic_timer = self.create_timer(1.0, self.report, clock=self.wall_clock)
+
+    # -- parameters -----------------------------------------------------------------------------------------------
+
+    def parameter(
+        self,
+        name: str,
+        default: Any,
+        text: str,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        choices: Sequence[str] = (),
+        live: bool = False,
+    ) -> Any:
+        """Declare a parameter and give its value; a value out of range or unknown is refused with a reason."""
+        descriptor = ParameterDescriptor(description=text, read_only=not live)
+        if choices:
+            descriptor.additional_constraints = "one of: " + ", ".join(choices)
+            self._choices[name] = tuple(choices)
+        if low is not None and high is not None:
+            descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
+        value = self.declare_parameter(name, default, descriptor).value
+        if choices and value not in choices:
+            raise TensegrityError(unknown_name(f"value for parameter {name}", value, choices))
+        return value
+
+    def on_change(self, function: Callable[[str, Any], None]) -> None:
+        """Call function(name, value) before a live parameter changes; a TensegrityError from it refuses the change."""
+        self._changed = function
+
+    def _check_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        for each in parameters:
+            if each.name in self._choices and each.value not in self._choices[each.name]:
+                reason = unknown_name(f"value for parameter {each.name}", each.value, self._choices[each.name])
+                return SetParametersResult(successful=False, reason=reason)
+            if self._changed is not None:
+                try:
+                    self._changed(each.name, each.value)
+                except TensegrityError as error:
+                    return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    # -- diagnostics ----------------------------------------------------------------------------------------------
+
+    def tell(self, level: bytes, message: str, **values: Any) -> None:
+        """What the diagnostics say from now on; a new problem is published and logged at once."""
+        fresh = message != self._told and level != OK
+        self._said_level, self._said = level, message
+        self._said_values.update(values)
+        if level == OK:
+            self._told = ""
+        elif fresh:
+            self._told = message
+            self.get_logger().warning(message)
+            self.report()
+
+    def report(self) -> None:
+        """Publish the diagnostics now."""
+        values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
+        status = DiagnosticStatus(level=self._said_level, name=self.get_name(), message=self._said, values=values)
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+
+def run_node(make: Callable[[], Node]) -> int:
+    """Run a node until SIGINT or SIGTERM; exit status 0, or 1 with one line where it cannot start.
+
+    The single-threaded executor, because the experimental events executor of the wheels never fires timers.
+    """
+    rclpy.init()
+    node, executor = None, None
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        node = make()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        executor.spin()
+    except TensegrityError as error:
+        print(f"{getattr(make, '__name__', 'node')}: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if node is not None:
+            node.destroy_node()
+        if executor is not None:
+            executor.shutdown()
+        rclpy.try_shutdown()
+    return 0

@@ -1,0 +1,260 @@
+"""Node `simulator`: the robot as the other nodes see it, computed instead of built.
+
+In lock-step it publishes its state, waits for the command with exactly that stamp, and then moves on by one control
+period; a lost message is made good by publishing the same state again. Else it runs by the clock at real_time_factor.
+Without a fresh command the spools hold.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from tensegrity.msg import ActuatorCommand, StructureState, TendonState
+
+from ..command_gate import CommandGate, Mode
+from ..errors import TensegrityError
+from ..integrators import INTEGRATORS
+from ..network.model import NetworkModel
+from ..robot_file import load_robot
+from ..simulation import Simulation
+from .node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
+from .state_messages import nanoseconds, structure_state, time_message
+
+MODES = {
+    ActuatorCommand.POSITION: Mode.POSITION,
+    ActuatorCommand.VELOCITY: Mode.VELOCITY,
+    ActuatorCommand.EFFORT: Mode.EFFORT,
+}
+
+
+class SimulatorNode(RobotNode):
+    """See the module; every parameter says what it is."""
+
+    def __init__(self) -> None:
+        super().__init__("simulator")
+        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer to every state")
+        self._factor = self.parameter(
+            "real_time_factor", 1.0, "simulated seconds per second", low=0.01, high=100.0, live=True
+        )
+        period = self.parameter("control_period", 0.02, "s between two states", low=0.0005, high=1.0)
+        integrator = self.parameter("integrator", "rattle", "how to integrate", choices=tuple(INTEGRATORS))
+        longest = self.parameter("time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0)
+        rigid = self.parameter("rigid_bars", True, "bars keep their length")
+        self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
+        freshness = self.parameter("freshness", 0.5, "s without a command after which the spools hold", low=0.01, high=60.0)
+        self._patience = self.parameter("patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0)
+        self._silence = self.parameter(
+            "silence", 2.0, "s of wall time without an answer after which the controller is reported", low=0.1, high=600.0
+        )
+        self.on_change(self._parameter_changed)
+        natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
+        self._period = round(period * 1e9)
+        self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
+        self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
+        assert isinstance(self._simulation.model, NetworkModel)
+        self._model = self._simulation.model
+        self._gate = CommandGate(robot.actuators, freshness=freshness)
+        self._robot, self._ticks, self._holding = robot, 0, True
+        structure = robot.structure
+        self._drives = {each.name: each.drives for each in robot.actuators}
+        self._tendons = [n for n, k in zip(structure.member_names, structure.kinds, strict=True) if k != "bar"]
+        # compile before anybody waits for the first answer
+        self._simulation.advance(1)
+        self._simulation.reset()
+        self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
+        self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
+        self._truth = self.create_publisher(StructureState, "~/truth", STATE)
+        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
+        self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
+        self.create_service(Trigger, "~/reset", self._reset)
+        self.create_service(SetBool, "~/set_paused", self._set_paused)
+        self.create_service(Trigger, "emergency_stop", self._emergency_stop)
+        self.create_service(Trigger, "~/release", self._release)
+        self._published = self._answered = time.monotonic()
+        self._started_wall, self._started_ticks = time.monotonic(), 0
+        tick = 0.02 if self._lockstep else period / self._factor
+        self._timer = self.create_timer(tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock)
+        self.get_logger().info(
+            f"{robot.name}: {self._substeps} steps of {1e6 * self._simulation.time_step:.1f} us in a control period of "
+            f"{period:g} s (shortest period {1e3 * self._simulation.shortest_period:.2f} ms)"
+        )
+        self._publish()
+
+    @property
+    def _now(self) -> float:
+        return 1e-9 * self._ticks * self._period
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """One control period by the clock."""
+        if self._paused:
+            self._publish()
+            return
+        if not self._gate.is_fresh(self._now) and not self._holding:
+            self._hold()
+        self._advance()
+        if self._gate.stopped:
+            self.tell(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
+        elif self._holding and self._gate.source:
+            self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the spools hold")
+        elif not self._holding:
+            self._running()
+
+    def _tick_lockstep(self) -> None:
+        """Send the state again where no answer comes, and say so where none comes at all."""
+        wall = time.monotonic()
+        if wall - self._published < self._patience:
+            return
+        self._publish()
+        if self._paused:
+            self._answered = wall
+            self.tell(OK, "paused")
+        elif wall - self._answered > self._silence:
+            self._hold()
+            waited = wall - self._answered
+            self.tell(
+                ERROR if self._gate.source else WARN,
+                "the controller does not answer: the spools hold and the simulated time stands still",
+                silent_for=f"{waited:.1f} s",
+            )
+
+    def _advance(self) -> None:
+        """Move on by one control period and publish."""
+        try:
+            self._simulation.advance(self._substeps)
+        except TensegrityError as error:
+            self._paused = True
+            self.tell(ERROR, f"paused: {error}")
+            return
+        self._ticks += 1
+        self._publish()
+
+    def _running(self) -> None:
+        if self._ticks % 50 == 0:
+            wall = time.monotonic()
+            factor = 1e-9 * (self._ticks - self._started_ticks) * self._period / max(1e-9, wall - self._started_wall)
+            self._started_wall, self._started_ticks = wall, self._ticks
+            self.tell(OK, "running", real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s")
+
+    def _hold(self) -> None:
+        """Spools hold where they are."""
+        rest = self._model.state.rest_lengths
+        member = self._robot.structure.member
+        self._model.command("position", {name: float(rest[member(m)]) for name, m in self._drives.items()})
+        self._holding = True
+
+    # -- messages -------------------------------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        stamp = time_message(self._ticks * self._period)
+        seen = self._simulation.observe()
+        state = self._simulation.state
+        # the clock first, then what the others answer to
+        self._clock_publisher.publish(ClockMessage(clock=stamp))
+        structure, output = self._robot.structure, self._model.output
+        truth = structure_state(
+            stamp, WORLD, "simulator", structure.node_names, state.nodes, state.velocities,
+            "" if output is None else output.name, seen.pose, seen.twist, 0.0, True,
+        )  # fmt: skip
+        self._truth.publish(truth)
+        tendons = TendonState(name=list(self._tendons), estimated=False)
+        tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
+        tendons.length = [seen.lengths[name] for name in self._tendons]
+        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
+        tendons.tension = [seen.tensions[name] for name in self._tendons]
+        self._tendon_states.publish(tendons)
+        joints = JointState(name=list(self._drives))
+        joints.header.stamp, joints.header.frame_id = stamp, WORLD
+        joints.position = [seen.rest_lengths[member] for member in self._drives.values()]
+        joints.velocity = [float(speed) for speed in self._model.spool_speeds()]
+        joints.effort = [seen.tensions[member] for member in self._drives.values()]
+        self._joint_states.publish(joints)
+        self._published = time.monotonic()
+
+    def _command(self, message: ActuatorCommand) -> None:
+        stamp = nanoseconds(message.header.stamp)
+        now = self._ticks * self._period
+        if self._lockstep and (stamp != now or self._paused):
+            return  # an answer to a state that is past, or sent again
+        mode = MODES.get(message.mode)
+        if mode is None:
+            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 position, 1 velocity, 2 effort")
+            return
+        rest = dict(zip(self._drives, self._rests(), strict=True))
+        verdict = self._gate.check(
+            list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
+            now=self._now, positions=rest,
+        )  # fmt: skip
+        for refusal in verdict.refusals:
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
+        if verdict.accepted:
+            self._holding = False
+            for name, (kind, value) in verdict.set_points.items():
+                self._model.command(kind.value, {name: value})
+        elif self._gate.stopped:
+            self._hold()
+        else:
+            return  # another source; the one in charge still answers
+        self._answered = time.monotonic()
+        if self._lockstep:
+            self._advance()
+            if not verdict.refusals:
+                self._running()
+
+    def _rests(self) -> list[float]:
+        rest, member = self._model.state.rest_lengths, self._robot.structure.member
+        return [float(rest[member(name)]) for name in self._drives.values()]
+
+    # -- services -------------------------------------------------------------------------------------------------
+
+    def _reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self._simulation.reset()
+        self._gate.forget()
+        self._ticks, self._holding = 0, True
+        self._started_wall, self._started_ticks = time.monotonic(), 0
+        self._publish()
+        response.success, response.message = True, "back at the start"
+        return response
+
+    def _set_paused(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._paused = bool(request.data)
+        self._answered = time.monotonic()
+        self._started_wall, self._started_ticks = time.monotonic(), self._ticks
+        self._publish()
+        response.success, response.message = True, "paused" if self._paused else "running"
+        return response
+
+    def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self._gate.stop("called by service")
+        self._hold()
+        response.success, response.message = True, "the spools hold until simulator/release is called"
+        return response
+
+    def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        try:
+            self._gate.release()
+            response.success, response.message = True, "commands are taken again"
+        except TensegrityError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _parameter_changed(self, name: str, value: Any) -> None:
+        if name == "real_time_factor" and not self._lockstep:
+            self._factor = float(value)
+            self._timer.timer_period_ns = int(self._period / self._factor)
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(SimulatorNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of `tensegrity`, a module for each or for a few that belong together."""

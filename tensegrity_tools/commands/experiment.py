@@ -1,0 +1,45 @@
+"""`tensegrity experiment`: results of the source documents, the printed value beside ours."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Annotated
+
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from ..output import console, print_json, table
+from .shape import JsonOption
+
+
+def experiment(
+    name: Annotated[str, typer.Argument(help="which; without one, all are listed")] = "",
+    plot: Annotated[Path | None, typer.Option(help="where to write the picture, where the experiment has one")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reproduce a result of the source documents."""
+    from .. import experiments
+
+    known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
+    if not name:
+        rows = [(each, import_module(f"tensegrity_tools.experiments.{each}").DESCRIPTION) for each in sorted(known)]
+        console.print(table("experiments", ("name", ""), rows))
+        return
+    if name not in known:
+        raise TensegrityError(unknown_name("experiment", name, sorted(known)))
+    module = import_module(f"tensegrity_tools.experiments.{name}")
+    with console.status(f"running {name}"):
+        result = module.run()
+    if plot is not None:
+        if not hasattr(module, "draw"):
+            raise TensegrityError(f"experiment {name} has no picture; leave --plot out.")
+        module.draw(result, plot)
+    if as_json:
+        print_json(result)
+        return
+    module.render(result, console)
+    if plot is not None:
+        console.print(f"picture: {plot}")

@@ -1,0 +1,54 @@
+"""How commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+console = Console()
+
+
+def plain(value: Any) -> Any:
+    """Anything as JSON can hold it; numbers that are not finite become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(plain(value), indent=2))
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table; columns of numbers stand to the right."""
+    result = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for i, name in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
+        result.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        result.add_row(*(item if isinstance(item, str) else number(item) for item in row))
+    return result
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """A number for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    return f"{float(value):.{digits}g}"

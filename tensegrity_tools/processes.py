@@ -1,0 +1,110 @@
+"""Nodes as processes: started together, watched, and ended together, whatever happens to their parent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MODULES = {
+    "simulator": "tensegrity_dynamics.ros.simulator_node",
+    "estimator": "tensegrity_dynamics.ros.estimator_node",
+    "controller": "tensegrity_control.ros.controller_node",
+    "markers": "tensegrity_dynamics.ros.markers_node",
+    "view": "tensegrity_tools.ros.view_node",
+}
+PR_SET_PDEATHSIG = 1
+
+
+class NodeProcesses:
+    """A set of node processes that end with this one.
+
+    Args:
+        environment: variables on top of this process's own.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = {**os.environ, **(environment or {})}
+        self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_")
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Start the node `name` with ROS parameters."""
+        words = [sys.executable, "-m", MODULES[name], "--ros-args"]
+        for key, value in parameters.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["-p", f"{key}:={text}"]
+        with self.log_path(name).open("wb") as log:
+            self.running[name] = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment,
+                start_new_session=True, preexec_fn=_end_with_parent,
+            )  # fmt: skip
+
+    def log_path(self, name: str) -> Path:
+        """Where a node's output goes."""
+        return Path(self._folder.name) / f"{name}.log"
+
+    def last_words(self, name: str, lines: int = 6) -> str:
+        """The end of a node's output."""
+        with contextlib.suppress(OSError):
+            return "\n".join(self.log_path(name).read_text(errors="replace").strip().splitlines()[-lines:])
+        return ""
+
+    def ended(self) -> dict[str, int]:
+        """Exit status of every node that is no longer running."""
+        return {name: process.returncode for name, process in self.running.items() if process.poll() is not None}
+
+    def stop(self, patience: float = 8.0) -> None:
+        """End all nodes: politely first, then for sure."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.terminate()
+        limit = time.monotonic() + patience
+        for process in self.running.values():
+            try:
+                process.wait(max(0.05, limit - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
+
+
+def _end_with_parent() -> None:
+    """In the child: be ended by the kernel when the parent dies, even by SIGKILL (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def own_domain() -> dict[str, str]:
+    """A ROS domain for this run alone, on this machine alone, where the user has chosen none.
+
+    Domains use ports from 7400 + 250 domain on; the first one whose discovery port is free is taken.
+    """
+    if "ROS_DOMAIN_ID" in os.environ:
+        return {}
+    start = os.getpid() % 70
+    for offset in range(70):
+        domain = 21 + (start + offset) % 70
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("127.0.0.1", 7400 + 250 * domain + 10))
+            except OSError:
+                continue
+        return {
+            "ROS_DOMAIN_ID": str(domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            # shared memory leaves locks behind where a process was killed, and then no message arrives
+            "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",
+        }
+    return {}
