@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from tensegrity_control.inverse_kinematics import inverse_kinematics
-from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robot_file import load_robot
 from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
 from tensegrity_tools.view import Answer, View, ViewState
@@ -54,6 +54,8 @@ class Motion:
         """What the view calls with a goal."""
         try:
             plan = inverse_kinematics(self.robot, position, quaternion, start=self.shape)
+        except UnreachableGoalError as error:
+            return Answer(False, str(error), error.nearest and error.nearest.pose)
         except TensegrityError as error:
             return Answer(False, str(error))
         way = np.array([shape.rest_lengths for shape in plan.path])

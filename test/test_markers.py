@@ -163,6 +163,8 @@ def test_unset_pose_is_no_goal():
         )
 
     assert pose_from_message(message(0.0)) is None
+    assert pose_from_message(message(1.0)) is None  # as the message is made
+    assert pose_from_message(message(1.0, 0.1)) is not None
     assert pose_from_message(message(1.0, np.nan)) is None
     position, quaternion = pose_from_message(fill_pose(message(0.0), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 0.0]))
     np.testing.assert_array_equal(position, [1.0, 2.0, 3.0])

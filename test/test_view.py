@@ -234,10 +234,22 @@ def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
     ) as view:
         goal = (np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
         view.goal.place(goal)
-        assert view.goal.send() == (False, "side_1 would need 61 N, its limit is 50 N")
+        assert view.goal.send()[:2] == (False, "side_1 would need 61 N, its limit is 50 N")
         assert "its limit is 50 N" in view.goal._answer.content
         view.goal.update(prism.output.pose(np.array(prism.structure.nodes)), None)
         np.testing.assert_allclose(view.goal.pose[0], goal[0])
+
+
+def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
+    nearest = (np.array([0.0, 0.01, 0.24]), np.array([1.0, 0.0, 0.0, 0.0]))
+    with View(prism, free_port(), on_goal=lambda *_: Answer(False, "out of reach", nearest)) as view:
+        with visit(view) as visitor:
+            assert not view.goal._near.visible
+            view.goal.send()
+            assert view.goal._near.visible
+            visitor.press(view.goal._near)
+            assert wait(lambda: np.allclose(view.goal.pose[0], nearest[0]))
+            assert not view.goal._near.visible
 
 
 def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
@@ -290,7 +302,7 @@ def test_view_without_callbacks_only_looks(view):
     assert view._hold.disabled
     assert view._stop.disabled
     assert view.goal._send.disabled
-    assert view.goal.send() == (False, "this view only looks")
+    assert view.goal.send()[:2] == (False, "this view only looks")
 
 
 # -- server -------------------------------------------------------------------------------------------------------

@@ -70,11 +70,16 @@ class ShapeReader:
 
 
 def pose_from_message(message: Any) -> Pose | None:
-    """Position (3,) m and quaternion wxyz (4,) of a geometry_msgs/Pose; None where it is unset or not finite."""
+    """Position (3,) m and quaternion wxyz (4,) of a geometry_msgs/Pose.
+
+    None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
+    """
     position = np.array([message.position.x, message.position.y, message.position.z])
     quaternion = np.array([message.orientation.w, message.orientation.x, message.orientation.y, message.orientation.z])
     norm = float(np.linalg.norm(quaternion))
     if not np.all(np.isfinite(position)) or not np.isfinite(norm) or norm < 1e-6:
+        return None
+    if not np.any(position) and quaternion.tolist() == [1.0, 0.0, 0.0, 0.0]:
         return None
     return position, quaternion / norm
 

@@ -147,7 +147,9 @@ class ViewNode(PacedNode):
         response = self._call(self._goal_service, request)
         if isinstance(response, str):
             return Answer(False, response)
-        return Answer(response.accepted, response.reason or ("" if response.accepted else NO_REASON))
+        if response.accepted:
+            return Answer(True, response.reason)
+        return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest))
 
     def _trigger(self, client: Client) -> Answer:
         response = self._call(client, Trigger.Request())

@@ -94,7 +94,9 @@ class Watcher:
         """Pose of the output frame. Raises TensegrityError before the first state."""
         pose = None if self.state is None else pose_from_message(self.state.output_pose)
         if pose is None:
-            raise TensegrityError("no state of the robot has come yet; is it running? Start it with `tensegrity up sim`.")
+            raise TensegrityError(
+                "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."
+            )
         return pose
 
     @property
@@ -123,7 +125,9 @@ class Watcher:
         """Answer of a service. Raises TensegrityError where nobody offers it or it does not answer."""
         client = self._clients[name]
         if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
-            raise TensegrityError(f"nobody offers the service {name}; is the robot running? Start it with `tensegrity up sim`.")
+            raise TensegrityError(
+                f"nobody offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
+            )
         future = client.call_async(Trigger.Request() if request is None else request)
         if not self.wait_until(future.done, patience):
             raise TensegrityError(f"the service {name} did not answer within {patience:g} s.")

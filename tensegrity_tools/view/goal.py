@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
+from textwrap import shorten
 
 import numpy as np
 import viser
@@ -47,6 +49,7 @@ class GoalPanel:
         self._touched = False
         self._present = start
         self._accepted: Pose | None = None
+        self._nearest: Pose | None = None
         self._handle = server.scene.add_transform_controls(
             "/goal",
             scale=0.22 * sizes.span,
@@ -102,10 +105,12 @@ class GoalPanel:
         )
         self._back = gui.add_button("Put the handle on the robot", color="gray", disabled=self._on_goal is None)
         self._answer = gui.add_html("", visible=False)
+        self._near = gui.add_button("Put the handle on the nearest reachable pose", color="gray", visible=False)
         self._position.on_update(lambda event: self._typed(event.client))
         self._angles.on_update(lambda event: self._typed(event.client))
         self._send.on_click(lambda event: self.send(event.client))
         self._back.on_click(lambda _: self.reset())
+        self._near.on_click(lambda _: self.place(self._nearest) if self._nearest is not None else None)
 
     # -- what people do -------------------------------------------------------------------------------------------
 
@@ -129,7 +134,7 @@ class GoalPanel:
     def _touch(self) -> None:
         """From now on the handle is somebody's; the answer to the last goal is not about this one."""
         self._touched = True
-        self._answer.visible = False
+        self._answer.visible = self._near.visible = False
 
     def place(self, pose: Pose) -> None:
         """Put the handle somewhere, as a person would by dragging."""
@@ -154,7 +159,9 @@ class GoalPanel:
         else:
             self._say(f"Refused: {answer.text}", "#b3261e")
             if client is not None:
-                client.add_notification("Goal refused", answer.text, color="red", auto_close_seconds=8.0)
+                client.add_notification("Goal refused", shorten(answer.text, 160), color="red", auto_close_seconds=8.0)
+        self._nearest = answer.nearest
+        self._near.visible = answer.nearest is not None
         return answer
 
     def reset(self) -> None:
@@ -196,6 +203,4 @@ class GoalPanel:
 
 def paragraph(text: str, colour: str) -> str:
     """A line of the panel as HTML; the text is escaped."""
-    from html import escape
-
     return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.5em;color:{colour}">{escape(text)}</div>'

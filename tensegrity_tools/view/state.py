@@ -18,10 +18,12 @@ class Answer(NamedTuple):
     Args:
         accepted: whether it is done.
         text: why not, or a remark (that it takes longer than asked for, say).
+        nearest: the nearest pose that can be reached, where a goal is refused because it cannot.
     """
 
     accepted: bool
     text: str = ""
+    nearest: Pose | None = None
 
 
 @dataclass(frozen=True, eq=False)

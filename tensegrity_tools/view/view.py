@@ -99,7 +99,7 @@ class View:
         )
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
-        self._status = gui.add_html(status_html(self.robot, None, None, 1.0, self._unit, ()))
+        # On top, where no text that grows can push them from under the mouse.
         self._hold = gui.add_button(
             "Hold here", icon=viser.Icon.PLAYER_PAUSE, color="blue", disabled=on_hold is None, hint="end the motion"
         )
@@ -111,6 +111,7 @@ class View:
                 button.on_click(
                     lambda event, callback=callback: self._press(event.target.label, callback, event.client)
                 )
+        self._status = gui.add_html(status_html(self.robot, None, None, 1.0, self._unit, ()))
         with gui.add_folder("Tension"):
             self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
             self._plot = TensionPlot(self.robot)
