@@ -45,7 +45,7 @@ class MarkersNode(PacedNode):
 
     def __init__(self) -> None:
         super().__init__("markers")
-        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
         self._robot = robot
         self._reader = ShapeReader(robot)

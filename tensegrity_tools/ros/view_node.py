@@ -40,7 +40,7 @@ class ViewNode(PacedNode):
 
     def __init__(self) -> None:
         super().__init__("view")
-        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         port = self.parameter("port", 8080, "where browsers find the view; the next free one where it is in use")
         if not 0 < port < 65536:
             raise TensegrityError(f"parameter port is {port}; give a number from 1 to 65535.")
