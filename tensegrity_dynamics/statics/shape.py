@@ -26,8 +26,9 @@ class Shape:
         stable: the energy has a strict minimum here.
         softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
         softest_direction: (n, 3), unit norm, the motion it belongs to.
-        position_error: estimate of the distance to the true equilibrium [m]: Euclidean norm of the out-of-balance
-            force over the softest stiffness; infinite where the shape is not stable.
+        position_error: estimate of the distance to the true equilibrium [m]: one and a half
+            times the norm of the out-of-balance force over the softest stiffness (the half for its change on the
+            way); infinite where the shape is not stable.
         method: "newton", "relaxation" or "kinetic".
         output: the frame that `pose` reports, or None.
     """

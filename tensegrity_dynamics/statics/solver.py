@@ -188,7 +188,8 @@ class ShapeSolver:
         along = np.zeros(nodes.size)
         along[structure.free] = direction
         balance = room.forces.ravel()[structure.free]
-        error = float(np.linalg.norm(balance)) / softest if stable else np.inf
+        # half as much again, because the stiffness changes on the way to the equilibrium
+        error = 1.5 * float(np.linalg.norm(balance)) / softest if stable else np.inf
         return Shape(
             structure, nodes, room.lengths.copy(), room.tensions.copy(), float(residual), int(iterations), True, stable,
             float(softest), along.reshape(nodes.shape), error, "newton", self.output,
