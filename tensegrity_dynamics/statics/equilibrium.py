@@ -16,6 +16,8 @@ from .dense import cholesky_apply, cholesky_shifted, least_eigenvector
 from .energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
 
 BALANCED, STUCK, COINCIDENT, RUNAWAY = 0, 1, 2, 3
+RUNAWAY_REACHES = 200.0
+"""A node that is so many longest steps away from its start is not held by anything."""
 
 Problem = namedtuple("Problem", "members stiffness unilateral position free")
 """Connectivity of a structure: members (m, 2), stiffness (m,), unilateral (m,), first row by node (n,), free (f,)."""
@@ -99,7 +101,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
     flat, trial = nodes.ravel(), room.trial.ravel()
     for i in range(count):
         room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
-    shift, start, escapes = 0.0, energy, 0
+    shift, escapes, origin = 0.0, 0, nodes.copy()
     for iteration in range(maximum_iterations + 1):
         fill_stiffness(nodes, problem, rest_lengths, room)
         scale = 0.0
@@ -171,6 +173,10 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
         for k in range(room.lengths.shape[0]):
             if not room.lengths[k] > 1e-9 * rest_lengths[k]:
                 return COINCIDENT, iteration + 1, worst
-        if not np.isfinite(worst) or (energy < start and -energy > 1e12 * (1.0 + abs(start))):
+        farthest = 0.0
+        for i in range(nodes.shape[0]):
+            for a in range(3):
+                farthest = max(farthest, abs(nodes[i, a] - origin[i, a]))
+        if not farthest < RUNAWAY_REACHES * reach:
             return RUNAWAY, iteration + 1, worst
     return STUCK, maximum_iterations, worst

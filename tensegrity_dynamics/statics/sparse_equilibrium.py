@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from ..compilation import compiled
 from ..structure import Structure
 from .energy import add_member_forces, member_tensions, stored_energy
-from .equilibrium import BALANCED, COINCIDENT, RUNAWAY, STUCK, Problem
+from .equilibrium import BALANCED, COINCIDENT, RUNAWAY, RUNAWAY_REACHES, STUCK, Problem
 
 
 @compiled
@@ -86,7 +86,7 @@ class SparseMinimiser:
         """Move nodes (n, 3) in place to a minimum of the total energy."""
         free, shift, escapes = self.problem.free, 0.0, 0
         residual = self._residual(nodes, rest, forces)
-        energy, start = self._energy(nodes, rest, forces), self._energy(nodes, rest, forces)
+        energy, origin = self._energy(nodes, rest, forces), nodes.copy()
         status, iteration = STUCK, 0
         if not np.all(self._lengths > 0.0):
             return self._result(COINCIDENT, 0, residual, None, 0.0)
@@ -141,7 +141,7 @@ class SparseMinimiser:
             if not np.all(self._lengths > 1e-9 * rest):
                 status = COINCIDENT
                 break
-            if energy < start and -energy > 1e12 * (1.0 + abs(start)):
+            if not np.max(np.abs(nodes - origin)) < RUNAWAY_REACHES * self.reach:
                 status = RUNAWAY
                 break
         return self._result(status, iteration, residual, factor if status == BALANCED else None, scale)
