@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-# Name, module and function of every command. Commands of one group (bag record, servo scan) have a space.
+from .missing import what_is_missing
+
+# Name, module under commands/ and function of every command: one more command is one more line.
 COMMANDS = {
     "check": ("check", "check"),
     "fk": ("shape", "fk"),
-    "ik": ("shape", "ik"),
+    "ik": ("lengths", "ik"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
     "up": ("up", "up"),
@@ -22,6 +25,8 @@ COMMANDS = {
     "hold": ("talk", "hold"),
     "stop": ("talk", "stop"),
 }
+
+STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}
 
 
 class LazyGroup(TyperGroup):
@@ -34,28 +39,62 @@ class LazyGroup(TyperGroup):
         if name not in COMMANDS:
             return None
         module, function = COMMANDS[name]
-        sub = typer.Typer(add_completion=False)
-        sub.command(name)(getattr(import_module(f"tensegrity_tools.commands.{module}"), function))
+        settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+        try:
+            action = getattr(import_module(f"{__package__}.commands.{module}"), function)
+        except ModuleNotFoundError as error:
+            action = _unavailable(error)
+            settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+        if name == "goal":
+            settings["ignore_unknown_options"] = True  # so that -0.01 is a number
+        sub = typer.Typer(**STYLE)
+        sub.command(name, context_settings=settings)(action)
         return typer.main.get_command(sub)
 
 
-program = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+program = typer.Typer(
+    cls=LazyGroup, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, **STYLE
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(version("tensegrity"))
+        except PackageNotFoundError:
+            print("unknown: run from a checkout that is not installed")
+        raise typer.Exit()
 
 
 @program.callback()
-def describe() -> None:
+def describe(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
     """Tensegrity robots: check, shape, simulate, drive. A ROBOT is the name of a shipped one or a .yaml file."""
 
 
-def app() -> None:
-    """Run the command; errors are one plain message and exit status 1."""
+def app(arguments: Sequence[str] | None = None) -> None:
+    """Run the command with the given arguments, or those of the process; errors are plain text and exit status 1."""
     from tensegrity_dynamics.errors import TensegrityError
 
     try:
-        program()
+        program(None if arguments is None else list(arguments), prog_name="tensegrity")
     except TensegrityError as error:
-        print(f"tensegrity: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        print(what_is_missing(error), file=sys.stderr)
+        sys.exit(1)
+
+
+def _unavailable(error: ModuleNotFoundError) -> Any:
+    def report() -> None:
+        raise error
+
+    report.__doc__ = f"(needs the Python module {error.name}, which is not installed)"
+    return report
 
 
 if __name__ == "__main__":

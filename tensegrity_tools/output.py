@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 console = Console()
+progress = Console(stderr=True)
+"""For what is not a result, so that standard output can be read by programs."""
 
 
 def plain(value: Any) -> Any:
@@ -34,14 +37,21 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2))
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A table; columns of numbers stand to the right."""
-    result = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> Table:
+    """A table; columns of numbers, and those listed in `right`, stand to the right."""
+    result = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False,
+        padding=(0, 2, 0, 0), show_header=any(columns),
+    )  # fmt: skip
     for i, name in enumerate(columns):
         numbers = bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
-        result.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        # names and figures stay in one line, what remains of the width is for the sentences
+        plain_words = bool(rows) and all(len(str(row[i])) <= 24 for row in rows)
+        result.add_column(
+            name, justify="right" if numbers or i in right else "left", overflow="fold", no_wrap=plain_words
+        )
     for row in rows:
-        result.add_row(*(item if isinstance(item, str) else number(item) for item in row))
+        result.add_row(*(escape(item if isinstance(item, str) else number(item)) for item in row))
     return result
 
 

@@ -11,8 +11,8 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..output import console, print_json, table
-from .shape import JsonOption
+from ..output import console, print_json, progress, table
+from .arguments import JsonOption
 
 
 def experiment(
@@ -31,7 +31,7 @@ def experiment(
     if name not in known:
         raise TensegrityError(unknown_name("experiment", name, sorted(known)))
     module = import_module(f"tensegrity_tools.experiments.{name}")
-    with console.status(f"running {name}"):
+    with progress.status(f"running {name}"):
         result = module.run()
     if plot is not None:
         if not hasattr(module, "draw"):

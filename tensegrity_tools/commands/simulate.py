@@ -2,83 +2,165 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.units import BaseUnits
 
-from ..output import console, print_json, table
-from .shape import JsonOption, RobotArgument
+from ..output import console, print_json, progress, table
+from ..words import pose_words, span
+from .arguments import JsonOption, RobotArgument, read_quantity
+
+SAMPLES = 400
+MODES = {"position": ("length", "angle"), "velocity": ("speed", "angular speed"), "effort": ("force", "torque")}
 
 
 def simulate(
     robot: RobotArgument,
-    duration: Annotated[float, typer.Option(help="s")] = 2.0,
-    command: Annotated[list[str], typer.Option(help="position of an actuator, NAME=VALUE, with a unit or in SI")] = [],  # noqa: B006
+    duration: Annotated[str, typer.Option(help="how long; plain numbers are s")] = "2s",
+    position: Annotated[
+        list[str], typer.Option(help="rest length of an actuator's tendon, NAME=VALUE such as draw_1=8.3in")
+    ] = [],  # noqa: B006
+    velocity: Annotated[list[str], typer.Option(help="rate of an actuator, NAME=VALUE such as draw_1=-5mm/s")] = [],  # noqa: B006
+    effort: Annotated[
+        list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N")
+    ] = [],  # noqa: B006
     integrator: Annotated[str, typer.Option(help="rk4, rattle or implicit")] = "rk4",
-    time_step: Annotated[float | None, typer.Option(help="s; the robot's own without it")] = None,
+    time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
     plot: Annotated[Path | None, typer.Option(help="picture to write, for example out.png")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a robot without ROS and print where it goes."""
+    """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
 
-    from .shape import read_lengths
-
-    if not (np.isfinite(duration) and duration > 0.0):
-        raise TensegrityError(f"--duration {duration}: give seconds above zero.")
+    seconds = read_quantity(duration, "time", "--duration")
+    if not seconds > 0.0:
+        raise TensegrityError(f"--duration {duration}: give a time above zero.")
+    step = None if time_step is None else read_quantity(time_step, "time", "--time-step")
+    if plot is not None:
+        _check_picture(plot)
     loaded = load_robot(robot)
-    with console.status("preparing (the first time the kernels are compiled)"):
-        simulation = Simulation(loaded, time_step, integrator)
-        simulation.advance(1, position=read_lengths(command))
-    steps = max(1, round(duration / simulation.time_step))
-    samples = [_sample(simulation)]
-    for part in np.array_split(np.arange(steps), min(steps, 200)):
-        simulation.advance(len(part))
-        samples.append(_sample(simulation))
-    energy = simulation.energy()
+    commands = {
+        mode: _commands(items, loaded, mode)
+        for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
+    }
+    began = time.perf_counter()
+    with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
+        simulation = Simulation(loaded, step, integrator)
+        first = _sample(simulation)
+        simulation.advance(1, **commands)
+        began = time.perf_counter()
+        steps = max(1, round(seconds / simulation.time_step) - 1)
+        samples = [first, _sample(simulation)]
+        for part in np.array_split(np.arange(steps), min(steps, SAMPLES)):
+            simulation.advance(len(part))
+            samples.append(_sample(simulation))
+            note.update(f"simulating: {samples[-1]['time_s']:.2f} of {seconds:g} s")
+    taken = time.perf_counter() - began
+    energy, last = simulation.energy(), samples[-1]
     figures = {
         "integrator": integrator,
         "time_step_s": simulation.time_step,
         "shortest_period_s": simulation.shortest_period,
-        "steps": steps,
-        "energy_J": {"kinetic": energy.kinetic, "elastic": energy.elastic, "gravity": energy.gravity, "total": energy.total},
-        **samples[-1],
+        "steps": steps + 1,
+        "wall_time_s": taken,
+        "energy_J": {
+            "kinetic": energy.kinetic,
+            "elastic": energy.elastic,
+            "gravity": energy.gravity,
+            "total": energy.total,
+        },
+        "start": first,
+        "end": last,
+        "plot": str(plot) if plot else None,
     }
     if plot is not None:
-        _plot(samples, plot, loaded.name)
-        figures["plot"] = str(plot)
+        _plot(samples, _pulling(loaded, last), plot, loaded.name)
     if as_json:
         print_json(figures)
         return
     rows = [
-        ("steps", f"{steps} of {1e6 * simulation.time_step:.3g} us ({integrator})"),
+        ("steps", f"{steps + 1} of {1e6 * simulation.time_step:.3g} us ({integrator})"),
+        ("speed", f"{seconds / max(taken, 1e-9):.3g} times real time"),
         ("shortest period", f"{1e3 * simulation.shortest_period:.3g} ms"),
-        ("time", f"{samples[-1]['time_s']:.3f} s"),
-        ("output at", " ".join(f"{1e3 * x:.3f}" for x in samples[-1]["position_m"]) + " mm"),
-        ("tensions", f"{min(samples[-1]['tensions_N'].values()):.4g} to {max(samples[-1]['tensions_N'].values()):.4g} N"),
-        ("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.3g} J"),
     ]
-    console.print(table(f"{loaded.name} after {duration:g} s", ("", ""), rows))
+    if last["position_m"] is not None:
+        rows += [("output before", _pose(first)), ("output after", _pose(last))]
+    pulling = _pulling(loaded, last)
+    if pulling:
+        lowest = {name: min(sample["tensions_N"][name] for sample in samples) for name in pulling}
+        weakest = min(lowest, key=lambda name: lowest[name])
+        rows.append(("tensions after", span([last["tensions_N"][name] for name in pulling], "N")))
+        rows.append(("lowest tension", f"{lowest[weakest] + 0.0:.4g} N in {weakest}"))
+    rows.append(("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.2g} J"))
+    console.print(table(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows))
     if plot is not None:
         console.print(f"picture: {plot}")
 
 
+def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
+    """Set points in SI by actuator name."""
+    from tensegrity_dynamics.structure import Structure
+
+    known = [actuator.name for actuator in loaded.actuators]
+    result = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--{mode} {item!r}: write NAME=VALUE.")
+        if name not in known:
+            raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, known))
+        tendon, joint = MODES[mode]
+        try:
+            result[name] = BaseUnits().to_si(value, tendon)
+        except ValueError as error:
+            if isinstance(loaded.model, Structure):
+                raise TensegrityError(f"--{mode} {item!r}: {error}.") from None
+            result[name] = read_quantity(value, joint, f"--{mode} {item!r}:")
+    return result
+
+
+def _pulling(loaded: Any, sample: dict[str, Any]) -> list[str]:
+    """Names of what can only pull: tendons and springs, those between fixed nodes left out; all of a mechanism."""
+    from tensegrity_dynamics.structure import Structure
+
+    model = loaded.model
+    if not isinstance(model, Structure):
+        return list(sample["tensions_N"])
+    wanted = model.unilateral & ~model.fixed[model.members].all(axis=1)
+    return [name for name, is_wanted in zip(model.member_names, wanted, strict=True) if is_wanted]
+
+
 def _sample(simulation: Any) -> dict[str, Any]:
     seen = simulation.observe()
-    pose = seen.pose if seen.pose is not None else (np.zeros(3), np.array([1.0, 0, 0, 0]))
+    position, quaternion = seen.pose if seen.pose is not None else (None, None)
     return {
         "time_s": seen.time,
-        "position_m": pose[0],
-        "quaternion_wxyz": pose[1],
-        "tensions_N": {name: value for name, value in seen.tensions.items() if value >= 0.0},
+        "position_m": position,
+        "quaternion_wxyz": quaternion,
+        "tensions_N": dict(seen.tensions),
     }
 
 
-def _plot(samples: list[dict[str, Any]], path: Path, name: str) -> None:
+def _pose(sample: dict[str, Any]) -> str:
+    return pose_words((sample["position_m"], sample["quaternion_wxyz"]))
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    if not path.resolve().parent.is_dir():
+        raise TensegrityError(f"--plot {path}: there is no folder {path.resolve().parent}.")
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise TensegrityError(f"--plot {path}: the name must end in .png, .svg or .pdf.")
+
+
+def _plot(samples: list[dict[str, Any]], pulling: Sequence[str], path: Path, name: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -87,13 +169,14 @@ def _plot(samples: list[dict[str, Any]], path: Path, name: str) -> None:
     times = [sample["time_s"] for sample in samples]
     figure, (above, below) = plt.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
     start = samples[0]["position_m"]
-    for axis, label in enumerate("xyz"):
-        above.plot(times, [1e3 * (sample["position_m"][axis] - start[axis]) for sample in samples], label=label)
+    if start is not None:
+        for axis, label in enumerate("xyz"):
+            above.plot(times, [1e3 * (sample["position_m"][axis] - start[axis]) for sample in samples], label=label)
+        above.legend(loc="upper right")
     above.set_ylabel("output, change [mm]")
-    above.legend(loc="upper right")
     above.set_title(name)
-    for member in samples[0]["tensions_N"]:
-        below.plot(times, [sample["tensions_N"].get(member, 0.0) for sample in samples], linewidth=0.8)
+    for member in pulling:
+        below.plot(times, [sample["tensions_N"][member] for sample in samples], linewidth=0.8)
     below.set_ylabel("tensions [N]")
     below.set_xlabel("time [s]")
     figure.savefig(path, dpi=120)

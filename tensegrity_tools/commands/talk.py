@@ -9,8 +9,9 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..missing import what_is_missing
 from ..output import console, print_json, table
-from .shape import JsonOption, read_vector
+from .arguments import JsonOption, read_vector
 
 
 def need_ros() -> None:
@@ -18,11 +19,10 @@ def need_ros() -> None:
     try:
         import rclpy  # noqa: F401
         from tensegrity.msg import ActuatorCommand  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise TensegrityError(what_is_missing(error)) from None
     except ImportError as error:
-        raise TensegrityError(
-            f"this command needs ROS 2 and the interfaces of this project ({error}). In a checkout run `make setup` and "
-            "then `.venv/bin/tensegrity ...`; on a machine with ROS 2, `colcon build` and source install/setup.bash."
-        ) from None
+        raise TensegrityError(f"ROS 2 is there but does not load: {error}.") from None
 
 
 def _watcher() -> Any:

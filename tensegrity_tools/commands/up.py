@@ -16,7 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
 from ..processes import NodeProcesses, own_domain
-from .shape import RobotArgument
+from .arguments import RobotArgument
 from .talk import need_ros
 
 
@@ -72,7 +72,9 @@ def _checked(name: str, tour: bool) -> Any:
             "tendons give it a prestress."
         )
     if tour and not loaded.tour:
-        raise TensegrityError(f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out.")
+        raise TensegrityError(
+            f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
+        )
     return loaded
 
 
@@ -126,7 +128,9 @@ def _wait_ready(nodes: NodeProcesses, watcher: Any, view: bool) -> None:
         page = watcher.diagnostics.get("view")
         shown = [] if not view or (page and any(v.key == "url" for v in page.values)) else ["the browser view"]
         ready = watcher.diagnostics.get("controller")
-        taken = [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
+        taken = (
+            [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
+        )
         return state + (goals or taken) + shown
 
     with console.status("starting the nodes") as note:
@@ -143,7 +147,9 @@ def _alive(nodes: NodeProcesses) -> None:
     """Raise where a node has ended."""
     for name, status in nodes.ended().items():
         words = nodes.last_words(name)
-        raise TensegrityError(f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}")
+        raise TensegrityError(
+            f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
+        )
 
 
 def _summary(arrivals: list[Any]) -> bool:
