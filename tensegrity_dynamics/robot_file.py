@@ -65,6 +65,7 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     block = _validated(source, kind, units, problems)
     built = _builder(source, kind)(block, problems)
     actuators = _actuators(block, built, problems)
+    problems.stop_if_any()  # what follows from an error is no error of its own
     _check_tour(block, built, problems)
     servos = _servos(block, built, problems)
     problems.stop_if_any()

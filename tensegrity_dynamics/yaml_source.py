@@ -51,7 +51,9 @@ class YamlSource:
             raise RobotFileError(
                 f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
             ) from None
-        except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, IndexError, KeyError) as error:
+        except RecursionError:
+            raise RobotFileError(f"{self.name}:1: nested deeper than {MAXIMUM_DEPTH} levels.") from None
+        except (YAMLError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RobotFileError(f"{self.name}:1: not readable as YAML: {text}.") from None
 
