@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -83,3 +84,11 @@ def _example(count: int, kind: str) -> str:
     if count != 3:
         return "'" + ",".join(["1"] + ["0"] * (count - 1)) + "'"
     return {"length": "'0,0,15mm' or '0,0,0.015'", "angle": "'5,0,0deg'"}.get(kind, "'0,0,1'")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    if not path.resolve().parent.is_dir():
+        raise TensegrityError(f"--plot-to {path}: there is no folder {path.resolve().parent}.")
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise TensegrityError(f"--plot-to {path}: the name must end in .png, .svg or .pdf.")

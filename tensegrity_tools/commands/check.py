@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
         shape = forward_kinematics(loaded)
         rigid = forward_kinematics(loaded, rigid_bars=True) if "bar" in loaded.structure.kinds else shape
         prestress = analyze_prestress(loaded, shape)
+        shape, rigid = _without_rounding(shape), _without_rounding(rigid)
     warnings = _warnings(loaded, shape)
     if as_json:
         print_json(
@@ -63,6 +65,13 @@ def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
         console.print(f"[yellow]note:[/yellow] {warning}", highlight=False)
     if not warnings:
         console.print("[green]It stands by its own prestress, every tendon is tight and within its limits.[/green]")
+
+
+def _without_rounding(shape: Any) -> Any:
+    """The shape with tensions that are rounding errors as zeros."""
+    from tensegrity_dynamics.statics.stability import no_force
+
+    return replace(shape, tensions=np.where(np.abs(shape.tensions) > no_force(shape.structure), shape.tensions, 0.0))
 
 
 def _what_it_is(loaded: Any) -> list[tuple[str, str]]:
@@ -131,8 +140,8 @@ def _warnings(loaded: Any, shape: Any) -> list[str]:
     notes = []
     if not shape.stable:
         notes.append(
-            "the lengths do not determine the shape: a motion without stiffness remains. Longer bars or shorter "
-            "tendons give it a prestress."
+            "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; see "
+            "the verdict under 'prestress'."
         )
     if shape.slack:
         notes.append(f"slack at the lengths of the file: {listing(shape.slack)}.")

@@ -12,12 +12,14 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import console, print_json, progress, table
-from .arguments import JsonOption
+from .arguments import JsonOption, check_picture
 
 
 def experiment(
     name: Annotated[str, typer.Argument(help="which; without one, all are listed")] = "",
-    plot: Annotated[Path | None, typer.Option(help="where to write the picture, where the experiment has one")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -26,16 +28,21 @@ def experiment(
     known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
     if not name:
         rows = [(each, import_module(f"tensegrity_tools.experiments.{each}").DESCRIPTION) for each in sorted(known)]
+        if as_json:
+            print_json(dict(rows))
+            return
         console.print(table("experiments", ("name", ""), rows))
         return
     if name not in known:
         raise TensegrityError(unknown_name("experiment", name, sorted(known)))
     module = import_module(f"tensegrity_tools.experiments.{name}")
+    if plot is not None:
+        if not hasattr(module, "draw"):
+            raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
+        check_picture(plot)
     with progress.status(f"running {name}"):
         result = module.run()
     if plot is not None:
-        if not hasattr(module, "draw"):
-            raise TensegrityError(f"experiment {name} has no picture; leave --plot out.")
         module.draw(result, plot)
     if as_json:
         print_json(result)

@@ -9,7 +9,7 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, plain, print_json, progress, table
-from ..words import motion, pose_words
+from ..words import millimetres, motion, pose_words
 from .arguments import JsonOption, RigidOption, RobotArgument, read_lengths
 
 LengthOption = Annotated[
@@ -89,9 +89,9 @@ def fk(
     loaded = load_robot(robot)
     lengths = read_lengths(length, loaded)
     if competing:
-        if rigid_bars or method != "newton":
-            raise TensegrityError("--competing uses newton with elastic bars; leave --method and --rigid-bars out.")
-        _competing(loaded, lengths, as_json)
+        if method != "newton":
+            raise TensegrityError("--competing uses newton; leave --method out.")
+        _competing(loaded, lengths, rigid_bars, as_json)
         return
     with progress.status("finding the shape (the first time its kernels are compiled, about half a minute)"):
         shape = forward_kinematics(loaded, lengths, method=method, rigid_bars=rigid_bars)
@@ -103,18 +103,25 @@ def fk(
         console.print("\nSimulation and ROS nodes take bars as rigid: --rigid-bars shows that shape.")
 
 
-def _competing(loaded: Any, lengths: dict[str, float], as_json: bool) -> None:
+def _competing(loaded: Any, lengths: dict[str, float], rigid_bars: bool, as_json: bool) -> None:
     from tensegrity_dynamics import competing as find
 
     with progress.status("trying random starts"):
-        found = find(loaded, lengths or None)
+        found = find(loaded, lengths or None, rigid_bars=rigid_bars)
     if as_json:
         print_json([{"label": f.label, "starts": f.count, **shape_figures(f.shape)} for f in found])
         return
     rows = [
-        (f.label, f.count, f.shape.energy, f.shape.softest, ", ".join(f.shape.slack) or "none",
-         pose_words(f.shape.pose) if f.shape.output else "-")
+        (
+            f.label,
+            f"{f.count}",
+            f"{f.shape.energy:.5g}",
+            f"{f.shape.softest:.4g}",
+            millimetres(f.shape.pose[0], 1) if f.shape.output else "-",
+            ", ".join(f.shape.slack) or "none",
+        )
         for f in found
-    ]  # fmt: skip
-    console.print(table("stable equilibria", ("", "starts", "energy J", "softest N/m", "slack", "output at"), rows))
-    console.print("Members may pass through each other in these shapes; that is not checked.")
+    ]
+    heads = ("", "starts", "energy J", "softest N/m", "output at", "slack")
+    console.print(table(f"stable equilibria of {loaded.name}", heads, rows, right=(1, 2, 3)))
+    console.print("\nMembers may pass through each other in these shapes; that is not checked.")

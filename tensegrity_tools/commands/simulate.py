@@ -15,7 +15,7 @@ from tensegrity_dynamics.units import BaseUnits
 
 from ..output import console, print_json, progress, table
 from ..words import pose_words, span
-from .arguments import JsonOption, RobotArgument, read_quantity
+from .arguments import JsonOption, RobotArgument, check_picture, read_quantity
 
 SAMPLES = 400
 MODES = {"position": ("length", "angle"), "velocity": ("speed", "angular speed"), "effort": ("force", "torque")}
@@ -33,7 +33,9 @@ def simulate(
     ] = [],  # noqa: B006
     integrator: Annotated[str, typer.Option(help="rk4, rattle or implicit")] = "rk4",
     time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
-    plot: Annotated[Path | None, typer.Option(help="picture to write, for example out.png")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
@@ -44,7 +46,7 @@ def simulate(
         raise TensegrityError(f"--duration {duration}: give a time above zero.")
     step = None if time_step is None else read_quantity(time_step, "time", "--time-step")
     if plot is not None:
-        _check_picture(plot)
+        check_picture(plot)
     loaded = load_robot(robot)
     commands = {
         mode: _commands(items, loaded, mode)
@@ -150,14 +152,6 @@ def _sample(simulation: Any) -> dict[str, Any]:
 
 def _pose(sample: dict[str, Any]) -> str:
     return pose_words((sample["position_m"], sample["quaternion_wxyz"]))
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse before the work what could not be written after it."""
-    if not path.resolve().parent.is_dir():
-        raise TensegrityError(f"--plot {path}: there is no folder {path.resolve().parent}.")
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise TensegrityError(f"--plot {path}: the name must end in .png, .svg or .pdf.")
 
 
 def _plot(samples: list[dict[str, Any]], pulling: Sequence[str], path: Path, name: str) -> None:
