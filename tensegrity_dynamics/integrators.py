@@ -51,11 +51,12 @@ def make_stages(network: Network) -> Stages:
 @compiled
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
     """Advance in place by `count` steps; returns a status."""
+    spring_forces(network, nodes, velocities, rest_lengths, room)
     for _ in range(count):
+        set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates)
         independent, lost = accelerations(network, nodes, velocities, rest_lengths, room)
         if not independent:
             return DEPENDENT_BARS
-        set_speeds(spools, rest_lengths, room.tensions, step)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
         stages.rest[:] = rest_lengths
@@ -98,7 +99,7 @@ def finish(network, spools, nodes, velocities, rest_lengths, step, room, stages)
             return LOST
         if not project_velocities(network, nodes, velocities, room):
             return DEPENDENT_BARS
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
     stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
     stages.work[1] += 0.5 * step * lost
     return DONE
@@ -107,9 +108,10 @@ def finish(network, spools, nodes, velocities, rest_lengths, step, room, stages)
 @compiled
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983)."""
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
     for _ in range(count):
-        set_speeds(spools, rest_lengths, room.tensions, step)
+        if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates):
+            lost = spring_forces(network, nodes, velocities, rest_lengths, room)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
         bar_units(network, nodes, stages.units)
@@ -125,7 +127,7 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, room, 
             return LOST
         push(network, stages.units, stages.totals, 1.0 / step, velocities)
         wind(spools, rest_lengths, step)
-        lost = spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+        lost = spring_forces(network, nodes, velocities, rest_lengths, room)
         for i in range(nodes.shape[0]):
             for a in range(3):
                 velocities[i, a] += 0.5 * step * network.inverse_mass[i] * room.forces[i, a]
@@ -252,11 +254,12 @@ def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room
     al. 1999). Motions much faster than the step are damped out; slower ones keep their energy to second order.
     """
     first, second = stages.first, stages.second
+    spring_forces(network, nodes, velocities, rest_lengths, room)
     for _ in range(count):
+        set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates)
         independent, lost = accelerations(network, nodes, velocities, rest_lengths, room)
         if not independent:
             return DEPENDENT_BARS
-        set_speeds(spools, rest_lengths, room.tensions, step)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
         if not fill_system(network, nodes, rest_lengths, step, room, stages):
@@ -281,7 +284,7 @@ def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room
                 stages.position_sum[i, a] = stages.velocities[i, a] - 2.0 * first[0, i, a]
                 stages.velocity_sum[i, a] = room.acceleration[i, a] - 2.0 * first[1, i, a]
         bar_units(network, nodes, room.units)
-        spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+        spring_forces(network, nodes, velocities, rest_lengths, room)
         implicit_slope(
             network, nodes, rest_lengths, stages.position_sum, stages.velocity_sum, step, room, stages, second
         )

@@ -40,8 +40,12 @@ def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
 
 
 @compiled
-def set_speeds(spools, rest_lengths, tensions, step):
-    """Fill spools.speed for the next `step` s, from the tensions (m,) N at its start."""
+def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
+    """Fill spools.speed and rest_rates (m,) m/s for the next `step` s, from the tensions (m,) N at its start.
+
+    Returns whether a rate has changed: what dampers carry changes with it.
+    """
+    changed = False
     for a in range(spools.member.shape[0]):
         k = spools.member[a]
         if spools.mode[a] == POSITION:
@@ -58,7 +62,10 @@ def set_speeds(spools, rest_lengths, tensions, step):
             speed = max(speed, min(0.0, (spools.low[a] - rest_lengths[k]) / step))
         else:
             speed = min(speed, max(0.0, (spools.high[a] - rest_lengths[k]) / step))
+        changed = changed or speed != rest_rates[k]
         spools.speed[a] = speed
+        rest_rates[k] = speed
+    return changed
 
 
 @compiled

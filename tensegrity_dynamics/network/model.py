@@ -131,6 +131,8 @@ class NetworkModel:
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
         self._stages.work[:] = 0.0
+        self._room.rest_rates[:] = 0.0
+        self._spools.speed[:] = 0.0
 
     def spool_speeds(self) -> NDArray[np.float64]:
         """(a,) m/s, rate of every actuator's rest length in the last step."""

@@ -26,7 +26,7 @@ Network = namedtuple(
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
 `first` the start of each bar's block."""
 
-Room = namedtuple("Room", "forces acceleration units matrix factor right multipliers lengths tensions")
+Room = namedtuple("Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates")
 
 
 def make_network(structure: Structure, *, rigid_bars: bool = True) -> Network:
@@ -90,16 +90,20 @@ def make_room(network: Network) -> Room:
     return Room(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
+        rest_rates=np.zeros(m),
     )  # fmt: skip
 
 
 @compiled
-def spring_forces(network, nodes, velocities, rest_lengths, forces, lengths, tensions):
-    """Fill forces (n, 3) N: weight and strings; lengths and tensions of all members (bars: zero tension).
+def spring_forces(network, nodes, velocities, rest_lengths, room):
+    """Fill room.forces (n, 3) N: weight and strings; lengths and tensions of all members (bars: zero tension).
+
+    Damping acts on the rate of stretch: length rate less room.rest_rates, what the spool gives out.
 
     Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
     of a string is cut at zero: a damper never pushes.
     """
+    forces, lengths, tensions = room.forces, room.lengths, room.tensions
     forces[:, :] = network.weight
     lost = 0.0
     for k in range(network.members.shape[0]):
@@ -120,6 +124,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, forces, lengths, ten
                 x * (velocities[i, 0] - velocities[j, 0])
                 + y * (velocities[i, 1] - velocities[j, 1])
                 + z * (velocities[i, 2] - velocities[j, 2])
+                - room.rest_rates[k]
             )
             damped = tension + network.damping[k] * rate
             if network.unilateral[k] and damped < 0.0:
@@ -215,7 +220,7 @@ def accelerations(network, nodes, velocities, rest_lengths, room):
 
     Returns (independent, lost power): whether the bars were independent of each other.
     """
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room.forces, room.lengths, room.tensions)
+    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
     for i in range(nodes.shape[0]):
         for a in range(3):
             room.acceleration[i, a] = network.inverse_mass[i] * room.forces[i, a]
