@@ -117,6 +117,8 @@ def _factor(unit: str, quantity: str) -> float:
         if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
             raise ValueError(unit)
         factor, found = _in_base_units(unit.replace("^", "**"))
+        if not (math.isfinite(factor) and factor > 0.0):
+            raise ValueError(unit)
     except Exception:  # pint raises a family of unrelated errors for unreadable text
         raise ValueError(
             f"{unit!r} is not a unit; write {_with_article(quantity)} such as {EXAMPLES[quantity]}"
@@ -125,8 +127,6 @@ def _factor(unit: str, quantity: str) -> float:
         kinds = [name for name in QUANTITIES if found == _base_units_of(name)]
         what = f"a unit of {kinds[0]}" if kinds else "another kind of unit"
         raise ValueError(f"{unit!r} is {what}; {_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}")
-    if not (math.isfinite(factor) and factor > 0.0):
-        raise ValueError(f"{unit!r} has no use here; write {_with_article(quantity)} such as {EXAMPLES[quantity]}")
     return factor
 
 

@@ -69,15 +69,21 @@ def read_vector(text: str | None, what: str, count: int = 3, kind: str = "number
     example = f"write {count} numbers, for example {_example(count, kind)}"
     if len(parts) != count or not all(parts):
         raise TensegrityError(f"{what} {text!r}: {example}.")
-    last = parts[-1].lstrip("+-0123456789.eE ")
+    last = "" if _is_number(parts[-1]) else parts[-1].lstrip("+-0123456789.eE ")
     values = []
     for part in parts:
-        bare = not part.lstrip("+-0123456789.eE ")
         common = last or unit
-        values.append(
-            read_quantity(f"{part} {common}" if bare and common else part, kind, f"{what} {text!r}: {example};")
-        )
+        worded = f"{part} {common}" if _is_number(part) and common else part
+        values.append(read_quantity(worded, kind, f"{what} {text!r}: {example};"))
     return np.array(values)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _example(count: int, kind: str) -> str:
