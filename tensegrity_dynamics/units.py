@@ -113,6 +113,7 @@ def _factor(unit: str, quantity: str) -> float:
     """SI value of one `unit`, which must be a unit of `quantity`."""
     if unit == SI.get(quantity):
         return 1.0
+    _registry()  # outside of what follows, so that a broken installation is not taken for a wrong unit
     try:
         if len(unit) > LONGEST or not _UNIT.fullmatch(unit):
             raise ValueError(unit)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.rotations import matrix_from_quaternion, rotation_vector
 
 LENGTH_UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
@@ -28,9 +27,11 @@ def turned(quaternion: ArrayLike) -> str:
     return "turned " + ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in degrees) + " deg"
 
 
-def pose_words(pose: Pose) -> str:
-    """A pose in mm and degrees."""
-    return f"{millimetres(pose[0])}, {turned(pose[1])}"
+def pose_words(shape: Any) -> str:
+    """Where the output of a shape is, in mm and, where it has an orientation, degrees."""
+    position, quaternion = shape.pose
+    place = millimetres(position)
+    return place if shape.output.nodes.size == 1 else f"{place}, {turned(quaternion)}"
 
 
 def span(values: ArrayLike, unit: str) -> str:

@@ -73,6 +73,24 @@ def test_check_names_what_is_wrong_with_a_robot_that_cannot_stand(run) -> None:
     assert "e-1" not in out.replace("e-13 N after", "")  # no rounding errors for people
 
 
+def test_check_tells_weight_from_prestress(run, tmp_path: Path) -> None:
+    path = tmp_path / "load.yaml"
+    path.write_text(
+        "kind: structure\nname: load\nnodes:\n  a: {position: [0, 0, 1], fixed: true}\n"
+        "  b: {position: [1, 0, 1], fixed: true}\n  c: {position: [0, 1, 1], fixed: true}\n"
+        "  d: {position: [0.3, 0.3, 0.2], mass: 1}\n"
+        "defaults:\n  tendon: {stiffness: 1000, rest_length: 0.9}\nmembers:\n"
+        + "".join(f"  - {{name: {end}d, kind: tendon, nodes: [{end}, d]}}\n" for end in "abc")
+        + "actuators:\n  - {drives: ad, position: [0.5, 1], rate: 0.1, effort: 50}\n"
+        "outputs:\n  - {name: d, nodes: {d: [0, 0, 0]}, controlled: [z]}\n",
+        encoding="utf-8",
+    )
+    status, out, _ = run("check", str(path))
+    assert status == 0
+    assert "stands by its loads alone" in out
+    assert "with rigid bars" not in out
+
+
 def test_check_as_json_is_one_document(run) -> None:
     status, out, err = run("check", "three_prism", "--json")
     figures = json.loads(out)

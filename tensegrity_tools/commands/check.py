@@ -50,8 +50,8 @@ def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
         heads = ("actuator", "rest length mm", "limits mm", "tension N", "limits N", "rate mm/s")
         console.print(table("actuators", heads, _actuator_rows(loaded, shape), right=(1, 2, 3, 4, 5)))
     rows = shape_rows(shape)
-    if rigid is not shape and rigid.output is not None:
-        rows.insert(1, ("  with rigid bars", f"{pose_words(rigid.pose)} (simulation and ROS nodes)"))
+    if "bar" in loaded.structure.kinds and rigid.output is not None:
+        rows.insert(1, ("  with rigid bars", f"{pose_words(rigid)} (simulation and ROS nodes)"))
     console.print()
     console.print(table("shape at the lengths of its file", ("", ""), [*rows, *_tension_rows(shape)]))
     console.print()
@@ -64,7 +64,10 @@ def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
     for warning in warnings:
         console.print(f"[yellow]note:[/yellow] {warning}", highlight=False)
     if not warnings:
-        console.print("[green]It stands by its own prestress, every tendon is tight and within its limits.[/green]")
+        why = "its own prestress" if prestress.prestressed else "its loads alone, without a prestress of its own"
+        console.print(
+            f"[green]It stands by {why}; every tendon is tight and within its limits.[/green]", highlight=False
+        )
 
 
 def _without_rounding(shape: Any) -> Any:

@@ -78,7 +78,7 @@ def ik(
     if free:
         console.print(
             f"\n{loaded.output.name} controls {', '.join(loaded.output.controlled)}; "
-            f"{', '.join(free)} follow from the lengths. At rest: {pose_words(home.pose)}"
+            f"{', '.join(free)} follow from the lengths. At rest: {pose_words(home)}"
         )
 
 

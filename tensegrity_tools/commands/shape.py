@@ -45,7 +45,7 @@ def shape_rows(shape: Any) -> list[tuple[str, str]]:
     """A shape for people, in a few lines."""
     rows = []
     if shape.output is not None:
-        rows.append((f"{shape.output.name} at", pose_words(shape.pose)))
+        rows.append((f"{shape.output.name} at", pose_words(shape)))
     stands = f"yes, softest {shape.softest:.4g} N/m: {motion(shape)}"
     moves = f"no: it can move without force ({motion(shape)})"
     error = f", so its nodes are right within {shape.position_error:.1g} m" if shape.stable else ""

@@ -14,7 +14,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.units import BaseUnits
 
 from ..output import console, print_json, progress, table
-from ..words import pose_words, span
+from ..words import millimetres, span, turned
 from .arguments import JsonOption, RobotArgument, check_picture, read_quantity
 
 SAMPLES = 400
@@ -151,7 +151,7 @@ def _sample(simulation: Any) -> dict[str, Any]:
 
 
 def _pose(sample: dict[str, Any]) -> str:
-    return pose_words((sample["position_m"], sample["quaternion_wxyz"]))
+    return f"{millimetres(sample['position_m'])}, {turned(sample['quaternion_wxyz'])}"
 
 
 def _plot(samples: list[dict[str, Any]], pulling: Sequence[str], path: Path, name: str) -> None:
