@@ -55,7 +55,7 @@ def stress_matrix(structure: Structure, densities: NDArray[np.float64]) -> NDArr
 
 
 def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(f, r) orthonormal basis of the motions as one rigid body that the fixed nodes allow; r is 6 where none is fixed."""
+    """(f, r) orthonormal basis of the motions as one rigid body that the fixed nodes allow; r is 6 without any."""
     centred = nodes - nodes.mean(axis=0)
     size = max(float(np.abs(centred).max()), 1e-300)
     motions = np.zeros((nodes.size, 6))

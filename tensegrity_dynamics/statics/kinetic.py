@@ -1,11 +1,11 @@
-"""Shape by kinetic-energy damping: undamped motion that is stopped wherever its kinetic energy peaks (Zhang, Maurin, Motro).
+"""Shape by kinetic-energy damping: undamped motion that is stopped wherever its kinetic energy peaks.
 
-    v <- v + R / m,   x <- x + v   (unit time step; 001, section 5.3, cites it but does not use it)
+    v <- v + R / m,   x <- x + v   (unit time step; Zhang, Maurin and Motro, cited in 001, section 5.3)
 
 The kinetic energy is largest where the total energy is least, so the nodes are put back to the peak, where the
-velocity is reset to zero. Each node's fictitious mass is half the stiffness that meets at it: by Gershgorin's theorem no
-motion, at any position, is then faster than the time step can follow. A cycle from rest to rest is accepted only if the
-total energy has not grown; else it is repeated from its start with a shorter step.
+velocity is reset to zero. Each node's fictitious mass is half the stiffness that meets at it: by Gershgorin's theorem
+no motion, at any position, is then faster than the time step can follow. A cycle from rest to rest is accepted only if
+the total energy has not grown; else it is repeated from its start with a shorter step.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C i
 
 @compiled
 def out_of_balance_norm(forces, fixed, norm):
-    """Size of the forces (n, 3) N on free nodes: 0 largest component, 1 largest on one node, 2 Euclidean norm of all."""
+    """Size of the forces (n, 3) N on free nodes; norm 0: largest component, 1: largest on one node, 2: norm of all."""
     worst, total = 0.0, 0.0
     for i in range(forces.shape[0]):
         if fixed[i]:
@@ -197,8 +197,8 @@ def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityEr
     k = int(np.argmin(apart))
     i, j = structure.members[k]
     return TensegrityError(
-        f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at the "
-        "same place, so that it has no direction; start with them apart."
+        f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at "
+        "the same place, so that it has no direction; start with them apart."
     )
 
 
@@ -221,5 +221,6 @@ def _failure(
     if delta >= sure:
         return NoEquilibriumError(f"{left}. The pair may be unstable: {condition}. {cure}")
     return NoEquilibriumError(
-        f"{left}. Raise maximum_iterations or delta (stable below {sure:.3g} m/N), tune the pair, or use method 'newton'."
+        f"{left}. Raise maximum_iterations or delta (stable below {sure:.3g} m/N), tune the pair, or use method "
+        "'newton'."
     )

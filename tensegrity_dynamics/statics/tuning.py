@@ -1,4 +1,4 @@
-"""The tuner of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3 and table 7).
+"""The tuner of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
 
 The search moves in log(delta) and log(epsilon / (2 - epsilon)), so that every point is a pair that can be tried. Pairs
 that diverge, run out of iterations or end at another equilibrium cost more than any that does not; what they cost

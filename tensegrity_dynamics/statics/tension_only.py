@@ -1,0 +1,70 @@
+"""Can the self-stress of a structure pull in every tendon at once?
+
+With S (a, s) a basis of the self-stress states, look for alpha with S alpha >= 1 in all members that cannot push (a
+linear programme). Where there is none, Gordan's theorem gives weights y >= 0, not all zero, with S' y = 0 over those
+members: in every self-stress the weighted sum of their tensions is zero, so they cannot all pull. Those members clash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+
+@dataclass(frozen=True, eq=False)
+class TensionOnly:
+    """Answer of `tension_only`.
+
+    Attributes:
+        feasible: some self-stress pulls in every unilateral member.
+        tensions: (a,) N, that self-stress, scaled to at least 1 N in each of them and as even as possible; or None.
+        clash: rows of members that no self-stress can make pull together; a single one carries nothing in any.
+    """
+
+    feasible: bool
+    tensions: NDArray[np.float64] | None
+    clash: tuple[int, ...]
+
+
+def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]) -> TensionOnly:
+    """Whether a self-stress pulls in every unilateral member.
+
+    Args:
+        self_stress: (a, s) basis of the self-stress states.
+        unilateral: (a,) members that cannot push.
+    """
+    count, states = self_stress.shape
+    if not states:
+        return TensionOnly(False, None, ())
+    if not unilateral.any():
+        return TensionOnly(True, self_stress[:, 0] / np.abs(self_stress[:, 0]).max(), ())
+    pulls = self_stress[unilateral]
+    # largest least tension with every tension between -1 and 1
+    cost = np.zeros(states + 1)
+    cost[-1] = -1.0
+    upper = np.vstack(
+        (
+            np.hstack((-pulls, np.ones((len(pulls), 1)))),
+            np.hstack((self_stress, np.zeros((count, 1)))),
+            np.hstack((-self_stress, np.zeros((count, 1)))),
+        )
+    )
+    right = np.concatenate((np.zeros(len(pulls)), np.ones(2 * count)))
+    found = linprog(cost, A_ub=upper, b_ub=right, bounds=[(None, None)] * states + [(0.0, 1.0)], method="highs")
+    least = -float(found.fun) if found.status == 0 else 0.0
+    if least > 1e-7:
+        return TensionOnly(True, self_stress @ found.x[:-1] / least, ())
+    rows = np.flatnonzero(unilateral)
+    idle = rows[np.abs(pulls).max(axis=1) <= 1e-7]
+    if idle.size:
+        return TensionOnly(False, None, tuple(int(row) for row in idle))
+    # a vertex of {y >= 0, sum y = 1, S' y = 0} has at most s + 1 members in it
+    equal = np.vstack((pulls.T, np.ones((1, len(pulls)))))
+    target = np.zeros(states + 1)
+    target[-1] = 1.0
+    weights = linprog(np.zeros(len(pulls)), A_eq=equal, b_eq=target, bounds=(0.0, None), method="highs-ds")
+    clash = rows[weights.x > 1e-7] if weights.status == 0 else rows
+    return TensionOnly(False, None, tuple(int(row) for row in clash))

@@ -1,0 +1,1 @@
+"""Experiments of the source documents; each module has DESCRIPTION, run() -> dict and render(result, console)."""
