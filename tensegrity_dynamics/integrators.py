@@ -3,8 +3,12 @@
 | name | order | for |
 | --- | --- | --- |
 | rk4 | 4 | short runs and damped motion; bars and velocities projected after every step |
-| rattle | 2, symplectic | long runs without damping: the energy error stays bounded |
+| rattle | 2, symplectic without damping | long runs without damping: the energy error stays bounded |
 | implicit | 2, L-stable | strings much stiffer than the motion of interest: steps far above the shortest period |
+
+A string that goes slack or tight within a step costs order, whatever the method. Every step begins with the tensions
+of its start in `room`, from which the spools take their speeds, and leaves those of its end there, so that one call of
+many steps and many calls of one give the same bits.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from .network.point_masses import (
     bar_units,
     close_bars,
     coupling,
+    is_damped,
     project_velocities,
     push,
     spring_forces,
@@ -57,8 +62,6 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, r
         independent, lost = accelerations(network, nodes, velocities, rest_lengths, room)
         if not independent:
             return DEPENDENT_BARS
-        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
-        stages.work[1] += 0.5 * step * lost
         stages.rest[:] = rest_lengths
         stages.nodes[:, :] = nodes
         stages.velocities[:, :] = velocities
@@ -66,10 +69,12 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, r
         stages.velocity_sum[:, :] = velocities
         for stage in range(4):
             if stage > 0:
-                independent, _ = accelerations(network, stages.nodes, stages.velocities, stages.rest, room)
+                independent, lost = accelerations(network, stages.nodes, stages.velocities, stages.rest, room)
                 if not independent:
                     return DEPENDENT_BARS
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
+            stages.work[0] += weight * winding_power(spools, room.tensions)
+            stages.work[1] += weight * lost
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
                 wind(spools, stages.rest, 0.5 * step)
@@ -82,41 +87,43 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, r
         nodes[:, :] = stages.position_sum
         velocities[:, :] = stages.velocity_sum
         wind(spools, rest_lengths, step)
-        status = finish(network, spools, nodes, velocities, rest_lengths, step, room, stages)
+        status, _ = finish(network, nodes, velocities, rest_lengths, room, stages)
         if status != DONE:
             return status
     return DONE
 
 
 @compiled
-def finish(network, spools, nodes, velocities, rest_lengths, step, room, stages):
-    """Bars to their lengths, velocities along them out, and the second half of the step's work."""
+def finish(network, nodes, velocities, rest_lengths, room, stages):
+    """Bars to their lengths, velocities along them out; returns a status and the power that damping takes out [W]."""
     if network.bars.shape[0] > 0:
         bar_units(network, nodes, stages.units)
         if not coupling(network, stages.units, room):
-            return DEPENDENT_BARS
+            return DEPENDENT_BARS, 0.0
         if not close_bars(network, nodes, stages.units, stages.totals, room) < 1e-10:
-            return LOST
+            return LOST, 0.0
         if not project_velocities(network, nodes, velocities, room):
-            return DEPENDENT_BARS
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
-    stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
-    stages.work[1] += 0.5 * step * lost
-    return DONE
+            return DEPENDENT_BARS, 0.0
+    return DONE, spring_forces(network, nodes, velocities, rest_lengths, room)
 
 
 @compiled
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
-    """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983)."""
+    """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
+
+    Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order.
+    """
+    damped = is_damped(network)
     lost = spring_forces(network, nodes, velocities, rest_lengths, room)
     for _ in range(count):
-        if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates):
+        if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates) and damped:
             lost = spring_forces(network, nodes, velocities, rest_lengths, room)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
         bar_units(network, nodes, stages.units)
         if not coupling(network, stages.units, room):
             return DEPENDENT_BARS
+        stages.velocities[:, :] = velocities
         for i in range(nodes.shape[0]):
             for a in range(3):
                 velocities[i, a] += 0.5 * step * network.inverse_mass[i] * room.forces[i, a]
@@ -127,12 +134,17 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, room, 
             return LOST
         push(network, stages.units, stages.totals, 1.0 / step, velocities)
         wind(spools, rest_lengths, step)
-        lost = spring_forces(network, nodes, velocities, rest_lengths, room)
+        for i in range(nodes.shape[0]):
+            for a in range(3):
+                stages.velocities[i, a] = 2.0 * velocities[i, a] - stages.velocities[i, a]
+        lost = spring_forces(network, nodes, stages.velocities, rest_lengths, room)
         for i in range(nodes.shape[0]):
             for a in range(3):
                 velocities[i, a] += 0.5 * step * network.inverse_mass[i] * room.forces[i, a]
         if not project_velocities(network, nodes, velocities, room):
             return DEPENDENT_BARS
+        if damped:
+            lost = spring_forces(network, nodes, velocities, rest_lengths, room)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
     return DONE
@@ -143,11 +155,11 @@ def fill_system(network, nodes, rest_lengths, step, room, stages):
     """Fill M + g h C + (g h)^2 K over the free coordinates at the lengths and tensions in room, and factor it."""
     system, position = stages.system, network.position
     system[:, :] = 0.0
+    ahead = GAMMA * step
     for i in range(nodes.shape[0]):
         if position[i] >= 0:
             for a in range(3):
-                system[position[i] + a, position[i] + a] = 1.0 / network.inverse_mass[i]
-    ahead = GAMMA * step
+                system[position[i] + a, position[i] + a] = 1.0 / network.inverse_mass[i] + ahead * network.drag[i]
     unit = np.empty(3)
     for k in range(network.members.shape[0]):
         if network.stiffness[k] == 0.0 or (network.unilateral[k] and room.lengths[k] <= rest_lengths[k]):
@@ -156,9 +168,10 @@ def fill_system(network, nodes, rest_lengths, step, room, stages):
         for a in range(3):
             unit[a] = (nodes[i, a] - nodes[j, a]) / room.lengths[k]
         density = max(0.0, room.tensions[k]) / room.lengths[k]
+        along = ahead * ahead * (network.stiffness[k] - density) + ahead * network.damping[k]
         for a in range(3):
             for b in range(3):
-                entry = (ahead * ahead * (network.stiffness[k] - density) + ahead * network.damping[k]) * unit[a] * unit[b]
+                entry = along * unit[a] * unit[b]
                 if a == b:
                     entry += ahead * ahead * density
                 if position[i] >= 0:
@@ -293,9 +306,11 @@ def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room
                 nodes[i, a] += step * (1.5 * first[0, i, a] + 0.5 * second[0, i, a])
                 velocities[i, a] += step * (1.5 * first[1, i, a] + 0.5 * second[1, i, a])
         wind(spools, rest_lengths, step)
-        status = finish(network, spools, nodes, velocities, rest_lengths, step, room, stages)
+        status, lost = finish(network, nodes, velocities, rest_lengths, room, stages)
         if status != DONE:
             return status
+        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
+        stages.work[1] += 0.5 * step * lost
         if not np.isfinite(nodes[0, 0] + nodes[-1, 2]):
             return LOST
     return DONE

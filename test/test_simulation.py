@@ -240,7 +240,7 @@ def test_spool_work_is_the_energy_put_in():
     simulation.advance(round(4.0 / simulation.time_step), position={"spool": 0.85})
     energy = simulation.energy()
     assert energy.spools == pytest.approx(20.0 * 0.15, rel=0.05)  # weight times lift
-    assert energy.total - energy.spools + energy.damping == pytest.approx(start, abs=5e-4)
+    assert energy.total - energy.spools + energy.damping == pytest.approx(start, abs=1e-5)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["position", "velocity", "effort"]), st.floats(-100, 100)), max_size=6))

@@ -2,9 +2,9 @@
 
     M a = F + J' t,   J a = -|w|^2 / l
 
-F holds strings with damping, weight and applied forces; J the unit vectors of the bars, t their (compressive) forces
-and w the part of the ends' relative velocity square to the bar. Multiplied with the bar length this is 003, 3.26 to
-3.37; instead of the printed stabilisation (whose sign is wrong) positions and velocities are projected after every
+F holds strings with damping, weight, applied forces and drag; J the unit vectors of the bars, t their (compressive)
+forces and w the part of the ends' relative velocity square to the bar. Multiplied with the bar length this is 003, 3.26
+to 3.37; instead of the printed stabilisation (whose sign is wrong) positions and velocities are projected after every
 step, so that no drift is left to stabilise. (J M^-1 J') is block diagonal, a block for each group of bars that share
 free nodes; its Cholesky factor keeps that envelope.
 """
@@ -21,15 +21,15 @@ from ..errors import TensegrityError
 from ..structure import Structure
 
 Network = namedtuple(
-    "Network", "members stiffness damping unilateral inverse_mass weight bars bar_lengths first free position"
+    "Network", "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position"
 )
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
-`first` the start of each bar's block."""
+`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
 
 Room = namedtuple("Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates")
 
 
-def make_network(structure: Structure, *, rigid_bars: bool = True) -> Network:
+def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
     """The network of a structure.
 
     Raises:
@@ -53,7 +53,8 @@ def make_network(structure: Structure, *, rigid_bars: bool = True) -> Network:
     return Network(
         members=np.array(structure.members), stiffness=stiffness,
         damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
-        inverse_mass=inverse, weight=structure.weights(), bars=order, bar_lengths=structure.rest_lengths[order],
+        inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
+        drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
         first=first, free=free, position=position,
     )  # fmt: skip
 
@@ -96,7 +97,7 @@ def make_room(network: Network) -> Room:
 
 @compiled
 def spring_forces(network, nodes, velocities, rest_lengths, room):
-    """Fill room.forces (n, 3) N: weight and strings; lengths and tensions of all members (bars: zero tension).
+    """Fill room.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
 
     Damping acts on the rate of stretch: length rate less room.rest_rates, what the spool gives out.
 
@@ -104,8 +105,12 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
     of a string is cut at zero: a damper never pushes.
     """
     forces, lengths, tensions = room.forces, room.lengths, room.tensions
-    forces[:, :] = network.weight
     lost = 0.0
+    for i in range(nodes.shape[0]):
+        drag = network.drag[i]
+        for a in range(3):
+            forces[i, a] = network.load[i, a] - drag * velocities[i, a]
+            lost += drag * velocities[i, a] * velocities[i, a]
     for k in range(network.members.shape[0]):
         i, j = network.members[k, 0], network.members[k, 1]
         x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
@@ -139,6 +144,18 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
         forces[j, 1] += tension * y
         forces[j, 2] += tension * z
     return lost
+
+
+@compiled
+def is_damped(network):
+    """Whether forces depend on velocities."""
+    for k in range(network.damping.shape[0]):
+        if network.damping[k] > 0.0:
+            return True
+    for i in range(network.drag.shape[0]):
+        if network.drag[i] > 0.0:
+            return True
+    return False
 
 
 @compiled
