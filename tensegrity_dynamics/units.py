@@ -140,7 +140,8 @@ def _base_units_of(quantity: str) -> dict[str, float]:
 def _in_base_units(text: str) -> tuple[float, dict[str, float]]:
     """SI value of a unit, and the powers of kilogram, meter, second and radian in it."""
     base = _registry().Quantity("1 * " + text if text[:1] != "1" else text).to_base_units()
-    return float(base.magnitude), dict(base.unit_items())
+    magnitude, units = base.to_tuple()
+    return float(magnitude), dict(units)
 
 
 @lru_cache(maxsize=1)
