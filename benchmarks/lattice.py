@@ -24,7 +24,12 @@ def lattice(size, seed=0):
     index = np.arange(size * size).reshape(size, size)
     nodes = np.stack((*np.divmod(np.arange(size * size), size), np.zeros(size * size)), axis=1).astype(float)
     nodes += random.normal(size=nodes.shape) * [0.2, 0.2, 0.1]
-    along = np.concatenate((np.stack((index[:-1], index[1:]), -1).reshape(-1, 2), np.stack((index[:, :-1], index[:, 1:]), -1).reshape(-1, 2)))
+    along = np.concatenate(
+        (
+            np.stack((index[:-1], index[1:]), -1).reshape(-1, 2),
+            np.stack((index[:, :-1], index[:, 1:]), -1).reshape(-1, 2),
+        )
+    )
     across = np.stack((index[:-1, :-1], index[1:, 1:]), -1).reshape(-1, 2)
     members = np.concatenate((along, across))
     count = len(members)
@@ -70,13 +75,18 @@ def main():
     if options.json:
         print(json.dumps(rows, indent=2))
         return
-    print(f"{'nodes':>6} {'free':>6} {'cold s':>8} {'warm s':>8} {'steps':>6} {'residual N':>11} {'memory MB':>10} {'growth of time':>15}")
+    print(
+        f"{'nodes':>6} {'free':>6} {'cold s':>8} {'warm s':>8} {'steps':>6} {'residual N':>11} {'memory MB':>10} "
+        f"{'growth of time':>15}"
+    )
     last = None
     for row in rows:
-        growth = "" if last is None else f"x {row['cold_s'] / last['cold_s']:.1f} for x {row['nodes'] / last['nodes']:.1f}"
+        growth = (
+            "" if last is None else f"x {row['cold_s'] / last['cold_s']:.1f} for x {row['nodes'] / last['nodes']:.1f}"
+        )
         print(
-            f"{row['nodes']:6} {row['free_coordinates']:6} {row['cold_s']:8.3f} {row['warm_s']:8.3f} {row['iterations']:6} "
-            f"{row['residual_N']:11.1e} {row['memory_MB']:10.1f} {growth:>15}"
+            f"{row['nodes']:6} {row['free_coordinates']:6} {row['cold_s']:8.3f} {row['warm_s']:8.3f} "
+            f"{row['iterations']:6} {row['residual_N']:11.1e} {row['memory_MB']:10.1f} {growth:>15}"
         )
         last = row
 

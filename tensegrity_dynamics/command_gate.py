@@ -176,12 +176,16 @@ class CommandGate:
         if now - stamp > self.freshness:
             return f"the command is {now - stamp:.3f} s old, older than the {self.freshness:g} s allowed."
         if self._source not in (None, source) and self.is_fresh(now):
-            return f"{source!r} commands while {self._source!r} does; stop that one first, or wait {self.freshness:g} s."
+            return (
+                f"{source!r} commands while {self._source!r} does; stop that one first, or wait {self.freshness:g} s."
+            )
         if self._source == source and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
             return f"the command is stamped {stamp:.3f} s, before the last one ({self._stamp:.3f} s)."
         return None
 
-    def _one(self, actuator: Actuator, value: float, mode: Mode, position: float | None) -> tuple[float | None, str | None]:
+    def _one(
+        self, actuator: Actuator, value: float, mode: Mode, position: float | None
+    ) -> tuple[float | None, str | None]:
         """The value that may be applied (None: nothing), and what is wrong with the one asked for (None: nothing)."""
         low, high = actuator.position
         unit = UNITS[mode]
@@ -194,12 +198,12 @@ class CommandGate:
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         if mode is Mode.VELOCITY:
             allowed = min(max(value, -actuator.rate), actuator.rate)
-            reason = None
+            slowed: str | None = None
             if allowed != value:
-                reason = f"{value:.6g} {unit} is faster than its {actuator.rate:.6g} {unit}, limited."
+                slowed = f"{value:.6g} {unit} is faster than its {actuator.rate:.6g} {unit}, limited."
             if position is not None and ((position <= low and allowed < 0.0) or (position >= high and allowed > 0.0)):
                 return 0.0, f"it stands at its limit of {position:.6g} m and may not go on."
-            return allowed, reason
+            return allowed, slowed
         if value < 0.0 and actuator.minimum_tension >= 0.0 and self._pulls_only(actuator):
             return 0.0, f"{value:.6g} {unit} would push a tendon, limited to 0."
         if abs(value) > actuator.effort:

@@ -55,7 +55,11 @@ class ShapeEstimator:
     def reset(self) -> None:
         """Forget the past; the next shape is sought from the one at rest."""
         self._last = Estimate(
-            -np.inf, self._home, np.zeros_like(self._home.nodes), None if self._home.output is None else np.zeros(6), True
+            -np.inf,
+            self._home,
+            np.zeros_like(self._home.nodes),
+            None if self._home.output is None else np.zeros(6),
+            True,
         )
 
     def update(self, time: float, rest_lengths: Mapping[str, float]) -> Estimate:

@@ -45,10 +45,13 @@ class Actuator:
         if not low < high:
             raise TensegrityError(f"actuator {self.name}: position limits {low:g} to {high:g} leave no room.")
         if self.rate <= 0.0 or self.effort <= 0.0:
-            raise TensegrityError(f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero.")
+            raise TensegrityError(
+                f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero."
+            )
         if not 0.0 <= self.minimum_tension < self.effort:
             raise TensegrityError(
-                f"actuator {self.name}: minimum tension {self.minimum_tension:g} must lie between 0 and effort {self.effort:g}."
+                f"actuator {self.name}: minimum tension {self.minimum_tension:g} must lie between 0 and its effort "
+                f"{self.effort:g}."
             )
 
 

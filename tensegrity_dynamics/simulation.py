@@ -66,9 +66,11 @@ class Observation:
 class Model(Protocol):
     """What `Simulation` steps: the structure's or the mechanism's model."""
 
-    state: Any
     time_step: float
     shortest_period: float
+
+    @property
+    def state(self) -> Any: ...
 
     def command(self, mode: str, values: Mapping[str, float]) -> None: ...
 
@@ -113,9 +115,7 @@ class Simulation:
         if isinstance(robot, Structure) or isinstance(robot.model, Structure):
             from .network.model import NetworkModel
 
-            self.model = NetworkModel(
-                robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity
-            )
+            self.model = NetworkModel(robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity)
         else:
             from .multibody.simulated import SimulatedMechanism
 

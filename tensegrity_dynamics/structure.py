@@ -63,7 +63,7 @@ class Structure:
         }  # fmt: skip
         for name, shape in shapes.items():
             kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)
-            array = np.array(getattr(self, name), dtype=kind)
+            array: NDArray = np.array(getattr(self, name), dtype=kind)
             if array.shape != shape:
                 raise TensegrityError(f"{name} has shape {array.shape}, expected {shape}.")
             if not np.all(np.isfinite(array)):
@@ -85,18 +85,22 @@ class Structure:
         for row, name in enumerate(self.member_names):
             if self.kinds[row] not in MEMBER_KINDS:
                 raise TensegrityError(f"member {name}: " + unknown_name("kind", self.kinds[row], MEMBER_KINDS))
-            i, j = self.members[row]
+            i, j = map(int, self.members[row])
             if not (0 <= i < len(self.node_names) and 0 <= j < len(self.node_names)):
                 raise TensegrityError(f"member {name}: node index out of range (0 to {len(self.node_names) - 1}).")
             if i == j:
                 raise TensegrityError(f"member {name} joins node {self.node_names[i]} to itself; name two nodes.")
         for name, low in (("stiffness", 0.0), ("rest_lengths", 0.0)):
-            for row in np.flatnonzero(getattr(self, name) <= low):
-                found = getattr(self, name)[row]
-                raise TensegrityError(f"member {self.member_names[row]}: {name} is {found:g}, must be above zero.")
-        for name, names in (("masses", self.member_names), ("damping", self.member_names), ("node_masses", self.node_names)):
-            for row in np.flatnonzero(getattr(self, name) < 0.0):
-                raise TensegrityError(f"{names[row]}: {name} is {getattr(self, name)[row]:g}, must not be negative.")
+            for k in np.flatnonzero(getattr(self, name) <= low):
+                found = getattr(self, name)[k]
+                raise TensegrityError(f"member {self.member_names[k]}: {name} is {found:g}, must be above zero.")
+        for name, names in (
+            ("masses", self.member_names),
+            ("damping", self.member_names),
+            ("node_masses", self.node_names),
+        ):
+            for k in np.flatnonzero(getattr(self, name) < 0.0):
+                raise TensegrityError(f"{names[k]}: {name} is {getattr(self, name)[k]:g}, must not be negative.")
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class Structure:
     # -- derived --------------------------------------------------------------------------------------------------
 
     def lumped_masses(self) -> NDArray[np.float64]:
-        """(n,) kg: each node's own mass and half of every member that ends there (001, Algorithm 1 line 4, corrected)."""
+        """(n,) kg: each node's own mass and half of every member that ends there (001, Algorithm 1, line 4)."""
         masses = np.array(self.node_masses)
         np.add.at(masses, self.members[:, 0], 0.5 * self.masses)
         np.add.at(masses, self.members[:, 1], 0.5 * self.masses)

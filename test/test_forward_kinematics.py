@@ -33,7 +33,14 @@ def hanging(mass=2.0, stiffness=100.0):
 
 def bar_with_two_strings(left=1.0, right=1.0):
     """The planar example of 001, figure 7: a bar of length 1 pulled by two strings, kept in its plane by two more."""
-    nodes = {"foot": (0, 0, 0), "tip": (0.3, 0.05, 0.9), "a": (-1, 0, 0), "b": (1, 0, 0), "c": (0, -2, 0), "d": (0, 2, 0)}
+    nodes = {
+        "foot": (0, 0, 0),
+        "tip": (0.3, 0.05, 0.9),
+        "a": (-1, 0, 0),
+        "b": (1, 0, 0),
+        "c": (0, -2, 0),
+        "d": (0, 2, 0),
+    }
     rows = [
         ("bar", "bar", "foot", "tip", 1e4, 1.0), ("left", "tendon", "a", "tip", 100.0, left),
         ("right", "tendon", "b", "tip", 100.0, right), ("near", "tendon", "c", "tip", 10.0, 1.0),
@@ -53,12 +60,14 @@ def lattice(size, seed=0):
             for di, dj in ((1, 0), (0, 1), (1, 1)):
                 if i + di < size and j + dj < size:
                     kind = "tendon" if (di, dj) != (1, 1) else "bar"
-                    rows.append((f"m{i}_{j}_{di}{dj}", kind, f"n{i}_{j}", f"n{i + di}_{j + dj}", 100.0, 0.9 * np.hypot(di, dj)))
+                    rows.append(
+                        (f"m{i}_{j}_{di}{dj}", kind, f"n{i}_{j}", f"n{i + di}_{j + dj}", 100.0, 0.9 * np.hypot(di, dj))
+                    )
     edge = [name for name in nodes if {"0", str(size - 1)} & set(name[1:].split("_"))]
     return make_structure(nodes, rows, fixed=edge)
 
 
-# -- analytic ---------------------------------------------------------------------------------------------------------
+# -- analytic -----------------------------------------------------------------------------------------------------
 
 
 def test_a_load_on_a_string_hangs_below_by_its_weight_over_the_stiffness():
@@ -99,7 +108,7 @@ def test_slack_tendon_carries_no_force():
     assert "left" in shape.slack
 
 
-# -- the document -------------------------------------------------------------------------------------------------------
+# -- the document -------------------------------------------------------------------------------------------------
 
 
 def test_three_prism_stands_at_its_exact_twist():
@@ -174,7 +183,7 @@ def test_tensebot_is_found_from_every_noisy_start():
     assert most <= 40
 
 
-# -- laws ---------------------------------------------------------------------------------------------------------------
+# -- laws ---------------------------------------------------------------------------------------------------------
 
 
 def random_structure(seed):
@@ -188,8 +197,12 @@ def random_structure(seed):
         for j in range(6 + i):
             kind = random.choice(["bar", "tendon", "tendon", "spring"])
             distance = float(np.linalg.norm(nodes[f"i{i}"] - nodes[names[j]]))
-            rows.append((f"m{len(rows)}", kind, f"i{i}", names[j], random.uniform(10, 100), distance * random.uniform(0.5, 1.1)))
-    return make_structure(nodes, rows, fixed=names[:6], node_masses={f"i{i}": 0.3 for i in range(4)}, gravity=(0, 0, -9.81))
+            rows.append(
+                (f"m{len(rows)}", kind, f"i{i}", names[j], random.uniform(10, 100), distance * random.uniform(0.5, 1.1))
+            )
+    return make_structure(
+        nodes, rows, fixed=names[:6], node_masses={f"i{i}": 0.3 for i in range(4)}, gravity=(0, 0, -9.81)
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -242,7 +255,13 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
         place = nodes.copy()
         place.ravel()[structure.free] = flat
         member_tensions(
-            place, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, lengths, tensions
+            place,
+            structure.members,
+            structure.stiffness,
+            structure.rest_lengths,
+            structure.unilateral,
+            lengths,
+            tensions,
         )
         total = np.zeros_like(place)
         for (i, j), t, length in zip(structure.members, tensions, lengths, strict=True):
@@ -273,7 +292,7 @@ def test_softest_stiffness_is_the_least_eigenvalue(rigid_bars):
     assert shape.softest == pytest.approx(np.linalg.eigvalsh(matrix)[0], rel=1e-7)
 
 
-# -- rigid bars -----------------------------------------------------------------------------------------------------------
+# -- rigid bars ---------------------------------------------------------------------------------------------------
 
 
 def test_rigid_bars_keep_their_length_and_forces_balance():
@@ -311,7 +330,7 @@ def test_warm_and_cold_starts_agree():
         assert warm.iterations < cold.iterations
 
 
-# -- large ----------------------------------------------------------------------------------------------------------------
+# -- large --------------------------------------------------------------------------------------------------------
 
 
 def test_sparse_and_dense_solvers_agree():
@@ -339,7 +358,7 @@ def test_a_large_lattice_comes_to_rest():
     assert shape.stable
 
 
-# -- bad input --------------------------------------------------------------------------------------------------------------
+# -- bad input ----------------------------------------------------------------------------------------------------
 
 
 def test_coincident_nodes_are_named():
@@ -376,4 +395,6 @@ def test_a_load_that_nothing_holds_has_no_equilibrium():
 
 def test_a_structure_without_free_nodes_is_refused():
     with pytest.raises(TensegrityError, match="every node is fixed"):
-        forward_kinematics(make_structure({"a": (0, 0, 0), "b": (1, 0, 0)}, [("s", "tendon", "a", "b", 1.0, 1.0)], fixed=["a", "b"]))
+        forward_kinematics(
+            make_structure({"a": (0, 0, 0), "b": (1, 0, 0)}, [("s", "tendon", "a", "b", 1.0, 1.0)], fixed=["a", "b"])
+        )

@@ -17,7 +17,9 @@ def prism(*, damping=0.0, gravity=(0.0, 0.0, 0.0), fixed=True):
     """A three-bar prism with a firm prestress: all tendons stay tight in the motions of these tests."""
     ring = [(np.cos(a), np.sin(a)) for a in np.radians([0.0, 120.0, 240.0])]
     top = [(np.cos(a), np.sin(a)) for a in np.radians([150.0, 270.0, 390.0])]
-    nodes = {f"b{i}": (x, y, 0.0) for i, (x, y) in enumerate(ring)} | {f"t{i}": (x, y, 1.5) for i, (x, y) in enumerate(top)}
+    nodes = {f"b{i}": (x, y, 0.0) for i, (x, y) in enumerate(ring)} | {
+        f"t{i}": (x, y, 1.5) for i, (x, y) in enumerate(top)
+    }
     rows = []
     for i in range(3):
         j = (i + 1) % 3
@@ -50,7 +52,7 @@ def worst_bar(simulation):
     )
 
 
-# -- energy -----------------------------------------------------------------------------------------------------------
+# -- energy -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("rattle", 2), ("implicit", 2)])
@@ -123,7 +125,14 @@ def test_damping_takes_out_what_the_energy_loses():
 
 
 def test_the_damped_motion_ends_at_the_static_shape():
-    nodes = {"foot": (0, 0, 0), "tip": (0.2, 0.1, 0.97), "a": (-1, 0, 0), "b": (1, 0.2, 0), "c": (0, -2, 0), "d": (0, 2, 0)}
+    nodes = {
+        "foot": (0, 0, 0),
+        "tip": (0.2, 0.1, 0.97),
+        "a": (-1, 0, 0),
+        "b": (1, 0.2, 0),
+        "c": (0, -2, 0),
+        "d": (0, 2, 0),
+    }
     rows = [("bar", "bar", "foot", "tip", 1e4, 1.0)]
     rows += [(f"guy_{end}", "tendon", end, "tip", 100.0, 1.0) for end in "abcd"]
     mast = make_structure(
@@ -137,7 +146,7 @@ def test_the_damped_motion_ends_at_the_static_shape():
     np.testing.assert_allclose(simulation.state.nodes, static.nodes, atol=1e-9)
 
 
-# -- momentum ---------------------------------------------------------------------------------------------------------
+# -- momentum -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("integrator", INTEGRATOR_NAMES)
@@ -148,7 +157,9 @@ def test_a_free_structure_keeps_its_momenta(integrator):
 
     def momenta():
         state = simulation.state
-        return np.sum(masses * state.velocities, axis=0), np.sum(masses * np.cross(state.nodes, state.velocities), axis=0)
+        return np.sum(masses * state.velocities, axis=0), np.sum(
+            masses * np.cross(state.nodes, state.velocities), axis=0
+        )
 
     linear, angular = momenta()
     simulation.advance(500)
@@ -170,7 +181,7 @@ def test_a_thrown_bar_flies_a_parabola_and_turns_evenly():
     np.testing.assert_allclose(arm, [0.5 * np.cos(2.0), -0.5 * np.sin(2.0), 0], atol=1e-5)
 
 
-# -- bars as springs, stiff strings --------------------------------------------------------------------------------------
+# -- bars as springs, stiff strings -------------------------------------------------------------------------------
 
 
 def test_elastic_bars_swing_about_the_elastic_shape():
@@ -193,7 +204,7 @@ def test_implicit_steps_far_above_the_shortest_period_stay_stable():
         explicit.advance(3000)
 
 
-# -- spools -------------------------------------------------------------------------------------------------------------
+# -- spools -------------------------------------------------------------------------------------------------------
 
 
 def winch(effort=50.0, rate=0.05):
@@ -208,7 +219,9 @@ def winch(effort=50.0, rate=0.05):
 def test_a_spool_moves_at_its_rate_and_stops_at_its_goal():
     simulation = Simulation(winch())
     simulation.advance(round(1.0 / simulation.time_step), position={"spool": 0.9})
-    assert simulation.observe().rest_lengths["string"] == pytest.approx(1.0 - 0.05 * simulation.observe().time, abs=1e-9)
+    assert simulation.observe().rest_lengths["string"] == pytest.approx(
+        1.0 - 0.05 * simulation.observe().time, abs=1e-9
+    )
     simulation.advance(round(2.0 / simulation.time_step))
     assert simulation.observe().rest_lengths["string"] == pytest.approx(0.9, abs=1e-12)
 
@@ -256,7 +269,7 @@ def test_whatever_is_commanded_limits_hold(commands):
         before = now
 
 
-# -- the face -----------------------------------------------------------------------------------------------------------
+# -- the face -----------------------------------------------------------------------------------------------------
 
 
 def test_the_same_inputs_give_the_same_bits():
@@ -287,9 +300,7 @@ def test_reset_goes_back_to_the_start():
 
 
 def test_a_free_node_without_mass_is_named():
-    structure = make_structure(
-        {"a": (0, 0, 0), "b": (1, 0, 0)}, [("s", "tendon", "a", "b", 1.0, 0.9)], fixed=["a"]
-    )
+    structure = make_structure({"a": (0, 0, 0), "b": (1, 0, 0)}, [("s", "tendon", "a", "b", 1.0, 0.9)], fixed=["a"])
     with pytest.raises(TensegrityError, match="node b has no mass"):
         Simulation(structure)
 

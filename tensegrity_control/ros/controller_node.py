@@ -41,9 +41,15 @@ class ControllerNode(RobotNode):
         self._robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
         kind = self.parameter("controller", "tendon_length", "which controller", choices=controllers())
         rigid = self.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
-        gain = self.parameter("feedback_gain", 0.0, "1/s, integral correction of the pose while holding", low=0.0, high=100.0)
-        self._deadline = self.parameter("deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0)
-        self.parameter("lockstep", False, "the simulator waits for answers; the controller works the same way either way")
+        gain = self.parameter(
+            "feedback_gain", 0.0, "1/s, integral correction of the pose while holding", low=0.0, high=100.0
+        )
+        self._deadline = self.parameter(
+            "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
+        )
+        self.parameter(
+            "lockstep", False, "the simulator waits for answers; the controller works the same way either way"
+        )
         self._name = kind
         self._controller: Any = make_controller(kind, self._robot, rigid_bars=rigid, feedback_gain=gain)
         self._reader = ShapeReader(self._robot)
@@ -172,7 +178,7 @@ class ControllerNode(RobotNode):
         return response
 
     def _goal(self, frame: str, pose: Any) -> tuple[list[float], list[float] | None]:
-        """Position and quaternion of a goal. Raises TensegrityError for another frame or numbers that are not finite."""
+        """Position and quaternion of a goal. Raises TensegrityError for other frames and for numbers not finite."""
         if frame not in ("", WORLD):
             raise TensegrityError(f"goals are taken in the frame {WORLD!r}, not in {frame!r}; transform it first.")
         position = [pose.position.x, pose.position.y, pose.position.z]
@@ -229,9 +235,15 @@ class ControllerNode(RobotNode):
         self._running = self._ended = None
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
-        tolerance = request.position_tolerance or POSITION_TOLERANCE, request.orientation_tolerance or ORIENTATION_TOLERANCE
+        tolerance = (
+            request.position_tolerance or POSITION_TOLERANCE,
+            request.orientation_tolerance or ORIENTATION_TOLERANCE,
+        )
         if success and (position > tolerance[0] or orientation > tolerance[1]):
-            success, result.reason = False, f"the end is {1e3 * position:.2f} mm and {np.degrees(orientation):.2f} deg off"
+            success, result.reason = (
+                False,
+                f"the end is {1e3 * position:.2f} mm and {np.degrees(orientation):.2f} deg off",
+            )
         result.success = success
         if handle.is_cancel_requested:
             handle.canceled()

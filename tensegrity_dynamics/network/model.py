@@ -164,7 +164,10 @@ class NetworkModel:
             bar_units(network, nodes, self._stages.units)
             if not coupling(network, self._stages.units, self._room):
                 raise TensegrityError("rigid bars depend on each other; take one out, or simulate with elastic bars.")
-            if network.bars.size == 0 or close_bars(network, nodes, self._stages.units, self._stages.totals, self._room) < 1e-12:
+            if (
+                network.bars.size == 0
+                or close_bars(network, nodes, self._stages.units, self._stages.totals, self._room) < 1e-12
+            ):
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 

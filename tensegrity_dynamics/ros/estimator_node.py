@@ -24,7 +24,9 @@ class EstimatorNode(RobotNode):
         super().__init__("estimator")
         self._robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
         self._rigid = self.parameter("rigid_bars", True, "bars keep their length, as in simulation")
-        self.parameter("lockstep", False, "the simulator waits for answers; the estimator works the same way either way")
+        self.parameter(
+            "lockstep", False, "the simulator waits for answers; the estimator works the same way either way"
+        )
         self._estimator = ShapeEstimator(self._robot, rigid_bars=self._rigid)
         self._known = {each.name for each in self._robot.actuators}
         self._tendons: TendonState | None = None

@@ -35,7 +35,8 @@ class RobotNode(Node):
         super().__init__(name)
         self._choices: dict[str, Sequence[str]] = {}
         self._changed: Callable[[str, Any], None] | None = None
-        self._said_level, self._said, self._said_values = WARN, "starting", {}
+        self._said_level, self._said = WARN, "starting"
+        self._said_values: dict[str, Any] = {}
         self._told = ""
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self.add_on_set_parameters_callback(self._check_parameters)

@@ -44,13 +44,23 @@ class SimulatorNode(RobotNode):
         )
         period = self.parameter("control_period", 0.02, "s between two states", low=0.0005, high=1.0)
         integrator = self.parameter("integrator", "rattle", "how to integrate", choices=tuple(INTEGRATORS))
-        longest = self.parameter("time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0)
+        longest = self.parameter(
+            "time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0
+        )
         rigid = self.parameter("rigid_bars", True, "bars keep their length")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
-        freshness = self.parameter("freshness", 0.5, "s without a command after which the spools hold", low=0.01, high=60.0)
-        self._patience = self.parameter("patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0)
+        freshness = self.parameter(
+            "freshness", 0.5, "s without a command after which the spools hold", low=0.01, high=60.0
+        )
+        self._patience = self.parameter(
+            "patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0
+        )
         self._silence = self.parameter(
-            "silence", 2.0, "s of wall time without an answer after which the controller is reported", low=0.1, high=600.0
+            "silence",
+            2.0,
+            "s of wall time without an answer after which the controller is reported",
+            low=0.1,
+            high=600.0,
         )
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
@@ -79,7 +89,9 @@ class SimulatorNode(RobotNode):
         self._published = self._answered = time.monotonic()
         self._started_wall, self._started_ticks = time.monotonic(), 0
         tick = 0.02 if self._lockstep else period / self._factor
-        self._timer = self.create_timer(tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock)
+        self._timer = self.create_timer(
+            tick, self._tick_lockstep if self._lockstep else self._tick, clock=self.wall_clock
+        )
         self.get_logger().info(
             f"{robot.name}: {self._substeps} steps of {1e6 * self._simulation.time_step:.1f} us in a control period of "
             f"{period:g} s (shortest period {1e3 * self._simulation.shortest_period:.2f} ms)"

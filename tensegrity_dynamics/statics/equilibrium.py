@@ -98,7 +98,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
     for k in range(room.lengths.shape[0]):
         if not room.lengths[k] > 0.0:
             return COINCIDENT, 0, worst
-    flat, trial = nodes.ravel(), room.trial.ravel()
+    trial = room.trial.ravel()
     for i in range(count):
         room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
     shift, escapes, origin = 0.0, 0, nodes.copy()

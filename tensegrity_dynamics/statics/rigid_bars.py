@@ -15,8 +15,8 @@ import numpy as np
 
 from ..compilation import compiled
 from .dense import cholesky_apply, cholesky_shifted
-from .equilibrium import fill_stiffness
 from .energy import add_member_forces, member_tensions
+from .equilibrium import fill_stiffness
 
 Rigid = namedtuple("Rigid", "bars normals solved schur schur_factor gap change tensions")
 """bars (c,) member indices; A (c, f), K^-1 A' (c, f), Schur complement and its factor (c, c), gaps (c,) m."""

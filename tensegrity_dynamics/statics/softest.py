@@ -57,7 +57,7 @@ def softest_mode(problem, rigid, room, is_rigid, basis):
         beta[j] = np.sqrt(dot(basis[j + 1], basis[j + 1]))
         used = j + 1
         finished = not beta[j] > 1e-14 * abs(alpha[0])
-        if j >= 5 and j % 3 == 0 or finished or j == limit - 1:
+        if (j >= 5 and j % 3 == 0) or finished or j == limit - 1:
             small = np.zeros((used, used))
             for k in range(used):
                 small[k, k] = alpha[k]

@@ -117,7 +117,9 @@ class ShapeSolver:
             result = self._sparse.minimise(nodes, rest_lengths, forces, np.inf, 0)
             self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
             residual = result.residual
-            shape = self._shape(nodes, rest_lengths, iterations, residual, result.softest, result.direction, result.stable)
+            shape = self._shape(
+                nodes, rest_lengths, iterations, residual, result.softest, result.direction, result.stable
+            )
         else:
             residual = out_of_balance(nodes, self._problem, rest_lengths, forces, self._room)
             shape = self._elastic_shape(nodes, np.array(rest_lengths), iterations, residual)
@@ -160,7 +162,7 @@ class ShapeSolver:
                 "take the forces away."
             )
         raise NoEquilibriumError(
-            f"no equilibrium within {iterations} iterations: {residual:.3g} N are left (asked for {self.tolerance:.3g}). "
+            f"no equilibrium within {iterations} iterations: {residual:.3g} N are left (limit {self.tolerance:.3g}). "
             "Start nearer to the shape, or raise the tolerance."
         )
 
@@ -207,12 +209,13 @@ class ShapeSolver:
                 return self._rigid_shape(trial, rest, taken, residual)
         # method of multipliers: elastic bars whose rest lengths are shifted until they are as long as they should be
         stiffness, shifted = problem.stiffness[rigid.bars], np.array(rest)
+        rough = max(self.tolerance, 1e-10 * float(np.max(stiffness * rest[rigid.bars])))
         rigid.tensions[:] = 0.0
         tensions = rigid.tensions.copy()
         for _ in range(30):
             shifted[rigid.bars] = rest[rigid.bars] - tensions / stiffness
             status, iterations, residual = minimise(
-                nodes, problem, shifted, forces, max(self.tolerance, 1e-10 * float(np.max(stiffness * rest[rigid.bars]))),
+                nodes, problem, shifted, forces, rough,
                 self._reach, self.maximum_iterations, room,
             )  # fmt: skip
             taken += iterations
@@ -241,9 +244,7 @@ class ShapeSolver:
         softest, _ = softest_mode(problem, rigid, room, True, self._basis)
         room.residual[:] = balance
         largest = float(np.abs(room.matrix.diagonal()).max())
-        return self._shape(
-            nodes, rest, iterations, residual, softest, room.direction.copy(), softest > 1e-10 * largest
-        )
+        return self._shape(nodes, rest, iterations, residual, softest, room.direction.copy(), softest > 1e-10 * largest)
 
     def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> Shape:
         assert self._sparse is not None

@@ -175,9 +175,7 @@ class SparseMinimiser:
         shifted = self._matrix.copy()
         shifted.data[self._diagonal] += shift
         try:
-            factor = splu(
-                shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-            )
+            factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         except RuntimeError:  # exactly singular
             return None
         return factor if np.all(factor.U.diagonal() > 1e-15 * np.max(self._values)) else None
