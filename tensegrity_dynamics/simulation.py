@@ -32,14 +32,15 @@ class SimulationState:
 
 @dataclass(frozen=True)
 class Energy:
-    """Energies [J]; `spools` and `damping` are what was put in and taken out since the start, so that
-    total - spools + damping stays the same."""
+    """Energies [J]; `spools`, `forces` (applied ones, without weight) and `damping` are what was put in and taken out
+    since the start, so that total - spools - forces + damping stays the same."""
 
     kinetic: float
     elastic: float
     gravity: float
     spools: float
     damping: float
+    forces: float = 0.0
 
     @property
     def total(self) -> float:
@@ -93,9 +94,11 @@ class Simulation:
         rigid_bars: structures: bars as constraints (default), or as springs.
         start: a shape or nodes (n, 3) m to start at rest from; by default the equilibrium of the robot's own lengths.
         gravity: (3,) m/s^2 instead of the robot's own.
+        air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
 
     Raises:
-        TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass.
+        TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass, rigid
+            bars that depend on each other.
     """
 
     def __init__(
@@ -107,15 +110,19 @@ class Simulation:
         rigid_bars: bool = True,
         start: Shape | ArrayLike | None = None,
         gravity: ArrayLike | None = None,
+        air_damping: float = 0.0,
     ) -> None:
         if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
             raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
-        self.robot = robot
+        self.robot, self.integrator = robot, integrator
         self.model: Model
         if isinstance(robot, Structure) or isinstance(robot.model, Structure):
             from .network.model import NetworkModel
 
-            self.model = NetworkModel(robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity)
+            self.model = NetworkModel(
+                robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
+                air_damping=air_damping,
+            )  # fmt: skip
         else:
             from .multibody.simulated import SimulatedMechanism
 
@@ -136,6 +143,15 @@ class Simulation:
         """Shortest period of the structure at the start [s]; steps of explicit integrators must be well below it."""
         return self.model.shortest_period
 
+    @property
+    def report(self) -> str:
+        """Integrator, step and what it follows from, in one line."""
+        part = self.time_step / self.shortest_period
+        return (
+            f"{self.integrator}, steps of {1e6 * self.time_step:.4g} us = {part:.3g} of the shortest period "
+            f"({1e3 * self.shortest_period:.4g} ms)"
+        )
+
     def step(
         self,
         effort: Mapping[str, float] | None = None,
@@ -147,21 +163,41 @@ class Simulation:
 
     def advance(
         self,
-        steps: int,
+        steps: int | None = None,
         effort: Mapping[str, float] | None = None,
         position: Mapping[str, float] | None = None,
         velocity: Mapping[str, float] | None = None,
+        *,
+        duration: float | None = None,
     ) -> Any:
         """Many steps in one compiled call, the commands held throughout; returns the state.
 
         Args:
-            steps: how many. effort, position, velocity: by actuator name; tendons: N, m (rest length) and m/s.
+            steps: how many; or duration: s, rounded to whole steps.
+            effort, position, velocity: by actuator name; tendons: N, m (rest length) and m/s.
         """
-        for mode, values in (("position", position), ("velocity", velocity), ("effort", effort)):
+        count = self._steps(steps, duration)
+        asked = {"position": position or {}, "velocity": velocity or {}, "effort": effort or {}}
+        known, seen = tuple(each.name for each in getattr(self.robot, "actuators", ())), set[str]()
+        for values in asked.values():  # all of it is looked at before any of it is applied
+            checked_commands(values, known)
+            for name in seen & set(values):
+                raise TensegrityError(f"actuator {name} is commanded in two modes at once; choose one.")
+            seen |= set(values)
+        for mode, values in asked.items():
             if values:
                 self.model.command(mode, values)
-        self.model.advance(int(steps))
+        self.model.advance(count)
         return self.model.state
+
+    def _steps(self, steps: int | None, duration: float | None) -> int:
+        if (steps is None) == (duration is None):
+            raise TensegrityError("give either steps or duration.")
+        number = float(duration / self.time_step if steps is None else steps)  # type: ignore[operator]
+        if not (np.isfinite(number) and number >= 0.0) or (steps is not None and number != int(number)):
+            given = f"duration is {duration} s" if steps is None else f"steps is {steps}"
+            raise TensegrityError(f"{given}; give a whole number of steps or a finite time, zero or more.")
+        return round(number)
 
     def observe(self) -> Any:
         """Lengths, tensions and the output's pose at the present state."""

@@ -55,14 +55,15 @@ def worst_bar(simulation):
 # -- energy -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("damping", [0.0, 2.0])
 @pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("rattle", 2), ("implicit", 2)])
-def test_error_shrinks_at_the_order_of_the_integrator(integrator, order):
+def test_error_shrinks_at_the_order_of_the_integrator(integrator, order, damping):
     period = swinging().shortest_period
-    reference = swinging("rk4", period / 1600)
+    reference = swinging("rk4", period / 1600, damping=damping)
     reference.advance(1600)
     errors = []
     for parts in (100, 200):
-        simulation = swinging(integrator, period / parts)
+        simulation = swinging(integrator, period / parts, damping=damping)
         simulation.advance(parts)
         errors.append(np.max(np.abs(simulation.state.nodes - reference.state.nodes)))
     assert np.log2(errors[0] / errors[1]) > order - 0.4
@@ -281,11 +282,14 @@ def test_the_same_inputs_give_the_same_bits():
     assert runs[0] == runs[1]
 
 
-def test_one_call_and_many_give_the_same_bits():
-    one, many = swinging("rk4"), swinging("rk4")
-    one.advance(50)
+@pytest.mark.parametrize("integrator", INTEGRATOR_NAMES)
+def test_one_call_and_many_give_the_same_bits(integrator):
+    """With dampers and a spool that winds: what one step leaves is all that the next one needs."""
+    one, many = (Simulation(load_robot("tensebot"), integrator=integrator) for _ in range(2))
+    one.advance(50, position={"draw_1": 0.2})
     for _ in range(50):
-        many.step()
+        many.observe()
+        many.step(position={"draw_1": 0.2})
     assert one.state.nodes.tobytes() == many.state.nodes.tobytes()
 
 
@@ -316,3 +320,93 @@ def test_wrong_input_is_refused_with_the_nearest_name():
         simulation.step(position={"draw1": 0.2})
     with pytest.raises(TensegrityError, match="finite"):
         simulation.step(position={"draw_1": float("nan")})
+
+
+# -- forces and air ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", INTEGRATOR_NAMES)
+def test_applied_forces_do_the_work_that_the_energy_gains(integrator):
+    simulation = Simulation(prism(), swinging().shortest_period / 400, integrator)
+    start = simulation.energy().total
+    simulation.model.apply_forces({"t0": (5.0, 2.0, -3.0)})
+    simulation.advance(1000)
+    energy = simulation.energy()
+    assert energy.forces > 0.05
+    assert energy.total - energy.forces == pytest.approx(start, abs=1e-3)
+    simulation.reset()
+    simulation.advance(100)
+    assert simulation.energy().total == pytest.approx(start, abs=1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATOR_NAMES)
+def test_a_steady_force_ends_in_the_static_shape_under_it(integrator):
+    structure, forces = prism(damping=20.0), {"t0": (0.5, 0.2, -0.3)}
+    simulation = Simulation(structure, integrator=integrator, air_damping=1.0)
+    simulation.model.apply_forces(forces)
+    simulation.advance(duration=30.0)
+    static = forward_kinematics(structure, forces=forces, rigid_bars=True)
+    np.testing.assert_allclose(simulation.state.nodes, static.nodes, atol=1e-8)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATOR_NAMES)
+def test_air_slows_a_free_mass_exponentially(integrator):
+    mass = make_structure({"a": (0, 0, 0)}, [], node_masses={"a": 2.0})
+    simulation = Simulation(mass, 1e-3, integrator, start=mass.nodes, air_damping=0.5)
+    simulation.model.set_motion([[1.0, 0.0, 0.0]])
+    simulation.advance(2000)
+    assert simulation.state.velocities[0, 0] == pytest.approx(np.exp(-0.5), rel=1e-6)
+    assert simulation.energy().damping == pytest.approx(1.0 - np.exp(-1.0), rel=1e-5)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_bars_that_depend_on_each_other_are_named():
+    square = {"a": (0, 0, 0), "b": (1, 0, 0), "c": (1, 1, 0), "d": (0, 1, 0)}
+    edges = ("ab", "bc", "cd", "da", "ac", "bd")
+    lengths = {"ac": np.sqrt(2.0), "bd": np.sqrt(2.0)}
+    rows = [(name, "bar", name[0], name[1], 1e4, lengths.get(name, 1.0)) for name in edges]
+    rows.append(("free", "bar", "a", "e", 1e4, 1.0))
+    structure = make_structure(square | {"e": (0, 0, 1)}, rows, node_masses=dict.fromkeys("abcde", 1.0))
+    with pytest.raises(TensegrityError, match=r"\(ab, bc, cd, da, ac, bd\).*rigid_bars=False"):
+        Simulation(structure, start=structure.nodes)
+    Simulation(structure, start=structure.nodes, rigid_bars=False).advance(10)
+
+
+def test_an_actuator_on_a_rigid_bar_is_refused():
+    robot = Robot("odd", prism(), (Actuator("push", "bar0", (2.0, 3.0), 0.1, 100.0),))
+    with pytest.raises(TensegrityError, match="actuator push drives bar0"):
+        Simulation(robot)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"steps": -1}, {"steps": 1.5}, {"duration": float("nan")}, {}, {"steps": 1, "duration": 1.0}]
+)
+def test_wrong_numbers_of_steps_are_refused(wrong):
+    with pytest.raises(TensegrityError, match="steps"):
+        Simulation(winch()).advance(**wrong)
+
+
+def test_a_command_that_is_partly_wrong_changes_nothing():
+    robot = load_robot("tensebot")
+    simulation, untouched = Simulation(robot), Simulation(robot)
+    with pytest.raises(TensegrityError, match="'draw_1'"):
+        simulation.advance(5, position={"draw_2": 0.2}, velocity={"draw1": 0.01})
+    with pytest.raises(TensegrityError, match="two modes"):
+        simulation.advance(5, position={"draw_2": 0.2}, velocity={"draw_2": 0.01})
+    simulation.advance(20)
+    untouched.advance(20)
+    assert simulation.state.nodes.tobytes() == untouched.state.nodes.tobytes()
+
+
+def test_forces_and_air_that_are_not_finite_are_refused():
+    with pytest.raises(TensegrityError, match="air_damping"):
+        Simulation(prism(), air_damping=float("nan"))
+    with pytest.raises(TensegrityError, match="node t0 is not finite"):
+        Simulation(prism()).model.apply_forces({"t0": (0.0, float("inf"), 0.0)})
+
+
+def test_the_report_names_integrator_step_and_shortest_period():
+    simulation = Simulation(prism(), integrator="rattle")
+    assert simulation.report.startswith("rattle, steps of") and "0.05 of the shortest period" in simulation.report

@@ -17,7 +17,17 @@ from ..statics.energy import free_positions, member_tensions, stored_energy, tan
 from ..statics.shape import Shape
 from ..statics.solver import ShapeSolver
 from ..structure import Structure
-from .point_masses import accelerations, kinetic_energy, make_network, make_room
+from .point_masses import (
+    accelerations,
+    bar_units,
+    close_bars,
+    coupling,
+    dependent_bars,
+    kinetic_energy,
+    make_network,
+    make_room,
+    project_velocities,
+)
 
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
 
@@ -34,7 +44,10 @@ class NetworkModel:
         rigid_bars: bool = True,
         start: Shape | ArrayLike | None = None,
         gravity: ArrayLike | None = None,
+        air_damping: float = 0.0,
     ) -> None:
+        if not (np.isfinite(air_damping) and air_damping >= 0.0):
+            raise TensegrityError(f"air_damping is {air_damping} N s/m, must be a finite number, zero or more.")
         structure = robot if isinstance(robot, Structure) else robot.structure
         if gravity is not None:
             structure = replace(structure, gravity=np.asarray(gravity, dtype=np.float64))
@@ -44,13 +57,19 @@ class NetworkModel:
         self.actuators = () if isinstance(robot, Structure) else robot.actuators
         self.output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
-        self._network = make_network(structure, rigid_bars=rigid_bars)
+        self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
         self._room, self._stages = make_room(self._network), make_stages(self._network)
         self._spools = make_spools(structure, self.actuators)
+        for actuator, k in zip(self.actuators, self._spools.member, strict=True):
+            if self._network.stiffness[k] == 0.0:
+                raise TensegrityError(
+                    f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar; drive a tendon, or "
+                    "simulate with rigid_bars=False."
+                )
         self._advance = INTEGRATORS[integrator]
         self._start_nodes, self._start_rest = self._start(start)
         self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
-        self._rest, self._steps = self._start_rest.copy(), 0
+        self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
         self.reset()
@@ -69,14 +88,17 @@ class NetworkModel:
 
     def set_motion(self, velocities: ArrayLike) -> None:
         """Give the nodes velocities (n, 3) m/s; what would stretch a rigid bar is taken out."""
-        from .point_masses import project_velocities
-
         array = np.array(velocities, dtype=np.float64)
         if array.shape != self._nodes.shape or not np.isfinite(array).all():
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
         array[self.structure.fixed] = 0.0
+        if not project_velocities(self._network, self._nodes, array, self._room):
+            raise TensegrityError(self._dependence())
         self._velocities[:] = array
-        project_velocities(self._network, self._nodes, self._velocities, self._room)
+
+    def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
+        """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
+        self._network.load[:] = self._network.weight + self.structure.force_array(forces)
 
     def command(self, mode: str, values: Mapping[str, float]) -> None:
         """Set points of some actuators: position [m], velocity [m/s] or effort [N]."""
@@ -86,17 +108,20 @@ class NetworkModel:
 
     def advance(self, steps: int) -> None:
         """So many steps."""
+        before = self._nodes.copy()
         status = self._advance(
             self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._room,
             self._stages,
         )  # fmt: skip
         if status == DEPENDENT_BARS:
-            raise TensegrityError("rigid bars depend on each other; take one out, or simulate with elastic bars.")
+            raise TensegrityError(self._dependence())
         if status != DONE or not np.isfinite(self._nodes).all():
+            instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
             raise TensegrityError(
                 f"the simulation lost its way with steps of {self.time_step:.3g} s (shortest period "
-                f"{self.shortest_period:.3g} s); take shorter steps, or integrator 'implicit'."
+                f"{self.shortest_period:.3g} s); take shorter steps{instead}."
             )
+        self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
         self._steps += steps
 
     def observe(self) -> Observation:
@@ -122,11 +147,13 @@ class NetworkModel:
         return Energy(
             float(kinetic_energy(network, self._velocities)), float(elastic),
             float(-np.sum(network.weight * self._nodes)), float(self._stages.work[0]), float(self._stages.work[1]),
+            self._force_work,
         )  # fmt: skip
 
     def reset(self) -> None:
-        """Back to the start, at rest, spools holding."""
+        """Back to the start, at rest, spools holding, without applied forces."""
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
+        self._network.load[:], self._force_work = self._network.weight, 0.0
         self._velocities[:] = 0.0
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
@@ -151,25 +178,33 @@ class NetworkModel:
         nodes = np.array(start.nodes if isinstance(start, Shape) else start, dtype=np.float64)
         if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
+        if np.shape(rest) != structure.rest_lengths.shape:
+            raise TensegrityError(f"start is a shape of {np.size(rest)} members, the robot has {len(structure.kinds)}.")
         nodes[structure.fixed] = structure.nodes[structure.fixed]
         self._close(nodes)
         return nodes, np.array(rest)
 
     def _close(self, nodes: NDArray) -> None:
         """Bars to their lengths, by least change, so that any rough start can be simulated."""
-        network = self._network
-        from .point_masses import bar_units, close_bars, coupling
-
+        network, units = self._network, self._stages.units
+        if network.bars.size == 0:
+            return
         for _ in range(100):
-            bar_units(network, nodes, self._stages.units)
-            if not coupling(network, self._stages.units, self._room):
-                raise TensegrityError("rigid bars depend on each other; take one out, or simulate with elastic bars.")
-            if (
-                network.bars.size == 0
-                or close_bars(network, nodes, self._stages.units, self._stages.totals, self._room) < 1e-12
-            ):
+            bar_units(network, nodes, units)
+            if not coupling(network, units, self._room):
+                raise TensegrityError(self._dependence(nodes))
+            if close_bars(network, nodes, units, self._stages.totals, self._room) < 1e-12:
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
+
+    def _dependence(self, nodes: NDArray | None = None) -> str:
+        """Which rigid bars depend on each other, and what to do."""
+        rows = dependent_bars(self._network, self._nodes if nodes is None else nodes)
+        names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
+        return (
+            f"rigid bars depend on each other here ({names}): the length of one follows from the others, so that their "
+            "forces are not determined. Take one out, or simulate with rigid_bars=False."
+        )
 
     def _default_step(self) -> float:
         """A twentieth of the shortest period, shorter where damping is faster than that."""

@@ -85,6 +85,21 @@ def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], ND
     return np.array(order, dtype=np.int64), np.array(first, dtype=np.int64)
 
 
+def dependent_bars(network: Network, nodes: NDArray) -> tuple[int, ...]:
+    """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
+    rows = np.zeros((network.bars.size, nodes.shape[0], 3))
+    for c, k in enumerate(network.bars):
+        i, j = network.members[k]
+        unit = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
+        rows[c, i], rows[c, j] = unit, -unit
+    rows *= np.sqrt(network.inverse_mass)[None, :, None]
+    flat = rows.reshape(network.bars.size, -1)
+    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(flat @ flat.T)
+    weak = np.abs(vectors[:, values < 1e-9])
+    return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
+
+
 def make_room(network: Network) -> Room:
     """Scratch arrays of one simulation."""
     n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
