@@ -174,6 +174,37 @@ def test_the_energy_never_grows_over_an_accepted_cycle_of_kinetic_damping(seed: 
     assert np.all(np.diff(energies) <= 1e-12 * np.abs(energies[:-1]))
 
 
+@pytest.mark.parametrize("part", [0.25, 0.1, 0.03])
+def test_kinetic_damping_shortens_its_steps_where_masses_are_too_light(part: float) -> None:
+    structure = TENSEBOT.structure
+    energies = np.zeros(3000)
+    masses = part * fictitious_masses(structure)
+    nodes, _, _ = relax_kinetic(
+        structure,
+        structure.weights(),
+        structure.nodes,
+        1e-5,
+        masses=masses,
+        energies=energies,
+        maximum_iterations=20_000,
+    )
+    np.testing.assert_allclose(nodes, forward_kinematics(TENSEBOT).nodes, atol=1e-6)
+    energies = energies[np.isfinite(energies)]
+    assert np.all(np.diff(energies) <= 1e-12 * np.abs(energies[:-1]))
+
+
+def test_kinetic_damping_puts_the_nodes_back_to_the_peak_of_kinetic_energy() -> None:
+    # one spring, one direction: released from rest, the peak is the equilibrium but for half a step of the swing
+    structure = make_structure(
+        {"wall": (0, 0, 0), "end": (1.1, 0, 0)}, [("spring", "bar", "wall", "end", 100.0, 1.0)], fixed=["wall"]
+    )
+    energies = np.zeros(1)
+    masses = np.full(2, 100.0 * 50.0)
+    half_step = 0.5 * np.sqrt(1.0 / 50.0)  # rad
+    relax_kinetic(structure, np.zeros((2, 3)), structure.nodes, 1e-6, masses=masses, energies=energies)
+    assert energies[0] <= 1.05 * np.sin(half_step) ** 2 * 0.5 * 100.0 * 0.1**2
+
+
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
 def test_every_method_ends_at_a_stable_shape_from_noisy_starts(seed: int) -> None:
@@ -238,6 +269,18 @@ def test_the_tuner_finds_its_way_back_from_an_unstable_pair() -> None:
     assert tuning.margin < 1.0
 
 
+def test_the_tuner_takes_no_pair_that_arrives_by_luck() -> None:
+    # a flat arch: some unstable pairs jump into the threshold within a few iterations
+    feet = {"l": (-1, 0, 0), "r": (1, 0, 0), "b": (0, 1, 0), "f": (0, -1, 0)}
+    arch = make_structure(
+        {**feet, "top": (0, 0, 0.02)}, [(foot, "bar", foot, "top", 1000.0, 1.02) for foot in feet], fixed=tuple(feet)
+    )
+    tuning = tune_relaxation(arch, threshold=1e-6, maximum_evaluations=60)
+    assert tuning.margin < 1.0
+    nodes, _, _ = relax(arch, np.zeros((5, 3)), arch.nodes, 1e-6, delta=tuning.delta, epsilon=tuning.epsilon)
+    assert nodes[-1, 2] == pytest.approx(np.sqrt(1.02**2 - 1.0), abs=1e-6)
+
+
 def test_the_tuner_says_when_no_pair_arrives() -> None:
     with pytest.raises(NoEquilibriumError, match="raise maximum_iterations or the threshold"):
         tune_relaxation(PRISM, threshold=1e-9, maximum_iterations=5, maximum_evaluations=10)
@@ -265,3 +308,10 @@ def test_the_experiment_prints_our_counts_beside_table_7() -> None:
     text = console.export_text()
     for word in ("644", "3241", "unstable at k = 1000", "below 122", "1e-05"):
         assert word in text
+
+
+@pytest.mark.parametrize("masses", [np.ones(3), np.zeros(6), np.full(6, np.nan)])
+def test_wrong_masses_are_refused(masses: np.ndarray) -> None:
+    structure = PRISM.structure
+    with pytest.raises(TensegrityError, match="masses must be 6 finite numbers above zero"):
+        relax_kinetic(structure, np.zeros((6, 3)), structure.nodes, 1e-6, masses=masses)

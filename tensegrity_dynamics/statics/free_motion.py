@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, linprog
+from scipy.optimize import least_squares, nnls
 
 from ..structure import Structure
 from .force_density import equilibrium_matrix, member_directions, moving_members, null_space, rigid_motions
@@ -68,6 +68,7 @@ def find_free_motion(
     force_scale: float,
     tolerance: float = 1e-6,
     distance: float | None = None,
+    preferred: NDArray[np.float64] | None = None,
     tries: int = 8,
     seed: int = 0,
 ) -> FreeMotion | None:
@@ -79,6 +80,7 @@ def find_free_motion(
         force_scale: tensions below this [N] count as none.
         tolerance: of rank decisions, relative to the largest singular value.
         distance: m along the unit direction; by default a twentieth of the size of the structure.
+        preferred: (p, 3 n), motions worth looking for first, such as those that move the output.
         tries: mechanisms that are tried, and as many random combinations of all of them, both ways.
         seed: of those combinations.
     """
@@ -90,7 +92,8 @@ def find_free_motion(
     goals = np.where(kept, lengths, np.maximum(lengths, structure.rest_lengths[moving]))
     rules = _Lengths(structure, moving, goals, kept)
     best: FreeMotion | None = None
-    most, directions = _directions(rules, nodes, tolerance, KEPT * size, tries, seed)
+    wanted = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
+    most, directions = _directions(rules, nodes, wanted, tolerance, KEPT * size, tries, seed)
     for direction in directions:
         reached = _follow(rules, nodes, direction, distance, KEPT * size)
         if reached is None:
@@ -112,7 +115,7 @@ def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float)
 
 
 def _directions(
-    rules: _Lengths, nodes: NDArray, tolerance: float, slack: float, tries: int, seed: int
+    rules: _Lengths, nodes: NDArray, wanted: NDArray, tolerance: float, slack: float, tries: int, seed: int
 ) -> tuple[int, list[NDArray[np.float64]]]:
     """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
     compatibility = equilibrium_matrix(rules.structure, nodes).T
@@ -123,17 +126,26 @@ def _directions(
     one_sided = compatibility[rules.touching(nodes, 1e3 * slack)] @ basis
     generator = np.random.default_rng(seed)
     wishes = np.vstack((np.eye(basis.shape[1])[:tries], generator.normal(size=(tries, basis.shape[1]))))
-    found: list[NDArray[np.float64]] = []
-    for wish in np.vstack((wishes, -wishes)):
-        if one_sided.size:
-            # the motion that goes furthest along the wish without stretching a taut tendon
-            plan = linprog(-wish, A_ub=one_sided, b_ub=np.zeros(len(one_sided)), bounds=(-1.0, 1.0), method="highs")
-            if plan.status != 0 or np.linalg.norm(plan.x) < 1e-6:
-                continue
-            wish = plan.x
-        direction = basis @ wish
-        found.append(direction / np.linalg.norm(direction))
-    return basis.shape[1], found
+    wanted = wanted @ basis
+    found: list[tuple[float, NDArray[np.float64]]] = []
+    for k, wish in enumerate(np.vstack((wanted, -wanted, wishes, -wishes))):
+        size = float(np.linalg.norm(wish))
+        if size < 1e-9:
+            continue
+        # the motion nearest to the wish that stretches no taut tendon (projection onto their cone)
+        try:
+            motion = wish - one_sided.T @ nnls(one_sided.T, wish)[0] if one_sided.size else wish
+        except RuntimeError:  # too many iterations: there are other wishes
+            continue
+        part = float(np.linalg.norm(motion)) / size
+        if part < 1e-6:
+            continue
+        direction = basis @ motion
+        # what is wanted first, and there what comes closest to the wish
+        rank = 1.0 - part if k < 2 * len(wanted) else 2.0
+        found.append((rank, direction / np.linalg.norm(direction)))
+    found.sort(key=lambda each: each[0])
+    return basis.shape[1], [direction for _, direction in found]
 
 
 def _follow(

@@ -47,8 +47,9 @@ def kinetic_steps(
 ):  # fmt: skip
     """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual).
 
-    beginning (n, 3) is where the running cycle started from rest. state (4,) is time step, kinetic energy, total energy
-    at the beginning, cycles accepted. energies (c,) takes the total energy after each of the first c accepted cycles.
+    beginning (n, 3) is where the running cycle started from rest. state (5,) is time step, kinetic energy, total energy
+    at the beginning, cycles accepted, and the size of the energies, which sets what rounding may add. energies (c,)
+    takes the total energy after each of the first c accepted cycles.
     """
     residual = np.inf
     for iteration in range(steps + 1):
@@ -83,8 +84,7 @@ def kinetic_steps(
                 before = velocities[i, axis] - step * forces[i, axis] / masses[i]
                 nodes[i, axis] -= 0.5 * step * before
         energy = work_energy(nodes, members, stiffness, rest_lengths, unilateral, external)
-        rounding = 1e-13 * (abs(energy) + abs(state[2]))
-        if energy <= state[2] + rounding:
+        if np.isfinite(energy) and energy <= state[2] + 1e-13 * state[4]:
             count = int(state[3])
             if count < energies.shape[0]:
                 energies[count] = energy
@@ -106,6 +106,7 @@ def relax_kinetic(
     *,
     maximum_iterations: int = 3_000_000,
     norm: str = "component",
+    masses: ArrayLike | None = None,
     energies: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], int, float]:
     """Nodes (n, 3) m at rest, the iterations this took, and the size of the last residual [N].
@@ -117,6 +118,8 @@ def relax_kinetic(
         tolerance: N, see `norm`.
         maximum_iterations: then NoEquilibriumError says which residual is left.
         norm: "component" (largest component of the force on a node), "node" or "total".
+        masses: (n,) kg for a time step of 1 s, above zero; by default half the stiffness at each node. Lighter ones
+            move faster until cycles are rejected for growing energy.
         energies: (c,) filled with the total energy [J] after the first c cycles, the rest with NaN.
 
     Raises:
@@ -131,11 +134,15 @@ def relax_kinetic(
         raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
     nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
     m = len(structure.member_names)
+    weights = fictitious_masses(structure) if masses is None else np.array(masses, dtype=np.float64)
+    if weights.shape != (len(nodes),) or not (np.all(np.isfinite(weights)) and np.all(weights > 0.0)):
+        raise TensegrityError(f"masses must be {len(nodes)} finite numbers above zero, one per node, found {masses!r}.")
     record = np.zeros(0) if energies is None else energies
     record[:] = np.nan
     problem = (structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral)
-    state = np.array([1.0, 0.0, work_energy(nodes, *problem, external), 0.0])
-    room = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), fictitious_masses(structure))
+    energy, work = work_energy(nodes, *problem, external), float(np.abs(external * nodes).sum())
+    state = np.array([1.0, 0.0, energy, 0.0, abs(energy) + 2.0 * work])
+    room = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), weights)
     velocities, beginning = np.zeros_like(nodes), nodes.copy()
     done, residual, status = 0, np.inf, EXHAUSTED
     while done < maximum_iterations and status == EXHAUSTED:

@@ -240,7 +240,10 @@ def _analyse(
     motion = None
     followed = stable or free.size <= LARGEST_FOLLOWED
     if not stable and followed:
-        motion = find_free_motion(structure, nodes, tensions, force_scale=force_scale, tolerance=tolerance)
+        preferred = None if output is None else output.jacobian(nodes)
+        motion = find_free_motion(
+            structure, nodes, tensions, force_scale=force_scale, tolerance=tolerance, preferred=preferred
+        )
     slack = tuple(structure.member_names[k] for k in moving if structure.unilateral[k] and tensions[k] <= force_scale)
     carries = bool(np.abs(tensions).max(initial=0.0) > force_scale)
     unbalanced = float(np.abs(matrix @ tensions[moving]).max(initial=0.0))

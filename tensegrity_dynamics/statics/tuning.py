@@ -1,8 +1,8 @@
 """The tuner of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
 
 The search moves in log(delta) and log(epsilon / (2 - epsilon)), so that every point is a pair that can be tried. Pairs
-that diverge, run out of iterations or end at another equilibrium cost more than any that does not; what they cost
-grows with delta epsilon lambda_max / (4 - 2 epsilon), which leads the simplex back to where the iteration is stable.
+that are unstable at the equilibrium, run out of iterations or end at another equilibrium cost more than any other; what
+they cost grows with delta epsilon lambda_max / (4 - 2 epsilon), which leads the simplex back to stable pairs.
 """
 
 from __future__ import annotations
@@ -88,9 +88,11 @@ def tune_relaxation(
     def cost(point: NDArray[np.float64]) -> float:
         # far outside, the numbers would overflow before the pair is refused
         delta, epsilon = _pair(np.clip(point, -40.0, 40.0))
-        iterations = count(delta, epsilon)
+        margin = delta / stable_delta(epsilon, largest)
+        # an unstable pair may run into the threshold by luck, from this start only: it is not tried
+        iterations = count(delta, epsilon) if margin < 1.0 else None
         if iterations is None:
-            return float(np.log(maximum_iterations) + 1.0 + np.log1p(delta / stable_delta(epsilon, largest)))
+            return float(np.log(maximum_iterations) + 1.0 + np.log1p(margin))
         tried[delta, epsilon] = float(iterations)
         return float(np.log(max(iterations, 1)))
 
