@@ -111,6 +111,14 @@ def test_fk_takes_lengths_with_units(run) -> None:
     assert first["nodes_m"]["top_1"] == pytest.approx(second["nodes_m"]["top_1"], abs=1e-9)
 
 
+def test_fk_takes_forces_which_add_up(run) -> None:
+    down = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-5lbf", "-f", "top_1=0,0,-5lbf", "--json")[1])
+    once = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-44.482216152605", "--json")[1])
+    free = json.loads(run("fk", "tensebot", "--json")[1])
+    assert down["nodes_m"]["top_1"] == pytest.approx(once["nodes_m"]["top_1"], abs=1e-9)
+    assert down["nodes_m"]["top_1"][2] < free["nodes_m"]["top_1"][2] - 1e-3
+
+
 def test_fk_says_that_simulation_takes_bars_as_rigid(run) -> None:
     assert "--rigid-bars" in run("fk", "three_prism")[1]
     assert "--rigid-bars" not in run("fk", "three_prism", "--rigid-bars")[1]
@@ -191,6 +199,8 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("fk", "tensebot", "-l", "draw_1=nan"), "finite"),
         (("fk", "tensebot", "-l", "draw_1=-1"), "above zero"),
         (("fk", "tensebot", "-l", "draw_1=1", "-l", "draw_1=2"), "given twice"),
+        (("fk", "tensebot", "-f", "top1=0,0,1N"), "Did you mean 'top_1'?"),
+        (("fk", "tensebot", "-f", "top_1=0,0,1mm"), "a force is needed"),
         (("fk", "tensebot", "--method", "newtn"), "Did you mean 'newton'?"),
         (("ik", "tensebot"), "say where to"),
         (("ik", "tensebot", "--move", "1,2"), "write 3 numbers"),

@@ -53,6 +53,23 @@ def read_lengths(items: Sequence[str], robot: Robot | None = None, option: str =
     return result
 
 
+def read_forces(items: Sequence[str], robot: Robot, option: str = "--force") -> dict[str, Any]:
+    """Forces (3,) N by node name from texts such as "top_1=0,0,-5N"; several on one node add up.
+
+    Raises:
+        TensegrityError: not of that form, or a node that the robot does not have.
+    """
+    result: dict[str, Any] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"{option} {item!r}: write NODE=X,Y,Z, for example {name}=0,0,-5N.")
+        if name not in robot.structure.node_names:
+            raise TensegrityError(f"{option} {item!r}: " + unknown_name("node", name, robot.structure.node_names))
+        result[name] = result.get(name, np.zeros(3)) + read_vector(value, option, kind="force")
+    return result
+
+
 def read_vector(text: str | None, what: str, count: int = 3, kind: str = "number", unit: str = "") -> Any:
     """(count,) numbers in SI, separated by commas or blanks; None for None.
 
@@ -89,7 +106,7 @@ def _is_number(text: str) -> bool:
 def _example(count: int, kind: str) -> str:
     if count != 3:
         return "'" + ",".join(["1"] + ["0"] * (count - 1)) + "'"
-    return {"length": "'0,0,15mm' or '0,0,0.015'", "angle": "'5,0,0deg'"}.get(kind, "'0,0,1'")
+    return {"length": "'0,0,15mm' or '0,0,0.015'", "angle": "'5,0,0deg'", "force": "'0,0,-5N'"}.get(kind, "'0,0,1'")
 
 
 def check_picture(path: Path) -> None:

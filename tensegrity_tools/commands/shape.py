@@ -10,7 +10,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, plain, print_json, progress, table
 from ..words import millimetres, motion, pose_words
-from .arguments import JsonOption, RigidOption, RobotArgument, read_lengths
+from .arguments import JsonOption, RigidOption, RobotArgument, read_forces, read_lengths
 
 LengthOption = Annotated[
     list[str], typer.Option("--length", "-l", help="rest length, NAME=LENGTH such as draw_1=8.3in; may be repeated")
@@ -76,6 +76,9 @@ def print_shape(shape: Any, title: str) -> None:
 def fk(
     robot: RobotArgument,
     length: LengthOption = [],  # noqa: B006
+    force: Annotated[
+        list[str], typer.Option("--force", "-f", help="on a node, NAME=X,Y,Z such as top_1=0,0,-5N; may be repeated")
+    ] = [],  # noqa: B006
     method: Annotated[str, typer.Option(help="newton, relaxation or kinetic")] = "newton",
     rigid_bars: RigidOption = False,
     competing: Annotated[
@@ -88,13 +91,14 @@ def fk(
 
     loaded = load_robot(robot)
     lengths = read_lengths(length, loaded)
+    forces = read_forces(force, loaded)
     if competing:
         if method != "newton":
             raise TensegrityError("--competing uses newton; leave --method out.")
-        _competing(loaded, lengths, rigid_bars, as_json)
+        _competing(loaded, lengths, forces, rigid_bars, as_json)
         return
     with progress.status("finding the shape (the first time its kernels are compiled, about half a minute)"):
-        shape = forward_kinematics(loaded, lengths, method=method, rigid_bars=rigid_bars)
+        shape = forward_kinematics(loaded, lengths, forces, method=method, rigid_bars=rigid_bars)
     if as_json:
         print_json(shape_figures(shape))
         return
@@ -103,11 +107,11 @@ def fk(
         console.print("\nSimulation and ROS nodes take bars as rigid: --rigid-bars shows that shape.")
 
 
-def _competing(loaded: Any, lengths: dict[str, float], rigid_bars: bool, as_json: bool) -> None:
+def _competing(loaded: Any, lengths: dict[str, float], forces: dict[str, Any], rigid_bars: bool, as_json: bool) -> None:
     from tensegrity_dynamics import competing as find
 
     with progress.status("trying random starts"):
-        found = find(loaded, lengths or None, rigid_bars=rigid_bars)
+        found = find(loaded, lengths or None, forces=forces or None, rigid_bars=rigid_bars)
     if as_json:
         print_json([{"label": f.label, "starts": f.count, **shape_figures(f.shape)} for f in found])
         return

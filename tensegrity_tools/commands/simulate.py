@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from ..words import millimetres, span, turned
 from .arguments import JsonOption, RobotArgument, check_picture, read_quantity
 
 SAMPLES = 400
+COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
 MODES = {"position": ("length", "angle"), "velocity": ("speed", "angular speed"), "effort": ("force", "torque")}
 
 
@@ -40,6 +41,7 @@ def simulate(
 ) -> None:
     """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
+    from tensegrity_dynamics.structure import Structure
 
     seconds = read_quantity(duration, "time", "--duration")
     if not seconds > 0.0:
@@ -48,6 +50,7 @@ def simulate(
     if plot is not None:
         check_picture(plot)
     loaded = load_robot(robot)
+    model = loaded.model
     commands = {
         mode: _commands(items, loaded, mode)
         for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
@@ -83,7 +86,8 @@ def simulate(
         "plot": str(plot) if plot else None,
     }
     if plot is not None:
-        _plot(samples, _pulling(loaded, last), plot, loaded.name)
+        kinds = dict(zip(model.member_names, model.kinds, strict=True)) if isinstance(model, Structure) else {}
+        _plot(samples, _pulling(loaded, last), kinds, plot, loaded.name)
     if as_json:
         print_json(figures)
         return
@@ -154,7 +158,9 @@ def _pose(sample: dict[str, Any]) -> str:
     return f"{millimetres(sample['position_m'])}, {turned(sample['quaternion_wxyz'])}"
 
 
-def _plot(samples: list[dict[str, Any]], pulling: Sequence[str], path: Path, name: str) -> None:
+def _plot(
+    samples: list[dict[str, Any]], pulling: Sequence[str], kinds: Mapping[str, str], path: Path, name: str
+) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -166,11 +172,16 @@ def _plot(samples: list[dict[str, Any]], pulling: Sequence[str], path: Path, nam
     if start is not None:
         for axis, label in enumerate("xyz"):
             above.plot(times, [1e3 * (sample["position_m"][axis] - start[axis]) for sample in samples], label=label)
-        above.legend(loc="upper right")
+        above.legend(loc="best")
     above.set_ylabel("output, change [mm]")
     above.set_title(name)
+    named: set[str] = set()
     for member in pulling:
-        below.plot(times, [sample["tensions_N"][member] for sample in samples], linewidth=0.8)
+        kind = kinds.get(member, "cable")
+        tensions = [sample["tensions_N"][member] for sample in samples]
+        below.plot(times, tensions, color=COLOURS[kind], linewidth=0.8, label="" if kind in named else f"{kind}s")
+        named.add(kind)
+    below.legend(loc="best")
     below.set_ylabel("tensions [N]")
     below.set_xlabel("time [s]")
     figure.savefig(path, dpi=120)
