@@ -360,6 +360,31 @@ def test_free_motions_are_followed_as_far_as_asked() -> None:
     assert motion is not None and motion.travel > 0.1
 
 
+def test_a_slack_tendon_lets_a_free_motion_go_until_it_is_taut() -> None:
+    def pendulum(rest: float):
+        return make_structure(
+            {"wall": (0, 0, 0), "tip": (0, 0, 1), "side": (0, -1, 1)},
+            [("rod", "bar", "wall", "tip", 100.0, 1.0), ("tie", "tendon", "side", "tip", 100.0, rest)],
+            fixed=["wall", "side"],
+        )
+
+    away = np.zeros((1, 9))
+    away[0, 3 + 1] = 1.0
+    reached = {}
+    for rest in (1.02, 2.0):
+        structure = pendulum(rest)
+        found = find_free_motion(
+            structure, structure.nodes, np.zeros(2), force_scale=1e-6, distance=0.3, preferred=away
+        )
+        assert found is not None and found.dimension == 1  # besides turning about the line of the fixed nodes
+        tip = found.nodes[1]
+        assert np.linalg.norm(tip) == pytest.approx(1.0, abs=1e-8)
+        assert np.linalg.norm(tip - found.nodes[2]) <= rest + 1e-8
+        reached[rest] = tip[1]
+    assert reached[2.0] == pytest.approx(0.3, abs=1e-6)  # straight away from the side
+    assert reached[1.02] < 0.03  # the tie is taut before that: another motion was taken
+
+
 # -- input ------------------------------------------------------------------------------------------------------------
 
 

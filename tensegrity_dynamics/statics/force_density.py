@@ -75,6 +75,6 @@ def null_space(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.floa
     """Orthonormal columns that the matrix maps to zero, up to `tolerance` times its largest singular value."""
     if not matrix.shape[0] or not matrix.shape[1]:
         return np.eye(matrix.shape[1])
-    _, values, rows = np.linalg.svd(matrix)
+    _, values, rows = np.linalg.svd(matrix, full_matrices=matrix.shape[0] < matrix.shape[1])
     rank = int(np.count_nonzero(values > tolerance * max(float(values[0]), 1e-300)))
     return rows[rank:].T

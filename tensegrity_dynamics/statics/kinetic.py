@@ -26,7 +26,6 @@ from .relaxation import (
     balance,
     coincident,
     out_of_balance_norm,
-    stiffness_bound,
 )
 
 
@@ -168,4 +167,4 @@ def fictitious_masses(structure: Structure) -> NDArray[np.float64]:
     for end in (0, 1):
         np.add.at(total, structure.members[:, end], structure.stiffness)
     # a node that no member holds still needs some mass to fall with
-    return 0.5 * np.where(total > 0.0, total, stiffness_bound(structure))
+    return 0.5 * np.where(total > 0.0, total, max(float(total.max(initial=0.0)), 1e-300))
