@@ -87,7 +87,12 @@ MIXED_KINDS = [
     "involute_length", "involute_rigid", "revolute",
 ]  # fmt: skip
 MIXED_PARENTS = ["world", "b0", "b1", "b1", "b3", "b4", "b5", "b2", "b3", "b0", "b9"]
-MIXED_LOOPS = (("revolute", "b6", "b10"), ("point", "b7", "world"), ("prismatic", "b5", "b8"), ("universal", "b4", "world"))
+MIXED_LOOPS = (
+    ("revolute", "b6", "b10"),
+    ("point", "b7", "world"),
+    ("prismatic", "b5", "b8"),
+    ("universal", "b4", "world"),
+)
 
 
 def mixed_mechanism(seed=1, **options):

@@ -38,7 +38,7 @@ class ControllerNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("controller")
-        self._robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         kind = self.parameter("controller", "tendon_length", "which controller", choices=controllers())
         rigid = self.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
         gain = self.parameter(

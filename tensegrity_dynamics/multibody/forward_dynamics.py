@@ -54,8 +54,8 @@ def reduce_rows(matrix, right, solver, reuse):
     """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
 
     With reuse the pivots of the last call are taken again, so that the independent coordinates stay the same ones
-    from one state to the next. Afterwards solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and,
-    in its last column, k'.
+    from one state to the next. Afterwards solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and
+    solver.rows[r] holds D and, in its last column, k'.
     """
     count, dofs = matrix.shape
     rows = solver.rows

@@ -1,8 +1,8 @@
-"""Kinematics of mechanisms with loops, for any choice of active joints and output (002, chapter 2, in general form).
+"""Kinematics of mechanisms with loops, for any active joints and output (002, chapter 2, in general form).
 
 With the loops closed every motion is v = G y. For each active joint i there is one row (a_i, b_i) with
-a_i . p' = b_i q_i' for all of them: the left null vector of [J_p G; G_i]. With a_i of length one, A has the rows a_i and
-B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B these rows exist at singular places:
+a_i . p' = b_i q_i' for all of them: the left null vector of [J_p G; G_i]. With a_i of length one, A has the rows a_i
+and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B these rows exist at singular places:
 
 * Type 1, some b_i = 0: the output cannot move along a_i, the joint moves without it;
 * Type 2, det A = 0: the output can move while all active joints stand still.
@@ -67,7 +67,7 @@ class FirstOrder:
     @property
     def jacobian(self) -> NDArray[np.float64]:
         """J = -A^-1 B, (n, n): output velocity per active velocity (002, 2.14)."""
-        return -np.linalg.solve(self.a, self.b)
+        return np.asarray(-np.linalg.solve(self.a, self.b), dtype=np.float64)
 
 
 class LoopKinematics:
@@ -83,7 +83,9 @@ class LoopKinematics:
         TensegrityError: the numbers of active joints and controlled axes differ.
     """
 
-    def __init__(self, mechanism: Mechanism, active: tuple[str, ...], output: BodyOutput, *, length: float = 1.0) -> None:
+    def __init__(
+        self, mechanism: Mechanism, active: tuple[str, ...], output: BodyOutput, *, length: float = 1.0
+    ) -> None:
         if len(active) != len(output.controlled):
             raise TensegrityError(
                 f"{len(active)} active joints for {len(output.controlled)} controlled axes; name as many of each."
@@ -138,7 +140,7 @@ class LoopKinematics:
         a, b = np.zeros((count, count)), np.zeros((count, count))
         for i in range(count):
             null = np.linalg.svd(np.vstack((outputs, actives[i])).T)[2][-1]
-            size = np.linalg.norm(null[:-1])
+            size = float(np.linalg.norm(null[:-1]))
             if size < 1e-12:
                 null, size = np.append(null[:-1], 1.0), 1.0
             null = null / size
@@ -297,7 +299,7 @@ class LoopKinematics:
             after = values(ahead)[axis] - start[axis]
             rows = self._signed(ahead, rows)
             if taken > 0 and before * after < 0.0:
-                landed = self._newton(ahead, values, lambda: jacobian(ahead), start)
+                landed = self._newton(ahead, values, lambda place=ahead: jacobian(place), start)
                 if landed is not None:
                     if np.max(np.abs(landed - q)) < 1e-6:
                         break
@@ -337,5 +339,3 @@ def _inverse_or_nan(matrix: NDArray) -> NDArray[np.float64]:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         return np.full(matrix.shape, np.nan)
-
-

@@ -169,7 +169,12 @@ class Mechanism:
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
-        for what, items in (("body", self.bodies), ("joint", self.joints), ("loop", self.loops), ("cable", self.cables)):
+        for what, items in (
+            ("body", self.bodies),
+            ("joint", self.joints),
+            ("loop", self.loops),
+            ("cable", self.cables),
+        ):
             names = [item.name for item in items]
             for name in names:
                 if names.count(name) > 1 or (what == "body" and name == WORLD):
@@ -198,7 +203,9 @@ class Mechanism:
             if not joint.kind.startswith("involute"):
                 raise TensegrityError(f"cable {cable.name}: joint {joint.name} is {joint.kind}, an involute is needed.")
             if cable.joint in used:
-                raise TensegrityError(f"cables {used[cable.joint]} and {cable.name} share one pulley; give each its own.")
+                raise TensegrityError(
+                    f"cables {used[cable.joint]} and {cable.name} share one pulley; give each its own."
+                )
             used[cable.joint] = cable.name
 
     # -- names and layout -----------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Primitive:
             raise TensegrityError(unknown_name("primitive", self.kind, DIMENSIONS))
         wanted = DIMENSIONS[self.kind]
         if len(self.size) != len(wanted):
-            raise TensegrityError(f"{self.kind} needs {len(wanted)} dimensions ({', '.join(wanted)}), found {self.size}.")
+            raise TensegrityError(f"{self.kind} needs {len(wanted)} dimensions ({', '.join(wanted)}): {self.size}.")
         for name, value in zip(wanted, self.size, strict=True):
             if not (np.isfinite(value) and value > 0.0) and not (name == "inner_diameter" and value == 0.0):
                 raise TensegrityError(f"{self.kind}: {name} is {value} m, must be above zero.")
@@ -97,7 +97,7 @@ def body_from(name: str, primitives: Sequence[Primitive]) -> Body:
     mass = float(sum(each.weight for each in primitives))
     if mass == 0.0:
         return Body(name, shapes=tuple(primitives))
-    centre = sum(each.weight * each.placement.origin for each in primitives) / mass
+    centre = np.sum([each.weight * each.placement.origin for each in primitives], axis=0) / mass
     inertia = np.zeros((3, 3))
     for each in primitives:
         axes, arm = each.placement.axes, each.placement.origin - centre

@@ -1,4 +1,4 @@
-"""Spatial (6D) vectors as in 000, section 1.2: motion [angular, linear] and force [moment, force], compiled and in place.
+"""Spatial (6D) vectors as in 000, section 1.2: motion [angular, linear] and force [moment, force], compiled.
 
 Everything here is written in one common frame. The sweeps of this package use the world frame and its origin, so
 that no transform stands between two bodies; joints state their own quantities in successor coordinates.
@@ -81,7 +81,7 @@ def inertia_times(inertia, v, out):
 
 @compiled
 def world_inertia(mass, centre, tensor, rotation, origin, out):
-    """Fill out (10,) for a body of mass [kg], centre of mass (3,) m and central tensor (3, 3) kg m^2 in its own axes."""
+    """Fill out (10,) for a body of mass [kg], centre (3,) m and central tensor (3, 3) kg m^2 in its own axes."""
     cx = origin[0] + rotation[0, 0] * centre[0] + rotation[0, 1] * centre[1] + rotation[0, 2] * centre[2]
     cy = origin[1] + rotation[1, 0] * centre[0] + rotation[1, 1] * centre[1] + rotation[1, 2] * centre[2]
     cz = origin[2] + rotation[2, 0] * centre[0] + rotation[2, 1] * centre[1] + rotation[2, 2] * centre[2]

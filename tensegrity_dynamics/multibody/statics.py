@@ -145,7 +145,7 @@ class EquilibriumSolver:
             raise TensegrityError("a given joint position is not finite.")
         tau = np.array(zero if effort is None else effort, dtype=np.float64)
         if not self._close(q):
-            raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the joint positions.")
+            raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
         shift, last = 1.0, np.inf
         for iteration in range(maximum_iterations + 1):
             # the pivots of this place serve all that is compared with it

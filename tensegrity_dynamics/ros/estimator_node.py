@@ -22,7 +22,7 @@ class EstimatorNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("estimator")
-        self._robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self._rigid = self.parameter("rigid_bars", True, "bars keep their length, as in simulation")
         self.parameter(
             "lockstep", False, "the simulator waits for answers; the estimator works the same way either way"

@@ -37,7 +37,7 @@ class SimulatorNode(RobotNode):
 
     def __init__(self) -> None:
         super().__init__("simulator")
-        robot = load_robot(self.parameter("robot", "tensebot", "a shipped robot or the path of a robot file"))
+        robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer to every state")
         self._factor = self.parameter(
             "real_time_factor", 1.0, "simulated seconds per second", low=0.01, high=100.0, live=True
