@@ -69,7 +69,7 @@ def test_error_shrinks_at_the_order_of_the_integrator(integrator, order, damping
     assert np.log2(errors[0] / errors[1]) > order - 0.4
 
 
-@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("rattle", 2)])
+@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("rattle", 2), ("implicit", 2)])
 def test_energy_error_shrinks_at_least_at_the_order_of_the_integrator(integrator, order):
     period = swinging().shortest_period
     errors = []

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import NoEquilibriumError, TensegrityError, unknown_name
-from ..integrators import DEPENDENT_BARS, DONE, INTEGRATORS, make_stages
+from ..integrators import INTEGRATORS, make_stages
 from ..robot import Robot
 from ..simulation import Energy, Observation, SimulationState, checked_commands
 from ..spools import EFFORT, POSITION, VELOCITY, make_spools
@@ -17,17 +17,9 @@ from ..statics.energy import free_positions, member_tensions, stored_energy, tan
 from ..statics.shape import Shape
 from ..statics.solver import ShapeSolver
 from ..structure import Structure
-from .point_masses import (
-    accelerations,
-    bar_units,
-    close_bars,
-    coupling,
-    dependent_bars,
-    kinetic_energy,
-    make_network,
-    make_room,
-    project_velocities,
-)
+from .bars import bar_units, close_bars, coupling, dependent_bars, project_velocities
+from .point_masses import accelerations, kinetic_energy, make_network, make_room
+from .status import DEPENDENT_BARS, DONE
 
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
 
@@ -95,6 +87,7 @@ class NetworkModel:
         if not project_velocities(self._network, self._nodes, array, self._room):
             raise TensegrityError(self._dependence())
         self._velocities[:] = array
+        self._forget()
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
@@ -160,10 +153,15 @@ class NetworkModel:
         self._stages.work[:] = 0.0
         self._room.rest_rates[:] = 0.0
         self._spools.speed[:] = 0.0
+        self._forget()
 
     def spool_speeds(self) -> NDArray[np.float64]:
         """(a,) m/s, rate of every actuator's rest length in the last step."""
         return self._spools.speed.copy()
+
+    def _forget(self) -> None:
+        """The next step is a first one."""
+        self._stages.known[:], self._stages.bar_forces[:] = 0, 0.0
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
