@@ -1,8 +1,8 @@
 """Iteration counts of relaxation, plain and tuned, beside table 7 of 001.
 
 The table names neither threshold, norm nor stiffness for its counts; section 5.4.1 stops at max(R) < 1e-5 and tables 2
-and 4 give k = 1000. Those are taken here, in each table's own units (delta is a length per force). A count alone says
-little: each row also gives how far from the equilibrium the run stopped.
+and 4 give k = 1000. Those are taken here, in each table's own units (delta is a length per force). The start of the prism is
+printed, that of TenseBot is not; both come from the robot files. A count alone says little: each row also gives how far from the equilibrium the run stopped.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def run(threshold: float = THRESHOLD, evaluations: int = 150) -> dict[str, Any]:
                 "threshold_N": threshold * force,
                 "threshold": threshold,
                 "norm": "largest component",
+                "start": "the nodes of the robot file",
+                "weight_N": float(np.linalg.norm(robot.structure.weights().sum(axis=0))),
                 "stiffness": STIFFNESS,
                 "unit": "N, m" if unit == 1.0 else "lbf, in",
                 "lambda_max_over_k": stiffest / STIFFNESS,
@@ -158,6 +160,7 @@ def render(result: dict[str, Any], console: Console) -> None:
                 )
             elif row["failure"]:
                 console.print(f"{row['pair']}: {row['failure']}")
+        console.print(f"start: {item['start']}; weight {item['weight_N']:.3g} N")
         console.print(
             f"softest stiffness {item['softest_over_k']:.2g} k; 'off by' is the distance of all nodes from the "
             "equilibrium, 'own estimate' the out-of-balance force over the softest stiffness.\n"
