@@ -2,8 +2,8 @@
 
 The table names neither threshold, norm nor stiffness for its counts; section 5.4.1 stops at max(R) < 1e-5 and tables 2
 and 4 give k = 1000. Those are taken here, in each table's own units (delta is a length per force). The start of the
-prism is printed, that of TenseBot is not; both come from the robot files. A count alone says little: each row also gives
-how far from the equilibrium the run stopped.
+prism is printed, that of TenseBot is not; both come from the robot files. A count alone says little: each row also
+gives how far from the equilibrium the run stopped.
 """
 
 from __future__ import annotations
