@@ -3,6 +3,10 @@
 A command is looked at as a whole (source, time, names, numbers) and then actuator by actuator (limits). What is
 refused is refused with a reason that names the actuator; what may pass is limited so that no position, rate or effort
 limit is ever exceeded. Without a fresh command the motion stops; an emergency stop latches until it is released.
+
+An actuator whose value is refused keeps its last set point, but a command of which nothing passes does not count as
+fresh: a source that sends only what is refused is stopped like one that is silent. A command without names is a sign of
+life and keeps all set points.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from numbers import Real
 
 from .errors import CommandRefused, TensegrityError, unknown_name
 from .robot import Actuator
@@ -58,8 +63,13 @@ class CommandGate:
 
     Args:
         actuators: with their limits.
-        freshness: s without a command after which the motion is stopped and another source may command.
-        largest_jump: s by which a command may be older or newer than now before the clocks are called wrong.
+        freshness: s without a command after which the motion is stopped and another source may command; also the
+            largest age of a command, and how far ahead of now its stamp may be.
+        largest_jump: s by which stamp and now may differ before the clocks, not the command, are called wrong.
+        lead: s for which a set point must stay within limits without another check, for drives that do not limit
+            themselves: a position further than rate times lead from the present one is brought nearer, a velocity is
+            slowed where it would pass a position limit within that time; both need the present positions. None leaves
+            both to the drive (the spools of the simulation).
         limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
             way the refusal is reported.
     """
@@ -71,13 +81,16 @@ class CommandGate:
         freshness: float = 0.5,
         largest_jump: float = 5.0,
         limits: str = "refuse",
+        lead: float | None = None,
     ) -> None:
+        if lead is not None and not (math.isfinite(lead) and lead > 0.0):
+            raise TensegrityError(f"lead is {lead} s, must be a finite time above zero, or None.")
         if not (math.isfinite(freshness) and freshness > 0.0 and math.isfinite(largest_jump) and largest_jump > 0.0):
             raise TensegrityError("freshness and largest_jump must be finite times above zero.")
         if limits not in ("refuse", "clip"):
             raise TensegrityError(unknown_name("way to treat limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
-        self.freshness, self.largest_jump, self.limits = freshness, largest_jump, limits
+        self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
         self._source: str | None = None
         self._last: float | None = None
         self._stamp: float | None = None
@@ -105,6 +118,16 @@ class CommandGate:
         """Forget the last command, as after a reset: any source may command next."""
         self._source = self._last = self._stamp = None
 
+    def leave(self, source: str) -> None:
+        """A source gives up its command: the motion stops and any other may take over at once.
+
+        Raises:
+            CommandRefused: another source commands, or none.
+        """
+        if source != self._source:
+            raise CommandRefused(f"{source!r} does not command; {self._source!r} does.")
+        self.forget()
+
     # -- freshness -------------------------------------------------------------------------------------------------
 
     @property
@@ -113,8 +136,26 @@ class CommandGate:
         return self._source
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the last accepted command is recent; where it is not, spools must hold."""
-        return self._last is not None and -self.largest_jump <= now - self._last <= self.freshness
+        """Whether the last accepted command is recent; where it is not, spools must hold.
+
+        A clock that has gone back says nothing about the age of a command: then none is fresh.
+        """
+        return self._last is not None and 0.0 <= now - self._last <= self.freshness
+
+    def must_hold(self, now: float) -> str | None:
+        """Why every actuator must hold its position now, or None."""
+        if self._stopped is not None:
+            return f"emergency stop ({self._stopped}); release it when it is safe."
+        if self._last is None:
+            return "no command has been accepted yet."
+        if not self.is_fresh(now):
+            since = now - self._last
+            return (
+                f"no command from {self._source!r} for {since:.3f} s, longer than the {self.freshness:g} s allowed."
+                if since > 0.0
+                else f"the clock went back by {-since:.3f} s since the last command."
+            )
+        return None
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -134,7 +175,7 @@ class CommandGate:
         Args:
             names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m).
             source: who asks. stamp: when it was asked; now: the present time; both in s.
-            positions: present positions by actuator, for the velocity check at the limits.
+            positions: present positions by actuator, for the velocity check at the limits and for `lead`.
         """
         whole = self._whole(names, values, source, stamp, now)
         if whole is not None:
@@ -147,7 +188,8 @@ class CommandGate:
                 refusals.append(Refusal(name, reason))
             if allowed is not None:
                 set_points[name] = (mode, allowed)
-        self._source, self._last, self._stamp = source, now, stamp
+        if set_points or not names:
+            self._source, self._last, self._stamp = source, now, stamp
         return Verdict(True, set_points, tuple(refusals))
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -166,12 +208,19 @@ class CommandGate:
         for name, value in zip(names, values, strict=True):
             if name not in self._actuators:
                 return unknown_name("actuator", name, self._actuators)
-            if not isinstance(value, (int, float)) or not math.isfinite(value):
+            if not isinstance(value, Real) or not math.isfinite(value):
                 return f"the value for {name} is {value}; every value must be a finite number."
+        if not math.isfinite(now):
+            return f"the clock says {now}; nothing moves without a clock."
         if not math.isfinite(stamp) or abs(now - stamp) > self.largest_jump:
             return (
                 f"the command is stamped {stamp:.3f} s, but it is {now:.3f} s now; the clocks differ by more than "
                 f"{self.largest_jump:g} s."
+            )
+        if stamp - now > self.freshness:
+            return (
+                f"the command is stamped {stamp - now:.3f} s ahead of the clock, more than the {self.freshness:g} s "
+                "allowed; set the clocks alike."
             )
         if now - stamp > self.freshness:
             return f"the command is {now - stamp:.3f} s old, older than the {self.freshness:g} s allowed."
@@ -189,7 +238,18 @@ class CommandGate:
         """The value that may be applied (None: nothing), and what is wrong with the one asked for (None: nothing)."""
         low, high = actuator.position
         unit = UNITS[mode]
+        if self.lead is not None and mode is not Mode.EFFORT and not (position is not None and math.isfinite(position)):
+            return None, f"its present position is {position}, so that its motion cannot be limited; refused."
         if mode is Mode.POSITION:
+            if self.lead is not None and position is not None and low <= value <= high:
+                reach = actuator.rate * self.lead
+                near = min(max(value, position - reach), position + reach)
+                if near != value:
+                    near = min(max(near, low), high)  # it may stand outside
+                    return near, (
+                        f"{value:.6g} {unit} is further from {position:.6g} {unit} than {self.lead:g} s at its "
+                        f"{actuator.rate:.6g} {UNITS[Mode.VELOCITY]}, limited to {near:.6g} {unit}."
+                    )
             if low <= value <= high:
                 return value, None
             limit = low if value < low else high
@@ -202,7 +262,13 @@ class CommandGate:
             if allowed != value:
                 slowed = f"{value:.6g} {unit} is faster than its {actuator.rate:.6g} {unit}, limited."
             if position is not None and ((position <= low and allowed < 0.0) or (position >= high and allowed > 0.0)):
-                return 0.0, f"it stands at its limit of {position:.6g} m and may not go on."
+                limit = low if allowed < 0.0 else high
+                return 0.0, f"it stands at its limit of {limit:.6g} m ({position:.6g} m) and may not go on."
+            if self.lead is not None and position is not None:
+                room = (low if allowed < 0.0 else high) - position
+                if abs(allowed) * self.lead > abs(room):
+                    allowed = room / self.lead
+                    return allowed, f"{value:.6g} {unit} is slowed to {allowed:.6g} {unit} near its position limit."
             return allowed, slowed
         if value < 0.0 and actuator.minimum_tension >= 0.0 and self._pulls_only(actuator):
             return 0.0, f"{value:.6g} {unit} would push a tendon, limited to 0."
