@@ -167,17 +167,18 @@ class LoopKinematics:
 
     # -- all modes ------------------------------------------------------------------------------------------------
 
-    def working_modes(self, q: NDArray, *, steps: int = 20_000, step: float = 0.02) -> dict[str, NDArray]:
+    def working_modes(self, q: NDArray, *, steps: int = 1000, step: float = 0.05) -> dict[str, NDArray]:
         """All positions with the same output as q that continuation finds, by name.
 
         The output is moved along each of its axes; where a joint's b_i vanishes (Type 1) the curve of positions turns
-        round and comes back to the same output on another working mode. A mode's name is the sign of every b_i, in
-        the order of the active joints, relative to rows a_i that are followed without a jump.
+        round and comes back to the same output on another working mode. A mode's name says for every active joint, in
+        their order, whether its b_i has the sign that it has at q (+) or the other one (-), the rows a_i being
+        followed without a jump; after a slash the same for det A.
         """
         return self._modes(q, self.output_values, lambda q_: self._output_jacobian(), steps, step)
 
-    def assembly_modes(self, q: NDArray, *, steps: int = 20_000, step: float = 0.02) -> dict[str, NDArray]:
-        """All positions with the same active joints as q, by name: the same signs, and that of det A after a slash."""
+    def assembly_modes(self, q: NDArray, *, steps: int = 1000, step: float = 0.05) -> dict[str, NDArray]:
+        """All positions with the same active joints as q, by name, as `working_modes` names them."""
         picked = np.zeros((len(self.active), self.mechanism.velocity_count))
         picked[np.arange(len(self.active)), self._active] = 1.0
         return self._modes(q, self._active_values, lambda q_: picked, steps, step)
@@ -270,10 +271,11 @@ class LoopKinematics:
     def _modes(self, q: NDArray, values, jacobian, steps: int, step: float) -> dict[str, NDArray]:
         """Trace the curves on which one of the values varies; every return to its start is another mode."""
         found: dict[str, NDArray] = {}
-        queue = [(np.array(q, dtype=float), self._signed(q, None))]
+        origin = self._signed(q, None)
+        queue = [(np.array(q, dtype=float), origin)]
         while queue:
             place, rows = queue.pop(0)
-            name = self._name(rows)
+            name = self._name(rows, origin)
             if any(np.max(np.abs(place - other)) < 1e-6 for other in found.values()):
                 continue
             found[name if name not in found else f"{name} ({len(found) + 1})"] = place
@@ -328,10 +330,9 @@ class LoopKinematics:
         return a, b
 
     @staticmethod
-    def _name(rows: tuple[NDArray, NDArray]) -> str:
-        a, b = rows
-        signs = "".join("+" if value > 0.0 else "-" for value in b)
-        return f"{signs}/{'+' if np.linalg.det(a) > 0.0 else '-'}"
+    def _name(rows: tuple[NDArray, NDArray], origin: tuple[NDArray, NDArray]) -> str:
+        signs = "".join("+" if value > 0.0 else "-" for value in rows[1] * origin[1])
+        return f"{signs}/{'+' if np.linalg.det(rows[0]) * np.linalg.det(origin[0]) > 0.0 else '-'}"
 
 
 def _inverse_or_nan(matrix: NDArray) -> NDArray[np.float64]:
