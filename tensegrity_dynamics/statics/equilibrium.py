@@ -15,9 +15,11 @@ from ..compilation import compiled
 from .dense import cholesky_apply, cholesky_shifted, least_eigenvector
 from .energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
 
-BALANCED, STUCK, COINCIDENT, RUNAWAY = 0, 1, 2, 3
-RUNAWAY_REACHES = 200.0
-"""A node that is so many longest steps away from its start is not held by anything."""
+BALANCED, STUCK, COINCIDENT = 0, 1, 2
+PATIENCE = 20
+"""After so many full steps in a row the way is long (a chain that falls, a large load): steps may grow."""
+ROUNDING = 4.4e-16
+"""Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
 
 Problem = namedtuple("Problem", "members stiffness unilateral position free")
 """Connectivity of a structure: members (m, 2), stiffness (m,), unilateral (m,), first row by node (n,), free (f,)."""
@@ -72,6 +74,31 @@ def fill_stiffness(nodes, problem, rest_lengths, room):
 
 
 @compiled
+def rounding_floor(nodes, forces, scale):
+    """Out-of-balance force [N] that rounding leaves where the stiffest node has `scale` N/m."""
+    farthest, strongest = 0.0, 0.0
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            farthest = max(farthest, abs(nodes[i, a]))
+            strongest = max(strongest, abs(forces[i, a]))
+    return ROUNDING * (scale * farthest + 4.0 * strongest)
+
+
+@compiled
+def has_collapsed_bar(nodes, members, unilateral, rest_lengths):
+    """Whether a bar has no length left, and with it no direction; slack tendons need none."""
+    for k in range(members.shape[0]):
+        if not unilateral[k]:
+            i, j = members[k, 0], members[k, 1]
+            square = 0.0
+            for a in range(3):
+                square += (nodes[i, a] - nodes[j, a]) ** 2
+            if not square > (1e-9 * rest_lengths[k]) ** 2:
+                return True
+    return False
+
+
+@compiled
 def soft_shift(room, scale):
     """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in room.direction.
 
@@ -88,9 +115,10 @@ def soft_shift(room, scale):
 def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, room):
     """Move nodes (n, 3) in place to a minimum of the total energy.
 
-    tolerance N on the largest residual component; reach m, the longest way of any coordinate in one step. Returns
-    (status, iterations, largest residual). At a balanced place where the stiffness is only semi-definite (a motion
-    without stiffness) the status is BALANCED too; the caller looks at the eigenvalues.
+    tolerance N on the largest residual component; reach m, the longest way of any coordinate in one step (it grows only
+    where the way is long). Returns (status, iterations, largest residual). The status is BALANCED, too, where rounding
+    leaves more than the tolerance (the caller compares), and where the stiffness is only semi-definite, a motion
+    without stiffness (the caller looks at the eigenvalues).
     """
     count = problem.free.shape[0]
     worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
@@ -101,7 +129,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
     trial = room.trial.ravel()
     for i in range(count):
         room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
-    shift, escapes, origin = 0.0, 0, nodes.copy()
+    shift, escapes, stride, full, before = 0.0, 0, reach, 0, np.inf
     for iteration in range(maximum_iterations + 1):
         fill_stiffness(nodes, problem, rest_lengths, room)
         scale = 0.0
@@ -110,10 +138,13 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
         scale = max(scale, 1e-12)
         used = shift
         definite = cholesky_shifted(room.matrix, used, room.factor)
-        if worst <= tolerance:
+        settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
+        before = worst
+        escaping = worst <= tolerance or settled
+        if escaping:
             if definite and (used == 0.0 or cholesky_shifted(room.matrix, 0.0, room.factor)):
                 return BALANCED, iteration, worst
-            used, least = soft_shift(room, scale)
+            _, least = soft_shift(room, scale)
             if least > -1e-9 * scale or escapes > 20:
                 return BALANCED, iteration, worst
             escapes += 1
@@ -130,12 +161,13 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
                 definite = cholesky_shifted(room.matrix, used, room.factor)
             cholesky_apply(room.factor, room.residual, room.step)
         # the trust region: never further than reach at once, and shorter where the model fails
-        accepted = False
+        accepted, capped = False, False
         for _ in range(60):
             longest = 0.0
             for i in range(count):
                 longest = max(longest, abs(room.step[i]))
-            cut = min(1.0, reach / longest) if longest > 0.0 else 1.0
+            cut = min(1.0, stride / longest) if longest > 0.0 else 1.0
+            capped = cut < 1.0
             room.trial[:, :] = nodes
             gain, slope = 0.0, 0.0
             for i in range(count):
@@ -151,15 +183,24 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
             new = total_energy(room.trial, problem, rest_lengths, forces)
             actual = energy - new
             rounding = 1e-13 * (abs(energy) + abs(new) + 1e-300)
-            if np.isfinite(new) and (actual >= 1e-4 * predicted or abs(predicted) <= rounding):
+            if (
+                np.isfinite(new)
+                and (actual >= 1e-4 * predicted or abs(predicted) <= rounding)
+                and not has_collapsed_bar(room.trial, problem.members, problem.unilateral, rest_lengths)
+            ):
                 accepted = True
                 break
+            if escaping:  # the other way, and nearer: a tendon that goes taut makes the two ways differ
+                for i in range(count):
+                    room.step[i] *= -0.5
+                continue
+            stride, full = reach, 0
             used = max(1e-6 * scale, 4.0 * used)
             while not cholesky_shifted(room.matrix, used, room.factor):
                 used *= 4.0
             cholesky_apply(room.factor, room.residual, room.step)
         if not accepted:
-            return STUCK, iteration, worst
+            return BALANCED if escaping else STUCK, iteration, worst
         nodes[:, :] = room.trial
         energy = new
         ratio = actual / predicted if abs(predicted) > rounding else 1.0
@@ -169,14 +210,10 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
             shift = max(1e-6 * scale, 4.0 * used)
         else:
             shift = used
+        full = full + 1 if capped and ratio > 0.25 else 0
+        if full >= PATIENCE:
+            stride *= 2.0
+        elif not capped:
+            stride = reach
         worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
-        for k in range(room.lengths.shape[0]):
-            if not room.lengths[k] > 1e-9 * rest_lengths[k]:
-                return COINCIDENT, iteration + 1, worst
-        farthest = 0.0
-        for i in range(nodes.shape[0]):
-            for a in range(3):
-                farthest = max(farthest, abs(nodes[i, a] - origin[i, a]))
-        if not farthest < RUNAWAY_REACHES * reach:
-            return RUNAWAY, iteration + 1, worst
     return STUCK, maximum_iterations, worst

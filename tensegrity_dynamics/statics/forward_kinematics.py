@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,18 @@ def forward_kinematics(
             "kinetic" (kinetic-energy damping).
         rigid_bars: bars keep exactly their rest length ("newton" only).
         tolerance: largest out-of-balance component allowed [N]; by default 1e-13 of the largest stiffness times rest
-            length for "newton" and 1e-10 of it for the others.
+            length for "newton" (or what rounding leaves, far from the origin or under large forces) and 1e-10 of it
+            for the others.
         gravity: (3,) m/s^2 instead of the structure's own.
-        options: of the relaxation methods, for example delta and epsilon.
+        options: of the method: maximum_iterations, and for example delta and epsilon of "relaxation".
 
     Returns:
         Shape. `stable` is False and `softest` zero where a motion without stiffness remains.
 
     Raises:
-        NoEquilibriumError: there is no equilibrium, or it was not reached.
-        TensegrityError: unknown names, shapes that disagree, numbers that are not finite, coincident nodes.
+        NoEquilibriumError: there is no equilibrium (a part without fixed nodes is pushed away), or it was not reached.
+        TensegrityError: unknown names or options, shapes that disagree, numbers that are not finite, coincident nodes,
+            rigid bars that depend on each other.
     """
     structure = robot.structure if isinstance(robot, Robot) else robot
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
@@ -59,6 +62,7 @@ def forward_kinematics(
         driven = {actuator.name: actuator.drives for actuator in robot.actuators}
         rest_lengths = {driven.get(name, name): value for name, value in rest_lengths.items()}
     if method == "newton":
+        _check_options(options, ("maximum_iterations",), method)
         solver = ShapeSolver(structure, rigid_bars=rigid_bars, output=output, tolerance=tolerance, **options)
         return solver.solve(rest_lengths, forces, start, gravity=gravity)
     if rigid_bars:
@@ -70,13 +74,20 @@ def _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, 
     from .kinetic import relax_kinetic
     from .relaxation import relax
 
-    natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths))
+    run = relax if method == "relaxation" else relax_kinetic
+    _check_options(options, tuple(signature(run).parameters)[4:], method)
+    natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
     limit = natural if tolerance is None else float(tolerance)
     # the judge of the shape (balance, stability, softest direction) is the same for every method
     judge = ShapeSolver(structure, output=output, tolerance=limit)
     structure = structure.with_rest_lengths(rest_lengths)
     nodes = judge.start_nodes(start)
     total = judge.total_forces(forces, gravity)
-    run = relax if method == "relaxation" else relax_kinetic
     nodes, iterations, _ = run(structure, total, nodes, limit, **options)
     return judge.judge(nodes, structure.rest_lengths, total, iterations, method)
+
+
+def _check_options(options: Mapping[str, Any], known: tuple[str, ...], method: str) -> None:
+    for name in options:
+        if name not in known:
+            raise TensegrityError(unknown_name(f"option of method {method!r} called", name, known))

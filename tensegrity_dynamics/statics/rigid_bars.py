@@ -16,7 +16,7 @@ import numpy as np
 from ..compilation import compiled
 from .dense import cholesky_apply, cholesky_shifted
 from .energy import add_member_forces, member_tensions
-from .equilibrium import fill_stiffness
+from .equilibrium import ROUNDING, fill_stiffness, rounding_floor
 
 Rigid = namedtuple("Rigid", "bars normals solved schur schur_factor gap change tensions")
 """bars (c,) member indices; A (c, f), K^-1 A' (c, f), Schur complement and its factor (c, c), gaps (c,) m."""
@@ -55,10 +55,10 @@ def rigid_residual(nodes, problem, rest_lengths, forces, rigid, room):
 
 
 @compiled
-def factor_rigid(nodes, problem, rest_lengths, rigid, room):
-    """Factor the system at the state in room; False where it is not that of a stable shape."""
+def factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
+    """Factor the system at the state in room, plus shift [N/m]; False where it is not that of a stable shape."""
     fill_stiffness(nodes, problem, rest_lengths, room)
-    if not cholesky_shifted(room.matrix, 0.0, room.factor):
+    if not cholesky_shifted(room.matrix, shift, room.factor):
         return False
     rigid.normals[:, :] = 0.0
     for c in range(rigid.bars.shape[0]):
@@ -104,22 +104,31 @@ def solve_rigid(problem, rigid, room, gap_weight):
 
 
 @compiled
-def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, rigid, room):
+def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, rigid, room, shift):
     """Newton's method from nodes and rigid.tensions, in place.
 
     Returns (found, iterations, largest residual); not found where it does not lead to a stable shape with closed bars.
+    Where rounding leaves more than the tolerance it goes as far as rounding allows. A shift [N/m] of the stiffness
+    closes the bars of shapes with motions without stiffness, too.
     """
     worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, room)
     flat = nodes.ravel()
-    longest_bar = 0.0
+    longest_bar, before = 0.0, np.inf
     for c in range(rigid.bars.shape[0]):
         longest_bar = max(longest_bar, rest_lengths[rigid.bars[c]])
-    # where rounding of the lengths alone gives more force than asked for, ask for no more than that
     for iteration in range(maximum_iterations + 1):
-        if worst <= tolerance and widest <= 1e-13 * longest_bar + 1e-300:
-            return factor_rigid(nodes, problem, rest_lengths, rigid, room), iteration, worst
-        if iteration == maximum_iterations or not factor_rigid(nodes, problem, rest_lengths, rigid, room):
+        if not factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
             return False, iteration, worst
+        farthest, scale = 0.0, 0.0
+        for i in range(flat.shape[0]):
+            farthest = max(farthest, abs(flat[i]))
+        for i in range(problem.free.shape[0]):
+            scale = max(scale, room.matrix[i, i])
+        settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
+        if (worst <= tolerance or settled) and widest <= 1e-13 * longest_bar + ROUNDING * farthest:
+            return True, iteration, worst
+        if iteration == maximum_iterations:
+            break
         solve_rigid(problem, rigid, room, 1.0)
         longest = 0.0
         for i in range(problem.free.shape[0]):
@@ -130,10 +139,8 @@ def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum
             flat[problem.free[i]] += room.step[i]
         for c in range(rigid.bars.shape[0]):
             rigid.tensions[c] += rigid.change[c]
-        before, gap_before = worst, widest
+        before = worst
         worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, room)
         if not np.isfinite(worst):
-            return False, iteration, worst
-        if longest <= 1e-15 * longest_bar and worst >= before and widest >= gap_before and worst > tolerance:
             return False, iteration, worst
     return False, maximum_iterations, worst

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +16,17 @@ from .energy import free_positions
 from .equilibrium import (
     BALANCED,
     COINCIDENT,
-    RUNAWAY,
     Problem,
     make_room,
     minimise,
     out_of_balance,
 )
-from .rigid_bars import make_rigid, newton_rigid, rigid_residual
+from .rigid_bars import make_rigid
+from .rigid_solver import RigidSolver
 from .shape import Shape
-from .softest import STEPS, softest_elastic, softest_mode
-from .sparse_equilibrium import SparseMinimiser
+from .softest import STEPS, softest_elastic
+from .sparse_equilibrium import SparseMinimiser, SparseResult
+from .support import Support
 
 DENSE_LIMIT = 300
 """Free coordinates up to which the dense solver is used."""
@@ -39,8 +40,12 @@ class ShapeSolver:
         rigid_bars: bars keep exactly their rest length, their tensions are what holds them; else they are elastic.
         output: frame that the shapes report.
         tolerance: N on the largest out-of-balance component; by default 1e-13 of the largest stiffness times rest
-            length, a few times what rounding leaves.
-        maximum_iterations: of the trust region.
+            length, or what rounding leaves where that is more (coordinates far from the origin, large forces).
+        maximum_iterations: of the trust region; by default 500 and ten for every free node.
+
+    Raises:
+        TensegrityError: every node is fixed, a number is out of range, or rigid bars in a structure with more than
+            `DENSE_LIMIT` free coordinates.
     """
 
     def __init__(
@@ -50,7 +55,7 @@ class ShapeSolver:
         rigid_bars: bool = False,
         output: OutputFrame | None = None,
         tolerance: float | None = None,
-        maximum_iterations: int = 500,
+        maximum_iterations: int | None = None,
     ) -> None:
         self.structure, self.rigid_bars, self.output = structure, rigid_bars, output
         if not structure.free.size:
@@ -59,7 +64,11 @@ class ShapeSolver:
         self.tolerance = natural if tolerance is None else float(tolerance)
         if not (np.isfinite(self.tolerance) and self.tolerance > 0.0):
             raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
-        self.maximum_iterations = maximum_iterations
+        self._explicit = tolerance is not None
+        if maximum_iterations is not None and maximum_iterations < 1:
+            raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+        self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
+        self._support = Support(structure)
         self._weights = structure.weights()
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
@@ -76,8 +85,12 @@ class ShapeSolver:
             self._sparse = SparseMinimiser(structure, self._problem, self._reach)
         count = min(structure.free.size, DENSE_LIMIT)
         self._room = make_room(len(structure.node_names), len(structure.member_names), count)
-        self._rigid = make_rigid(structure.members, structure.unilateral, structure.fixed, count)
         self._basis = np.zeros((STEPS + 1, count))
+        self._bars = make_rigid(structure.members, structure.unilateral, structure.fixed, count)
+        self._rigid: RigidSolver | None = None
+        if rigid_bars and self._bars.bars.size:
+            self._rigid = RigidSolver(structure, self._problem, self._bars, self._room, self._basis, self.tolerance)
+        self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
 
     def solve(
         self,
@@ -94,17 +107,20 @@ class ShapeSolver:
             gravity: (3,) m/s^2 instead of the structure's own.
 
         Raises:
-            NoEquilibriumError: there is none within reach. TensegrityError: input that is not finite, or nodes of one
-            member at the same place.
+            NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
+            finite number, nodes of one member at the same place, rigid bars that depend on each other.
         """
         structure = self.structure
-        rest = structure.rest_lengths if rest_lengths is None else structure.rest_length_array(rest_lengths)
+        rest = self._own_lengths
+        if rest_lengths is not None:
+            rest = _numbers(structure.rest_length_array, rest_lengths, "rest lengths are numbers in m")
         total = self.total_forces(forces, gravity)
         nodes = self.start_nodes(start)
+        self._support.check(total, self.tolerance)
         if self._sparse is not None:
             return self._solve_sparse(nodes, rest, total)
-        if self.rigid_bars and self._rigid.bars.size:
-            return self._solve_rigid(nodes, rest, total, start if isinstance(start, Shape) else None)
+        if self._rigid is not None:
+            return self._solve_rigid(nodes, rest, total, start.tensions if isinstance(start, Shape) else None)
         status, iterations, residual = minimise(
             nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._room
         )
@@ -113,27 +129,27 @@ class ShapeSolver:
 
     def judge(self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str) -> Shape:
         """The shape at given nodes (n, 3) m as it is, whoever found them; forces (n, 3) N include the weight."""
+        nodes, rest = np.array(nodes), np.array(rest_lengths)
         if self._sparse is not None:
-            result = self._sparse.minimise(nodes, rest_lengths, forces, np.inf, 0)
-            self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
-            residual = result.residual
-            shape = self._shape(
-                nodes, rest_lengths, iterations, residual, result.softest, result.direction, result.stable
-            )
+            shape = self._sparse_shape(nodes, rest, self._sparse.judge(nodes, rest, forces), iterations)
         else:
-            residual = out_of_balance(nodes, self._problem, rest_lengths, forces, self._room)
-            shape = self._elastic_shape(nodes, np.array(rest_lengths), iterations, residual)
+            residual = out_of_balance(nodes, self._problem, rest, forces, self._room)
+            shape = self._elastic_shape(nodes, rest, iterations, residual)
+        residual = shape.residual
         return replace(shape, method=method, converged=bool(residual <= self.tolerance))
 
     def total_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None, gravity: ArrayLike | None) -> NDArray:
         """(n, 3) N: external forces and weight."""
         total = self._weights if gravity is None else _weights(self.structure, gravity)
-        return total if forces is None else total + self.structure.force_array(forces)
+        if forces is None:
+            return total
+        return total + _numbers(self.structure.force_array, forces, "forces are three numbers in N for each node")
 
     def start_nodes(self, start: ArrayLike | Shape | None) -> NDArray[np.float64]:
+        """(n, 3) m: a copy of the start with the fixed nodes where they belong."""
         structure = self.structure
         source = structure.nodes if start is None else start.nodes if isinstance(start, Shape) else start
-        nodes = np.array(source, dtype=np.float64)
+        nodes = _numbers(_doubles, source, "a start is three numbers in m for each node")
         if nodes.shape != structure.nodes.shape:
             raise TensegrityError(f"start has shape {nodes.shape}, expected {structure.nodes.shape}.")
         if not np.isfinite(nodes).all():
@@ -146,6 +162,11 @@ class ShapeSolver:
 
     def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
         if status == BALANCED:
+            if self._explicit and residual > self.tolerance:
+                raise NoEquilibriumError(
+                    f"rounding leaves {residual:.3g} N at these coordinates and forces, {self.tolerance:.3g} N were "
+                    "asked for. Raise the tolerance, or move the structure to the origin."
+                )
             return
         structure = self.structure
         if status == COINCIDENT:
@@ -156,11 +177,6 @@ class ShapeSolver:
                 f"nodes {first} and {second} of member {structure.member_names[k]} are at the same place, so that it "
                 "has no direction; start with the nodes apart."
             )
-        if status == RUNAWAY:
-            raise NoEquilibriumError(
-                "the structure moves away without end under its forces: nothing holds it. Fix nodes, add members, or "
-                "take the forces away."
-            )
         raise NoEquilibriumError(
             f"no equilibrium within {iterations} iterations: {residual:.3g} N are left (limit {self.tolerance:.3g}). "
             "Start nearer to the shape, or raise the tolerance."
@@ -168,7 +184,7 @@ class ShapeSolver:
 
     def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
         room = self._room
-        softest, settled = softest_elastic(nodes, self._problem, rest, self._rigid, room, self._basis)
+        softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, room, self._basis)
         direction = room.direction.copy()
         if not settled:
             values, vectors = np.linalg.eigh(room.matrix)
@@ -181,7 +197,7 @@ class ShapeSolver:
         stable: bool,
     ) -> Shape:  # fmt: skip
         structure, room = self.structure, self._room
-        if rest is not structure.rest_lengths:
+        if rest is not self._own_lengths:
             # the rest lengths were checked on the way in; building the whole structure again would cost more than
             # solving it
             structure = copy.copy(structure)
@@ -197,63 +213,25 @@ class ShapeSolver:
             float(softest), along.reshape(nodes.shape), error, "newton", self.output,
         )  # fmt: skip
 
-    def _solve_rigid(self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: Shape | None) -> Shape:
-        problem, rigid, room = self._problem, self._rigid, self._room
-        newton = (problem, rest, forces, self.tolerance, 0.2 * self._reach, 25, rigid, room)
-        taken = 0
-        if warm is not None:
-            rigid.tensions[:] = warm.tensions[rigid.bars]
-            trial = nodes.copy()
-            found, taken, residual = newton_rigid(trial, *newton)
-            if found:
-                return self._rigid_shape(trial, rest, taken, residual)
-        # method of multipliers: elastic bars whose rest lengths are shifted until they are as long as they should be
-        stiffness, shifted = problem.stiffness[rigid.bars], np.array(rest)
-        rough = max(self.tolerance, 1e-10 * float(np.max(stiffness * rest[rigid.bars])))
-        rigid.tensions[:] = 0.0
-        tensions = rigid.tensions.copy()
-        for _ in range(30):
-            shifted[rigid.bars] = rest[rigid.bars] - tensions / stiffness
-            status, iterations, residual = minimise(
-                nodes, problem, shifted, forces, rough,
-                self._reach, self.maximum_iterations, room,
-            )  # fmt: skip
-            taken += iterations
-            self._check(status, taken, residual, nodes)
-            tensions = room.tensions[rigid.bars].copy()
-            rigid.tensions[:] = tensions
-            trial = nodes.copy()
-            found, iterations, residual = newton_rigid(trial, *newton)
-            taken += iterations
-            if found:
-                return self._rigid_shape(trial, rest, taken, residual)
-        # force-free motions leave the last system singular: say so through a shape that is not stable
-        rigid.tensions[:] = tensions
-        residual, gap = rigid_residual(nodes, problem, rest, forces, rigid, room)
-        if residual <= 1e-6 * float(np.max(problem.stiffness * rest)) and gap <= 1e-6 * float(np.max(rest)):
-            zero = np.zeros(self.structure.free.size)
-            return self._shape(nodes, rest, taken, residual, 0.0, zero, False)
-        raise NoEquilibriumError(
-            f"no stable equilibrium with rigid bars was found: {residual:.3g} N and a gap of {gap:.3g} m are left. "
-            "Tighten the tendons, or start nearer."
+    def _solve_rigid(self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None) -> Shape:
+        assert self._rigid is not None
+        found = self._rigid.solve(nodes, rest, forces, warm, self._reach, self.maximum_iterations)
+        self._check(found.status, found.iterations, found.residual, found.nodes)
+        assert found.direction is not None
+        shape = self._shape(
+            found.nodes, rest, found.iterations, found.residual, found.softest, found.direction, found.stable
         )
-
-    def _rigid_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
-        problem, rigid, room = self._problem, self._rigid, self._room
-        balance = room.residual.copy()
-        softest, _ = softest_mode(problem, rigid, room, True, self._basis)
-        room.residual[:] = balance
-        largest = float(np.abs(room.matrix.diagonal()).max())
-        return self._shape(nodes, rest, iterations, residual, softest, room.direction.copy(), softest > 1e-10 * largest)
+        return shape if found.converged else replace(shape, converged=False)
 
     def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> Shape:
         assert self._sparse is not None
         result = self._sparse.minimise(nodes, rest, forces, self.tolerance, self.maximum_iterations)
         self._check(result.status, result.iterations, result.residual, nodes)
+        return self._sparse_shape(nodes, rest, result, result.iterations)
+
+    def _sparse_shape(self, nodes: NDArray, rest: NDArray, result: SparseResult, iterations: int) -> Shape:
         self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
-        return self._shape(
-            nodes, rest, result.iterations, result.residual, result.softest, result.direction, result.stable
-        )
+        return self._shape(nodes, rest, iterations, result.residual, result.softest, result.direction, result.stable)
 
 
 def _weights(structure: Structure, gravity: ArrayLike) -> NDArray[np.float64]:
@@ -261,3 +239,14 @@ def _weights(structure: Structure, gravity: ArrayLike) -> NDArray[np.float64]:
     if vector.shape != (3,) or not np.isfinite(vector).all():
         raise TensegrityError(f"gravity must be three finite numbers in m/s^2, found {gravity!r}.")
     return structure.lumped_masses()[:, None] * vector
+
+
+def _doubles(values: ArrayLike) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
+
+
+def _numbers(read: Callable[..., NDArray[np.float64]], values: object, meaning: str) -> NDArray[np.float64]:
+    try:
+        return read(values)
+    except (TypeError, ValueError) as error:
+        raise TensegrityError(f"{meaning}, found {values!r:.200}: {error}.") from None

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from ..compilation import compiled
 from ..structure import Structure
 from .energy import add_member_forces, member_tensions, stored_energy
-from .equilibrium import BALANCED, COINCIDENT, RUNAWAY, RUNAWAY_REACHES, STUCK, Problem
+from .equilibrium import BALANCED, COINCIDENT, PATIENCE, STUCK, Problem, has_collapsed_bar, rounding_floor
 
 
 @compiled
@@ -84,18 +84,21 @@ class SparseMinimiser:
         self, nodes: NDArray, rest: NDArray, forces: NDArray, tolerance: float, maximum_iterations: int
     ) -> SparseResult:
         """Move nodes (n, 3) in place to a minimum of the total energy."""
-        free, shift, escapes = self.problem.free, 0.0, 0
+        problem, free, shift, escapes = self.problem, self.problem.free, 0.0, 0
+        stride, full, before = self.reach, 0, np.inf
         residual = self._residual(nodes, rest, forces)
-        energy, origin = self._energy(nodes, rest, forces), nodes.copy()
+        energy = self._energy(nodes, rest, forces)
         status, iteration = STUCK, 0
         if not np.all(self._lengths > 0.0):
             return self._result(COINCIDENT, 0, residual, None, 0.0)
-        factor, scale = None, 1.0
+        factor, scale, least, direction = None, 1.0, 0.0, np.zeros(free.size)
         for iteration in range(maximum_iterations + 1):  # noqa: B007 - the count is reported
             worst = float(np.max(np.abs(residual)))
             self._refill(nodes, rest)
             scale = float(np.max(self._values[self._diagonal], initial=1e-12))
-            if worst <= tolerance:
+            settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
+            escaping, before = worst <= tolerance or settled, worst
+            if escaping:
                 factor = self._factor(0.0)
                 if factor is not None:
                     status = BALANCED
@@ -112,17 +115,26 @@ class SparseMinimiser:
                     used = max(1e-5 * scale, 4.0 * used)
                     factor = self._factor(used)
                 step, shift = factor.solve(residual), used
-            accepted = False
+            accepted, capped = False, False
             for _ in range(60):
-                step = step * min(1.0, self.reach / max(float(np.max(np.abs(step))), 1e-300))
+                cut = min(1.0, stride / max(float(np.max(np.abs(step))), 1e-300))
+                step, capped = step * cut, cut < 1.0
                 trial = nodes.copy()
                 trial.ravel()[free] += step
                 predicted = float(residual @ step - 0.5 * step @ (self._matrix @ step))
                 new = self._energy(trial, rest, forces)
                 rounding = 1e-13 * (abs(energy) + abs(new))
-                if np.isfinite(new) and (energy - new >= 1e-4 * predicted or abs(predicted) <= rounding):
+                if (
+                    np.isfinite(new)
+                    and (energy - new >= 1e-4 * predicted or abs(predicted) <= rounding)
+                    and not has_collapsed_bar(trial, problem.members, problem.unilateral, rest)
+                ):
                     accepted = True
                     break
+                if escaping:  # the other way, and nearer
+                    step = -0.5 * step
+                    continue
+                stride, full = self.reach, 0
                 shift = max(1e-6 * scale, 4.0 * shift)
                 factor = self._factor(shift)
                 while factor is None:
@@ -130,21 +142,27 @@ class SparseMinimiser:
                     factor = self._factor(shift)
                 step = factor.solve(residual)
             if not accepted:
+                status = BALANCED if escaping else STUCK
                 break
             ratio = (energy - new) / predicted if abs(predicted) > rounding else 1.0
             if ratio > 0.75:
                 shift = 0.25 * shift if shift > 1e-9 * scale else 0.0
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
+            full = full + 1 if capped and ratio > 0.25 else 0
+            stride = 2.0 * stride if full >= PATIENCE else stride if capped else self.reach
             nodes[:], energy = trial, new
             residual = self._residual(nodes, rest, forces)
-            if not np.all(self._lengths > 1e-9 * rest):
-                status = COINCIDENT
-                break
-            if not np.max(np.abs(nodes - origin)) < RUNAWAY_REACHES * self.reach:
-                status = RUNAWAY
-                break
-        return self._result(status, iteration, residual, factor if status == BALANCED else None, scale)
+        return self._result(status, iteration, residual, factor, scale, least, direction)
+
+    def judge(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
+        """Balance and softest motion at nodes (n, 3) as they are."""
+        residual = self._residual(nodes, rest, forces)
+        self._refill(nodes, rest)
+        scale = float(np.max(self._values[self._diagonal], initial=1e-12))
+        factor = self._factor(0.0)
+        least, direction = self._negative_direction(scale) if factor is None else (0.0, None)
+        return self._result(BALANCED, 0, residual, factor, scale, least, direction)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -188,11 +206,17 @@ class SparseMinimiser:
         value, direction = _inverse_iteration(factor, self.problem.free.size)
         return value - shift / 4.0, direction
 
-    def _result(self, status: int, iterations: int, residual: NDArray, factor, scale: float) -> SparseResult:
-        softest, direction, stable = 0.0, np.zeros(residual.size), False
-        if factor is not None:
+    def _result(
+        self, status: int, iterations: int, residual: NDArray, factor, scale: float, least: float = 0.0,
+        direction: NDArray | None = None,
+    ) -> SparseResult:  # fmt: skip
+        """Softest motion from the factors at a minimum; elsewhere the least one that was seen."""
+        softest, stable = least, False
+        if status == BALANCED and factor is not None:
             softest, direction = _inverse_iteration(factor, residual.size)
             stable = softest > 1e-10 * scale
+        if direction is None:
+            direction = np.zeros(residual.size)
         return SparseResult(
             status, iterations, float(np.max(np.abs(residual))), self._lengths.copy(), self._tensions.copy(),
             self._forces.copy(), softest, direction, stable,
