@@ -84,7 +84,11 @@ def test_energy_error_shrinks_at_least_at_the_order_of_the_integrator(integrator
 
 
 def test_symplectic_energy_error_stays_bounded_over_a_million_steps():
-    """Relative to the elastic energy of the shape at rest, at a twentieth of the shortest period."""
+    """Relative to the elastic energy of the shape at rest, at a twentieth of the shortest period.
+
+    A kick like this one excites all motions alike; of its own energy the fastest ones swing by (2 pi / 20)^2 / 8, which
+    is what second order leaves, without growth. The slow motions of a plucked robot: `test_integrators`.
+    """
     simulation = swinging("rattle", size=0.05)
     assert simulation.time_step == pytest.approx(simulation.shortest_period / 20)
     at_rest = Simulation(prism(), integrator="rattle").energy().elastic
@@ -165,8 +169,8 @@ def test_a_free_structure_keeps_its_momenta(integrator):
     linear, angular = momenta()
     simulation.advance(500)
     np.testing.assert_allclose(momenta()[0], linear, atol=1e-11)
-    # the implicit method linearises, so that it keeps the angular momentum to its order only
-    np.testing.assert_allclose(momenta()[1], angular, atol={"rattle": 1e-10, "rk4": 1e-6, "implicit": 2e-2}[integrator])
+    # RATTLE keeps the angular momentum exactly, the others to their order
+    np.testing.assert_allclose(momenta()[1], angular, atol={"rattle": 1e-10, "rk4": 1e-5, "implicit": 1e-3}[integrator])
 
 
 def test_a_thrown_bar_flies_a_parabola_and_turns_evenly():
