@@ -112,7 +112,7 @@ class SparseMinimiser:
             else:
                 used, factor = shift, self._factor(shift)
                 while factor is None:
-                    used = max(1e-5 * scale, 4.0 * used)
+                    used = max(1e-2 * scale, 8.0 * used)  # each try costs a factorisation
                     factor = self._factor(used)
                 step, shift = factor.solve(residual), used
             accepted, capped = False, False
@@ -146,7 +146,7 @@ class SparseMinimiser:
                 break
             ratio = (energy - new) / predicted if abs(predicted) > rounding else 1.0
             if ratio > 0.75:
-                shift = 0.25 * shift if shift > 1e-9 * scale else 0.0
+                shift = (0.04 if ratio > 0.9 else 0.25) * shift if shift > 1e-9 * scale else 0.0
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
             full = full + 1 if capped and ratio > 0.25 else 0
