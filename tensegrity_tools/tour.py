@@ -47,7 +47,9 @@ def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
     return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
 
 
-def run_tour(robot: Robot, watcher: Any, show: Callable[[str, Pose | None], None], alive: Callable[[], None]) -> list[Arrival]:
+def run_tour(
+    robot: Robot, watcher: Any, show: Callable[[str, Pose | None], None], alive: Callable[[], None]
+) -> list[Arrival]:
     """Send every stop and wait for it.
 
     Args:
