@@ -201,7 +201,9 @@ def test_emergency_stop_holds_until_released(system):
 
 def test_ctrl_c_ends_every_process():
     words = [sys.executable, "-m", "tensegrity_tools.cli", "up", "sim", ROBOT, "--no-view", "--stay"]
-    started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    started = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     try:
         for line in started.stdout:
             if "keeps running" in line:
