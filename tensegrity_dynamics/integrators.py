@@ -26,23 +26,26 @@ from .spools import set_speeds, wind, winding_power
 
 Stages = namedtuple(
     "Stages", "nodes velocities position_sum velocity_sum rest totals units system factor right solved columns schur "
-    "schur_factor bar_right bar_forces former known work"
+    "schur_factor bar_right bar_forces former known tight work"
 )  # fmt: skip
 
 
-def make_stages(network: Network) -> Stages:
+def make_stages(network: Network, integrator: str) -> Stages:
     """Scratch arrays of the integrators, and what they keep between steps.
 
-    `former` (2, n, 3) and `known` (1,) are BDF2's state before the last step and whether there is one (0 at a start);
+    `former` (2, n, 3) and `known` (1,) are BDF2's state before the last step and whether there is one (0 at a start),
+    `tight` (m,) the strings that pull;
     `work` (2,) collects the energy put in by spools and taken out by damping [J].
     """
-    n, m, c, f = network.inverse_mass.size, network.members.shape[0], network.bars.size, network.free.size
+    n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
+    f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
     return Stages(
         nodes=np.zeros((n, 3)), velocities=np.zeros((n, 3)), position_sum=np.zeros((n, 3)),
         velocity_sum=np.zeros((n, 3)), rest=np.zeros(m), totals=np.zeros(c), units=np.zeros((c, 3)),
         system=np.zeros((f, f)), factor=np.zeros((f, f)), right=np.zeros(f), solved=np.zeros(f),
-        columns=np.zeros((c, f)), schur=np.zeros((c, c)), schur_factor=np.zeros((c, c)), bar_right=np.zeros(c),
-        bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), known=np.zeros(1, dtype=np.int64), work=np.zeros(2),
+        columns=np.zeros((d, f)), schur=np.zeros((d, d)), schur_factor=np.zeros((d, d)), bar_right=np.zeros(c),
+        bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), known=np.zeros(1, dtype=np.int64),
+        tight=np.zeros(m, dtype=np.bool_), work=np.zeros(2),
     )  # fmt: skip
 
 

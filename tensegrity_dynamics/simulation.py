@@ -33,7 +33,8 @@ class SimulationState:
 @dataclass(frozen=True)
 class Energy:
     """Energies [J]; `spools`, `forces` (applied ones, without weight) and `damping` are what was put in and taken out
-    since the start, so that total - spools - forces + damping stays the same."""
+    since the start, so that total - spools - forces + damping stays the same, but for what an integrator itself takes
+    out (the implicit one does)."""
 
     kinetic: float
     elastic: float

@@ -414,3 +414,36 @@ def test_forces_and_air_that_are_not_finite_are_refused():
 def test_the_report_names_integrator_step_and_shortest_period():
     simulation = Simulation(prism(), integrator="rattle")
     assert simulation.report.startswith("rattle, steps of") and "0.05 of the shortest period" in simulation.report
+
+
+# -- large structures -------------------------------------------------------------------------------------------------
+
+
+def net(size):
+    """A square net of strings, held at its edge."""
+    spots = {f"n{i}_{j}": (float(i), float(j), 0.0) for i in range(size) for j in range(size)}
+    here = [(i, j) for i in range(size) for j in range(size)]
+    rows = [(f"x{i}_{j}", "tendon", f"n{i}_{j}", f"n{i + 1}_{j}", 100.0, 0.9) for i, j in here if i + 1 < size]
+    rows += [(f"y{i}_{j}", "tendon", f"n{i}_{j}", f"n{i}_{j + 1}", 90.0, 0.9) for i, j in here if j + 1 < size]
+    edge = [f"n{i}_{j}" for i in range(size) for j in range(size) if {i, j} & {0, size - 1}]
+    return make_structure(spots, rows, fixed=edge, node_masses=dict.fromkeys(spots, 0.1), gravity=(0.0, 0.0, -1.0))
+
+
+def test_sparse_and_dense_shortest_periods_agree(monkeypatch):
+    structure = net(9)
+    dense = Simulation(structure, start=structure.nodes).shortest_period
+    monkeypatch.setattr("tensegrity_dynamics.network.model.DENSE_LIMIT", 10)
+    sparse = Simulation(structure, start=structure.nodes).shortest_period
+    assert 0.0 <= dense / sparse - 1.0 < 1e-3
+
+
+def test_a_net_of_a_thousand_nodes_keeps_its_energy_and_the_implicit_method_says_where_it_ends():
+    structure = net(32)
+    simulation = Simulation(structure, integrator="rattle", start=structure.nodes)
+    start = simulation.energy()
+    simulation.advance(500)
+    energy = simulation.energy()
+    assert energy.kinetic > 0.1
+    assert energy.total == pytest.approx(start.total, abs=1e-3 * energy.kinetic)
+    with pytest.raises(TensegrityError, match="2700; use rk4 or rattle"):
+        Simulation(structure, integrator="implicit", start=structure.nodes)

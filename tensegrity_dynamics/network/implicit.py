@@ -3,7 +3,8 @@
     v = v^ + g a(x, v),   x = x^ + g v,   |bar| = L,      g = 2 h / 3,   x^ = (4 x_n - x_n-1) / 3,   v^ likewise
 
 (Hairer and Wanner, Solving Ordinary Differential Equations II, chapters V.1 and VII.3.) The first step after a start is
-one of implicit Euler: g = h, x^ = x_n, v^ = v_n. Each Newton step solves
+one of implicit Euler: g = h, x^ = x_n, v^ = v_n; so are a step in which a string goes slack or tight, and the one after
+it, because the extrapolation of x^ and v^ over a jump would gain energy. Each Newton step solves
 
     (M + g C + g^2 K) dv + J' m = g F - M (v - v^),   J dv = (L - |bar|) / g
 
@@ -25,8 +26,8 @@ from .point_masses import spring_forces
 from .status import DEPENDENT_BARS, DONE, LOST
 
 FULL_STEPS, MOST_STEPS = 12, 40
-"""Newton steps taken in full, and all of them; between the two they are halved more and more, which ends at the edge
-between slack and tight where the force of a damper jumps."""
+"""Newton steps taken in full, and all of them; the later ones are shortened, for solutions that are approached by turns
+from either side of the edge between slack and tight."""
 
 
 @compiled
@@ -69,7 +70,11 @@ def fill_system(network, nodes, ahead, room, stages, exact):
         density = room.tensions[k] / room.lengths[k]
         if not exact:
             density = max(0.0, density)
-        along = ahead * ahead * network.stiffness[k] + ahead * network.damping[k]
+        along = ahead * ahead * network.stiffness[k]
+        if room.catching[k]:
+            along += ahead * ahead * network.damping[k] / room.horizon[0]
+        else:
+            along += ahead * network.damping[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
     largest = 0.0
     for f in range(system.shape[0]):
@@ -153,7 +158,7 @@ def solve_step(network, rest_lengths, ahead, room, stages):
         newton_direction(network, ahead, room, stages)
         largest = 0.0
         if sweep >= FULL_STEPS:
-            part *= 0.5
+            part = max(0.5 * part, 0.05)
         for i in range(position.shape[0]):
             if position[i] >= 0:
                 for a in range(3):
@@ -165,35 +170,63 @@ def solve_step(network, rest_lengths, ahead, room, stages):
             return LOST
         if largest <= 1e-11 * size:
             return DONE
-    return DONE if largest <= 1e-6 * size else LOST
+    return DONE if largest <= 1e-7 * size else LOST
+
+
+@compiled
+def predict(network, nodes, velocities, step, known, stages):
+    """Fill x^, v^ and the guess of the step's end; returns g."""
+    former = stages.former
+    ahead, now, before = step, 1.0, 0.0
+    if known:
+        ahead, now, before = 2.0 * step / 3.0, 4.0 / 3.0, 1.0 / 3.0
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            stages.position_sum[i, a] = now * nodes[i, a] - before * former[0, i, a]
+            stages.velocity_sum[i, a] = now * velocities[i, a] - before * former[1, i, a]
+            stages.velocities[i, a] = velocities[i, a]
+            stages.nodes[i, a] = nodes[i, a]
+            if network.position[i] >= 0:
+                stages.nodes[i, a] = stages.position_sum[i, a] + ahead * velocities[i, a]
+    return ahead
+
+
+@compiled
+def has_changed(network, room, stages):
+    """Whether a string has gone slack or tight since the last call, by the tensions in room."""
+    changed = False
+    for k in range(network.members.shape[0]):
+        tight = room.tensions[k] > 0.0
+        if network.unilateral[k] and tight != stages.tight[k]:
+            changed = True
+        stages.tight[k] = tight
+    return changed
 
 
 @compiled
 def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
     """Advance in place by `count` steps; returns a status. `stages.former` holds the state before the last step."""
     former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, room)
+    has_changed(network, room, stages)
     for _ in range(count):
         if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates):
             lost = spring_forces(network, nodes, velocities, rest_lengths, room)
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
         wind(spools, rest_lengths, step)
-        ahead, now, before = step, 1.0, 0.0
-        if stages.known[0] > 0:
-            ahead, now, before = 2.0 * step / 3.0, 4.0 / 3.0, 1.0 / 3.0
-        for i in range(nodes.shape[0]):
-            for a in range(3):
-                stages.position_sum[i, a] = now * nodes[i, a] - before * former[0, i, a]
-                stages.velocity_sum[i, a] = now * velocities[i, a] - before * former[1, i, a]
-                former[0, i, a], former[1, i, a] = nodes[i, a], velocities[i, a]
-                stages.velocities[i, a] = velocities[i, a]
-                stages.nodes[i, a] = nodes[i, a]
-                if network.position[i] >= 0:
-                    stages.nodes[i, a] = stages.position_sum[i, a] + ahead * velocities[i, a]
-        stages.known[0] = 1
+        ahead = predict(network, nodes, velocities, step, stages.known[0] > 0, stages)
         status = solve_step(network, rest_lengths, ahead, room, stages)
+        if status == DONE:
+            spring_forces(network, stages.nodes, stages.velocities, rest_lengths, room)
+        if stages.known[0] > 0 and (status != DONE or has_changed(network, room, stages)):
+            stages.known[0] = 0
+            ahead = predict(network, nodes, velocities, step, False, stages)
+            status = solve_step(network, rest_lengths, ahead, room, stages)
+        elif status == DONE:
+            stages.known[0] = 1
         if status != DONE:
             return status
+        former[0], former[1] = nodes, velocities
         nodes[:, :] = stages.nodes
         velocities[:, :] = stages.velocities
         independent, gap = settle_bars(network, nodes, velocities, room, stages.units, stages.totals)
@@ -202,6 +235,8 @@ def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room
         if not gap < 1e-10:
             return LOST
         lost = spring_forces(network, nodes, velocities, rest_lengths, room)
+        if has_changed(network, room, stages):
+            stages.known[0] = 0
         stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
         stages.work[1] += 0.5 * step * lost
     return DONE

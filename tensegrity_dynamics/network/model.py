@@ -21,6 +21,9 @@ from .bars import bar_units, close_bars, coupling, dependent_bars, project_veloc
 from .point_masses import accelerations, kinetic_energy, make_network, make_room
 from .status import DEPENDENT_BARS, DONE
 
+DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
+"""Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
+
 MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
 
 
@@ -50,7 +53,12 @@ class NetworkModel:
         self.output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
         self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
-        self._room, self._stages = make_room(self._network), make_stages(self._network)
+        if integrator == "implicit" and structure.free.size > IMPLICIT_LIMIT:
+            raise TensegrityError(
+                f"the implicit method solves dense systems of up to {IMPLICIT_LIMIT} free coordinates, this structure "
+                f"has {structure.free.size}; use rk4 or rattle."
+            )
+        self._room, self._stages = make_room(self._network), make_stages(self._network, integrator)
         self._spools = make_spools(structure, self.actuators)
         for actuator, k in zip(self.actuators, self._spools.member, strict=True):
             if self._network.stiffness[k] == 0.0:
@@ -64,6 +72,7 @@ class NetworkModel:
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
+        self._room.horizon[0] = self.time_step if integrator == "implicit" else 0.0
         self.reset()
 
     # -- the face of `Simulation` -----------------------------------------------------------------------------------
@@ -207,8 +216,8 @@ class NetworkModel:
     def _default_step(self) -> float:
         """A twentieth of the shortest period, shorter where damping is faster than that."""
         network = self._network
-        matrix = self._assembled(network.damping, np.zeros(network.damping.size))
-        fastest = float(np.linalg.eigvalsh(matrix)[-1]) if matrix.size and matrix.any() else 0.0
+        fastest = self._largest(network.damping, np.zeros(network.damping.size))
+        fastest = max(fastest, float(np.max(network.drag * network.inverse_mass, initial=0.0)))
         step = self.shortest_period / 20.0
         return min(step, 0.5 / fastest) if fastest > 0.0 else step
 
@@ -220,19 +229,45 @@ class NetworkModel:
             self._nodes, network.members, network.stiffness, self._rest, network.unilateral, lengths, tensions
         )
         # a string that is slack now may be tight later: count its stiffness in any case
-        matrix = self._assembled(network.stiffness, tensions)
-        largest = float(np.linalg.eigvalsh(matrix)[-1]) if matrix.size else 0.0
+        largest = self._largest(network.stiffness, tensions)
         return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
 
-    def _assembled(self, stiffness: NDArray, tensions: NDArray) -> NDArray[np.float64]:
-        """M^-1/2 K M^-1/2 over the free coordinates, for members of the given stiffness."""
+    def _largest(self, stiffness: NDArray, tensions: NDArray) -> float:
+        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for members of the given stiffness."""
         network, free = self._network, self.structure.free
+        if not free.size or not (stiffness.any() or tensions.any()):
+            return 0.0
         lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
+        root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
+        if free.size > DENSE_LIMIT:
+            return self._largest_sparse(stiffness, tensions, lengths, root)
         matrix = np.zeros((free.size, free.size))
         never_slack = np.zeros(lengths.size, dtype=np.bool_)
         tangent_stiffness(
             self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
             free_positions(self.structure.fixed), matrix,
         )  # fmt: skip
-        root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
-        return matrix * root[:, None] * root[None, :]
+        return float(np.linalg.eigvalsh(matrix * root[:, None] * root[None, :])[-1])
+
+    def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray, root: NDArray) -> float:
+        """The same, a per mille too large rather than too small, for large structures."""
+        from scipy.sparse import coo_matrix, diags
+        from scipy.sparse.linalg import eigsh
+
+        network = self._network
+        first, second = network.members[:, 0], network.members[:, 1]
+        units = (self._nodes[first] - self._nodes[second]) / lengths[:, None]
+        density = tensions / lengths
+        blocks = (stiffness - density)[:, None, None] * units[:, :, None] * units[:, None, :]
+        blocks += density[:, None, None] * np.eye(3)
+        rows, columns, values = [], [], []
+        for i, j, sign in ((first, first, 1.0), (second, second, 1.0), (first, second, -1.0), (second, first, -1.0)):
+            p, q = network.position[i], network.position[j]
+            both = (p >= 0) & (q >= 0)
+            rows.append(np.broadcast_to(p[both, None, None] + np.arange(3)[:, None], (both.sum(), 3, 3)).ravel())
+            columns.append(np.broadcast_to(q[both, None, None] + np.arange(3), (both.sum(), 3, 3)).ravel())
+            values.append(sign * blocks[both].ravel())
+        entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+        matrix = diags(root) @ coo_matrix(entries, shape=(root.size, root.size)).tocsr() @ diags(root)
+        found = eigsh(matrix, k=1, which="LA", v0=np.random.default_rng(0).normal(size=root.size), tol=1e-4)
+        return 1.001 * float(found[0][0])

@@ -27,7 +27,11 @@ Network = namedtuple(
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
 `first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
 
-Room = namedtuple("Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates")
+Room = namedtuple(
+    "Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon"
+)
+"""Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; horizon (1,) s, see `spring_forces`,
+and catching (m,) where it limits a damper."""
 
 
 def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
@@ -92,7 +96,7 @@ def make_room(network: Network) -> Room:
     return Room(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
-        rest_rates=np.zeros(m),
+        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1),
     )  # fmt: skip
 
 
@@ -103,7 +107,9 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
     Damping acts on the rate of stretch: length rate less room.rest_rates, what the spool gives out.
 
     Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
-    of a string is cut at zero: a damper never pushes.
+    of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
+    horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
+    rate is at most stretch / horizon and the force continuous.
     """
     forces, lengths, tensions = room.forces, room.lengths, room.tensions
     lost = 0.0
@@ -118,6 +124,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
         length = np.sqrt(x * x + y * y + z * z)
         lengths[k] = length
         tensions[k] = 0.0
+        room.catching[k] = False
         if network.stiffness[k] == 0.0:
             continue
         stretch = length - rest_lengths[k]
@@ -132,7 +139,11 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
                 + z * (velocities[i, 2] - velocities[j, 2])
                 - room.rest_rates[k]
             )
-            damped = tension + network.damping[k] * rate
+            if network.unilateral[k] and rate * room.horizon[0] > stretch:
+                room.catching[k] = True
+                damped = tension + network.damping[k] * stretch / room.horizon[0]
+            else:
+                damped = tension + network.damping[k] * rate
             if network.unilateral[k] and damped < 0.0:
                 damped = 0.0
             lost += (damped - tension) * rate
