@@ -61,6 +61,8 @@ class ShapeSolver:
         if not structure.free.size:
             raise TensegrityError("every node is fixed: there is no shape to find. Free at least one node.")
         natural = 1e-14 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
+        # coordinates that are large beside the members (a large lattice): one step less, no worse a shape
+        natural = max(natural, 1e-15 * float(np.max(structure.stiffness, initial=0.0) * np.abs(structure.nodes).max()))
         self.tolerance = natural if tolerance is None else float(tolerance)
         if not (np.isfinite(self.tolerance) and self.tolerance > 0.0):
             raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
