@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_stamps: dict[int, str] = {}  # by id of the compiled function, all of which live as long as their modules
 
 
 def compiled(function: Function) -> Function:
     """Compile `function` on first use and keep the machine code on disk for the next process."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        result = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and a home that cannot be written: nowhere to keep it
         return numba.njit(**options)(function)
+    _follow_callees(function, result)
+    return result
+
+
+def _follow_callees(function: Any, result: Any) -> None:
+    """Make the cached machine code stale when anything changes that is compiled into it.
+
+    numba looks at the file of the function alone, so that after a change in another file the old code would run on.
+    """
+    store = getattr(getattr(result, "_cache", None), "_cache_file", None)
+    if store is None:  # compilation is switched off, or a numba that keeps its cache elsewhere
+        return
+    digest = hashlib.sha256(repr(store._source_stamp).encode())
+    for name in sorted(function.__code__.co_names):
+        value = function.__globals__.get(name)
+        if id(value) in _stamps:
+            digest.update(f"{name}={_stamps[id(value)]};".encode())
+        elif isinstance(value, (bool, int, float, str, tuple, np.generic)):
+            digest.update(f"{name}={value!r};".encode())
+        elif isinstance(value, np.ndarray):
+            digest.update(name.encode() + value.tobytes())
+    _stamps[id(result)] = digest.hexdigest()
+    store._source_stamp = (store._source_stamp, digest.hexdigest())
