@@ -31,32 +31,19 @@ def cholesky_shifted(matrix, shift, factor):
 
 
 @compiled
-def solve_lower(factor, right, solution, first):
-    """Solve L solution = right, where right is zero before `first`; they may be the same array."""
-    for i in range(first):
-        solution[i] = 0.0
-    for i in range(first, factor.shape[0]):
-        total = right[i]
-        for k in range(first, i):
-            total -= factor[i, k] * solution[k]
-        solution[i] = total / factor[i, i]
-
-
-@compiled
-def solve_upper(factor, solution):
-    """Solve L' solution = right in place; row by row of L, which lies in memory that way."""
-    for i in range(factor.shape[0] - 1, -1, -1):
-        solution[i] /= factor[i, i]
-        value = solution[i]
-        for k in range(i):
-            solution[k] -= factor[i, k] * value
-
-
-@compiled
 def cholesky_apply(factor, right, solution):
     """Solve L L' solution = right; they may be the same array."""
-    solve_lower(factor, right, solution, 0)
-    solve_upper(factor, solution)
+    n = factor.shape[0]
+    for i in range(n):
+        total = right[i]
+        for k in range(i):
+            total -= factor[i, k] * solution[k]
+        solution[i] = total / factor[i, i]
+    for i in range(n - 1, -1, -1):
+        total = solution[i]
+        for k in range(i + 1, n):
+            total -= factor[k, i] * solution[k]
+        solution[i] = total / factor[i, i]
 
 
 @compiled

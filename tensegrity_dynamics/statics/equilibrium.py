@@ -205,7 +205,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
         energy = new
         ratio = actual / predicted if abs(predicted) > rounding else 1.0
         if ratio > 0.75:
-            shift = (0.1 if ratio > 0.9 else 0.25) * used if used > 1e-9 * scale else 0.0
+            shift = 0.25 * used if used > 1e-9 * scale else 0.0
         elif ratio < 0.25:
             shift = max(1e-6 * scale, 4.0 * used)
         else:

@@ -40,7 +40,7 @@ def forward_kinematics(
         method: "newton" (trust region, always ends at a minimum), "relaxation" (001, Algorithm 1 corrected) or
             "kinetic" (kinetic-energy damping).
         rigid_bars: bars keep exactly their rest length ("newton" only).
-        tolerance: largest out-of-balance component allowed [N]; by default 1e-14 of the largest stiffness times rest
+        tolerance: largest out-of-balance component allowed [N]; by default 1e-13 of the largest stiffness times rest
             length for "newton" (or what rounding leaves, far from the origin or under large forces) and 1e-10 of it
             for the others.
         gravity: (3,) m/s^2 instead of the structure's own.

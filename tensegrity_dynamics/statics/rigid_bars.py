@@ -14,12 +14,12 @@ from collections import namedtuple
 import numpy as np
 
 from ..compilation import compiled
-from .dense import cholesky_apply, cholesky_shifted, solve_lower, solve_upper
+from .dense import cholesky_apply, cholesky_shifted
 from .energy import add_member_forces, member_tensions
 from .equilibrium import ROUNDING, fill_stiffness, rounding_floor
 
-Rigid = namedtuple("Rigid", "bars normals halfway schur schur_factor gap change tensions")
-"""bars (c,) member indices; A (c, f) and its rows after L^-1, with K = L L'; A K^-1 A' and its factor; gaps (c,) m."""
+Rigid = namedtuple("Rigid", "bars normals solved schur schur_factor gap change tensions")
+"""bars (c,) member indices; A (c, f), K^-1 A' (c, f), Schur complement and its factor (c, c), gaps (c,) m."""
 
 
 def make_rigid(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, free_count: int) -> Rigid:
@@ -27,7 +27,7 @@ def make_rigid(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, f
     bars = np.flatnonzero(~unilateral & ~(fixed[members[:, 0]] & fixed[members[:, 1]])).astype(np.int64)
     c = bars.size
     return Rigid(
-        bars=bars, normals=np.zeros((c, free_count)), halfway=np.zeros((c, free_count)), schur=np.zeros((c, c)),
+        bars=bars, normals=np.zeros((c, free_count)), solved=np.zeros((c, free_count)), schur=np.zeros((c, c)),
         schur_factor=np.zeros((c, c)), gap=np.zeros(c), change=np.zeros(c), tensions=np.zeros(c),
     )  # fmt: skip
 
@@ -70,17 +70,12 @@ def factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
                 rigid.normals[c, problem.position[i] + a] += unit
             if problem.position[j] >= 0:
                 rigid.normals[c, problem.position[j] + a] -= unit
-        first = room.factor.shape[0]
-        if problem.position[i] >= 0:
-            first = problem.position[i]
-        if problem.position[j] >= 0:
-            first = min(first, problem.position[j])
-        solve_lower(room.factor, rigid.normals[c], rigid.halfway[c], first)
+        cholesky_apply(room.factor, rigid.normals[c], rigid.solved[c])
     for c in range(rigid.bars.shape[0]):
         for e in range(c + 1):
             total = 0.0
             for i in range(problem.free.shape[0]):
-                total += rigid.halfway[c, i] * rigid.halfway[e, i]
+                total += rigid.normals[c, i] * rigid.solved[e, i]
             rigid.schur[c, e] = total
             rigid.schur[e, c] = total
     return cholesky_shifted(rigid.schur, 0.0, rigid.schur_factor)
@@ -96,17 +91,16 @@ def solve_rigid(problem, rigid, room, gap_weight):
         force = gap_weight * problem.stiffness[rigid.bars[c]] * rigid.gap[c]
         for i in range(count):
             room.other[i] -= rigid.normals[c, i] * force
-    solve_lower(room.factor, room.other, room.step, 0)
+    cholesky_apply(room.factor, room.other, room.step)
     for c in range(bars):
         total = gap_weight * rigid.gap[c]
         for i in range(count):
-            total += rigid.halfway[c, i] * room.step[i]
+            total += rigid.normals[c, i] * room.step[i]
         rigid.change[c] = total
     cholesky_apply(rigid.schur_factor, rigid.change, rigid.change)
     for c in range(bars):
         for i in range(count):
-            room.step[i] -= rigid.halfway[c, i] * rigid.change[c]
-    solve_upper(room.factor, room.step)
+            room.step[i] -= rigid.solved[c, i] * rigid.change[c]
 
 
 @compiled

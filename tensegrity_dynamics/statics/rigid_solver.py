@@ -2,8 +2,7 @@
 
 Elastic bars whose rest lengths are shifted by -t / K, with t their tension of the round before, come closer to their
 length in every round, and each round ends at a minimum of the energy: so does their limit. What the bars' stiffness is
-makes no difference to the result, so all are taken as stiff as the stiffest tendon: softer ones would need more rounds,
-stiffer ones more steps in each.
+makes no difference to the result; soft bars are taken as stiff as the stiffest member, which makes the rounds few.
 """
 
 from __future__ import annotations
@@ -43,9 +42,10 @@ class RigidSolver:
         self, structure: Structure, problem: Problem, arrays: Rigid, room: Room, basis: NDArray, tolerance: float
     ) -> None:
         self.structure, self.arrays, self.room, self.tolerance = structure, arrays, room, tolerance
-        tendons = structure.stiffness[structure.unilateral]
-        common = float(np.max(tendons if tendons.size else structure.stiffness))
-        self.problem = problem._replace(stiffness=np.where(structure.unilateral, structure.stiffness, common))
+        stiffest = float(np.max(structure.stiffness, initial=0.0))
+        self.problem = problem._replace(
+            stiffness=np.where(structure.unilateral, structure.stiffness, np.maximum(structure.stiffness, stiffest))
+        )
         self._basis = basis
 
     def solve(
@@ -91,9 +91,7 @@ class RigidSolver:
         return self._last_resort(nodes, rest, forces, taken)
 
     def _found(self, nodes: NDArray, iterations: int, residual: float) -> RigidResult:
-        problem, room, count = self.problem, self.room, self.structure.free.size
-        if self.arrays.bars.size >= count:  # the bars alone hold every node
-            return RigidResult(BALANCED, nodes, iterations, residual, np.inf, np.zeros(count), True)
+        problem, room = self.problem, self.room
         balance = room.residual.copy()
         softest, _ = softest_mode(problem, self.arrays, room, True, self._basis)
         room.residual[:] = balance

@@ -1,8 +1,7 @@
 """The softest motion of a shape: least eigenvalue of the tangent stiffness by Lanczos steps on its inverse.
 
-The factors of the last Newton step are at hand, so that one application of the inverse costs two triangular solves
-(with rigid bars, and one product with each of their rows); a full eigenvalue decomposition would cost more than finding
-the shape did.
+The factors of the last Newton step are at hand, so that one application of the inverse costs two triangular solves;
+a full eigenvalue decomposition would cost more than finding the shape did.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ShapeSolver:
         structure: what is solved; its rest lengths are the default ones.
         rigid_bars: bars keep exactly their rest length, their tensions are what holds them; else they are elastic.
         output: frame that the shapes report.
-        tolerance: N on the largest out-of-balance component; by default 1e-14 of the largest stiffness times rest
+        tolerance: N on the largest out-of-balance component; by default 1e-13 of the largest stiffness times rest
             length, or what rounding leaves where that is more (coordinates far from the origin, large forces).
         maximum_iterations: of the trust region; by default 500 and ten for every free node.
 
@@ -60,9 +60,7 @@ class ShapeSolver:
         self.structure, self.rigid_bars, self.output = structure, rigid_bars, output
         if not structure.free.size:
             raise TensegrityError("every node is fixed: there is no shape to find. Free at least one node.")
-        natural = 1e-14 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
-        # coordinates that are large beside the members (a large lattice): one step less, no worse a shape
-        natural = max(natural, 1e-15 * float(np.max(structure.stiffness, initial=0.0) * np.abs(structure.nodes).max()))
+        natural = 1e-13 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
         self.tolerance = natural if tolerance is None else float(tolerance)
         if not (np.isfinite(self.tolerance) and self.tolerance > 0.0):
             raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from ..compilation import compiled
-from ..errors import NoEquilibriumError
 from ..structure import Structure
 from .energy import add_member_forces, member_tensions, stored_energy
 from .equilibrium import BALANCED, COINCIDENT, PATIENCE, STUCK, Problem, has_collapsed_bar, rounding_floor
@@ -100,7 +99,6 @@ class SparseMinimiser:
             settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
             escaping, before = worst <= tolerance or settled, worst
             if escaping:
-                factor = None
                 factor = self._factor(0.0)
                 if factor is not None:
                     status = BALANCED
@@ -112,9 +110,11 @@ class SparseMinimiser:
                 escapes += 1
                 step = 0.1 * self.reach * direction / np.max(np.abs(direction))
             else:
-                factor = None  # the former one: two at once are most of the memory
-                factor, shift = self._definite(shift, scale)
-                step = factor.solve(residual)
+                used, factor = shift, self._factor(shift)
+                while factor is None:
+                    used = max(1e-5 * scale, 4.0 * used)
+                    factor = self._factor(used)
+                step, shift = factor.solve(residual), used
             accepted, capped = False, False
             for _ in range(60):
                 cut = min(1.0, stride / max(float(np.max(np.abs(step))), 1e-300))
@@ -135,15 +135,18 @@ class SparseMinimiser:
                     step = -0.5 * step
                     continue
                 stride, full = self.reach, 0
-                factor = None
-                factor, shift = self._definite(max(1e-6 * scale, 4.0 * shift), scale)
+                shift = max(1e-6 * scale, 4.0 * shift)
+                factor = self._factor(shift)
+                while factor is None:
+                    shift *= 4.0
+                    factor = self._factor(shift)
                 step = factor.solve(residual)
             if not accepted:
                 status = BALANCED if escaping else STUCK
                 break
             ratio = (energy - new) / predicted if abs(predicted) > rounding else 1.0
             if ratio > 0.75:
-                shift = (0.04 if ratio > 0.9 else 0.25) * shift if shift > 1e-9 * scale else 0.0
+                shift = 0.25 * shift if shift > 1e-9 * scale else 0.0
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
             full = full + 1 if capped and ratio > 0.25 else 0
@@ -194,25 +197,6 @@ class SparseMinimiser:
         except RuntimeError:  # exactly singular
             return None
         return factor if np.all(factor.U.diagonal() > 1e-15 * np.max(self._values)) else None
-
-    def _definite(self, shift: float, scale: float):
-        """Factors of K + shift, and the shift, raised where needed: each try costs a factorisation, so few are made.
-
-        Only compression makes K indefinite: (t / l)(I - n n') takes away at most twice the sum of a node's force
-        densities, and a shift by that is always enough.
-        """
-        factor = self._factor(shift)
-        if factor is not None:
-            return factor, shift
-        density = np.where(self._tensions < 0.0, -self._tensions / np.maximum(self._lengths, 1e-300), 0.0)
-        ends = self.problem.members
-        sums = np.bincount(ends.ravel(), np.repeat(density, 2))
-        enough = max(2.0 * float(np.max(sums)), shift) + 1e-6 * scale
-        for used in (np.sqrt(max(shift, 1e-3 * scale) * enough), enough, 1e3 * (scale + enough)):
-            factor = self._factor(float(used))
-            if factor is not None:
-                return factor, float(used)
-        raise NoEquilibriumError("the stiffness holds numbers that are not finite; start nearer to the shape.")
 
     def _negative_direction(self, scale: float) -> tuple[float, NDArray[np.float64]]:
         shift, factor = 1e-6 * scale, None
