@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_dynamics import ShapeSolver, forward_kinematics, load_robot, make_structure
@@ -241,6 +241,8 @@ def test_turning_everything_turns_the_shape(seed, turn):
         fixed=structure.node_names[:6],
     )  # fmt: skip
     other = forward_kinematics(turned, start=shape.nodes @ rotation.T + [1, 2, 3])
+    # where a motion without stiffness remains the shape is not one place, and rounding decides which
+    assume(shape.stable and other.stable)
     np.testing.assert_allclose(other.nodes, shape.nodes @ rotation.T + [1, 2, 3], atol=1e-7)
     assert other.softest == pytest.approx(shape.softest, rel=1e-6)
 
