@@ -29,7 +29,7 @@ class Mode(Enum):
     EFFORT = "effort"
 
 
-UNITS = {Mode.POSITION: "m", Mode.VELOCITY: "m/s", Mode.EFFORT: "N"}
+PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class CommandGate:
     ) -> tuple[float | None, str | None]:
         """The value that may be applied (None: nothing), and what is wrong with the one asked for (None: nothing)."""
         low, high = actuator.position
-        unit = UNITS[mode]
+        unit = actuator.units[PLACE[mode]]
         if self.lead is not None and mode is not Mode.EFFORT and not (position is not None and math.isfinite(position)):
             return None, f"its present position is {position}, so that its motion cannot be limited; refused."
         if mode is Mode.POSITION:
@@ -248,7 +248,7 @@ class CommandGate:
                     near = min(max(near, low), high)  # it may stand outside
                     return near, (
                         f"{value:.6g} {unit} is further from {position:.6g} {unit} than {self.lead:g} s at its "
-                        f"{actuator.rate:.6g} {UNITS[Mode.VELOCITY]}, limited to {near:.6g} {unit}."
+                        f"{actuator.rate:.6g} {actuator.units[1]}, limited to {near:.6g} {unit}."
                     )
             if low <= value <= high:
                 return value, None
@@ -263,22 +263,20 @@ class CommandGate:
                 slowed = f"{value:.6g} {unit} is faster than its {actuator.rate:.6g} {unit}, limited."
             if position is not None and ((position <= low and allowed < 0.0) or (position >= high and allowed > 0.0)):
                 limit = low if allowed < 0.0 else high
-                return 0.0, f"it stands at its limit of {limit:.6g} m ({position:.6g} m) and may not go on."
+                return (
+                    0.0,
+                    f"it stands at its limit of {limit:.6g} {actuator.units[0]} ({position:.6g}) and may not go on.",
+                )
             if self.lead is not None and position is not None:
                 room = (low if allowed < 0.0 else high) - position
                 if abs(allowed) * self.lead > abs(room):
                     allowed = room / self.lead
                     return allowed, f"{value:.6g} {unit} is slowed to {allowed:.6g} {unit} near its position limit."
             return allowed, slowed
-        if value < 0.0 and actuator.minimum_tension >= 0.0 and self._pulls_only(actuator):
+        if value < 0.0 and actuator.motion == "tendon":
             return 0.0, f"{value:.6g} {unit} would push a tendon, limited to 0."
         if abs(value) > actuator.effort:
             limit = math.copysign(actuator.effort, value)
             reason = f"{value:.6g} {unit} is above its ceiling of {actuator.effort:.6g} {unit}"
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         return value, None
-
-    @staticmethod
-    def _pulls_only(actuator: Actuator) -> bool:
-        """A tendon's rest length is above zero; a joint's position range is free."""
-        return actuator.position[0] > 0.0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from .robot_schema import (
-    Angle,
     Axis,
     Block,
     CommonBlock,
@@ -59,7 +58,7 @@ class JointBlock(Block):
     body: Name
     frame: FrameBlock = FrameBlock()
     axis: Direction = Field(default=[0.0, 0.0, 1.0])
-    start: list[Union[Angle, Length]] | None = None  # noqa: UP007 - evaluated at run time on Python 3.10
+    start: list[Any] | None = None  # read by the builder: lengths and angles by the kind of joint
 
 
 class LoopBlock(Block):
@@ -82,6 +81,7 @@ class CableBlock(Block):
     at: Point
     block_axis: Direction
     pulley_axis: Direction
+    pulley_joint: Name | None = None
     pulley_radius: PositiveLength
     anchor: AnchorBlock
     young: Annotated[Stress, Field(gt=0)]

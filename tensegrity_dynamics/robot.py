@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import TensegrityError, unknown_name
 from .output_frame import OutputFrame
 from .structure import Structure
+
+if TYPE_CHECKING:
+    from .multibody.model import MechanismModel
+
+UNITS = {"tendon": ("m", "m/s", "N"), "prismatic": ("m", "m/s", "N"), "revolute": ("rad", "rad/s", "N m")}
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Actuator:
         position: (lowest, highest) rest length [m] of a tendon, or joint position [m or rad].
         rate: largest speed [m/s or rad/s], above zero.
         effort: largest tension [N] of a tendon, or joint effort [N or N m], above zero.
-        minimum_tension: tension [N] that plans keep in the tendon; zero for joints.
+        minimum_tension: tension [N] that plans keep in the tendon or cable; zero for other joints.
+        motion: "tendon" (its position is a rest length), or the kind of joint: "revolute" or "prismatic".
     """
 
     name: str
@@ -36,8 +42,11 @@ class Actuator:
     rate: float
     effort: float
     minimum_tension: float = 0.0
+    motion: str = "tendon"
 
     def __post_init__(self) -> None:
+        if self.motion not in UNITS:
+            raise TensegrityError(f"actuator {self.name}: " + unknown_name("motion", self.motion, UNITS))
         low, high = self.position
         numbers = (low, high, self.rate, self.effort, self.minimum_tension)
         if not np.all(np.isfinite(numbers)):
@@ -48,11 +57,16 @@ class Actuator:
             raise TensegrityError(
                 f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero."
             )
-        if not 0.0 <= self.minimum_tension < self.effort:
+        if not 0.0 <= self.minimum_tension < (self.effort if self.motion == "tendon" else np.inf):
             raise TensegrityError(
                 f"actuator {self.name}: minimum tension {self.minimum_tension:g} must lie between 0 and its effort "
                 f"{self.effort:g}."
             )
+
+    @property
+    def units(self) -> tuple[str, str, str]:
+        """Units of position, rate and effort, as people read them."""
+        return UNITS[self.motion]
 
 
 @dataclass(frozen=True)
@@ -87,9 +101,9 @@ class Robot:
 
     Attributes:
         name, description: for people.
-        model: the `Structure` (or, for robots of bodies and joints, the mechanism description).
+        model: the `Structure`, or the `MechanismModel` of robots of bodies, joints and cables.
         actuators: in the order in which commands list them.
-        outputs: frames of the end effector; the first is the one that goals mean.
+        outputs: frames of the end effector (`OutputFrame`, `BodyOutput`); the first is the one that goals mean.
         tour: goals of the demonstration.
         contact: ground contact settings, or an empty mapping.
         servos: hardware settings as loaded, or an empty mapping.
@@ -100,7 +114,7 @@ class Robot:
     name: str
     model: Structure | Any
     actuators: tuple[Actuator, ...] = ()
-    outputs: tuple[OutputFrame, ...] = ()
+    outputs: tuple[Any, ...] = ()
     tour: tuple[TourStop, ...] = ()
     contact: Mapping[str, Any] = field(default_factory=dict)
     servos: Mapping[str, Any] = field(default_factory=dict)
@@ -117,11 +131,18 @@ class Robot:
         return self.model
 
     @property
+    def mechanism(self) -> MechanismModel:
+        """The model of bodies, joints and cables. Raises TensegrityError where the robot is a structure."""
+        if isinstance(self.model, Structure):
+            raise TensegrityError(f"{self.name} is a pin-jointed structure, not a mechanism of bodies and joints.")
+        return self.model  # type: ignore[no-any-return]
+
+    @property
     def output(self) -> OutputFrame:
         """The frame that goal poses mean. Raises TensegrityError where the robot has none."""
         if not self.outputs:
             raise TensegrityError(f"{self.name} has no output frame; add one under 'outputs' in its robot file.")
-        return self.outputs[0]
+        return self.outputs[0]  # type: ignore[no-any-return]
 
     def actuator(self, name: str) -> Actuator:
         """The actuator called `name`."""

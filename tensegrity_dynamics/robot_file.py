@@ -116,12 +116,22 @@ def _units(source: YamlSource, problems: Problems) -> BaseUnits:
 def _validated(source: YamlSource, kind: str, units: BaseUnits, problems: Problems) -> CommonBlock:
     schema = KINDS[kind].load_schema()
     try:
-        return schema.model_validate(source.data, context={"units": units, "kind": kind})
+        return schema.model_validate(source.data, context={"units": units, "motion": _motion(source, kind)})
     except ValidationError as error:
         for item in error.errors():
             problems.add_invalid(schema, item)
     problems.stop_if_any()
     raise AssertionError("a validation error without problems")
+
+
+def _motion(source: YamlSource, kind: str) -> Callable[[Any], str]:
+    """Tells how what an actuator drives moves; known before the rest, because units of plain numbers depend on it."""
+    if kind == "structure":
+        return lambda _: "tendon"
+    joints = source.data.get("joints")
+    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
+    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
+    return lambda drives: "prismatic" if drives in sliding else "revolute"
 
 
 def _builder(source: YamlSource, kind: str) -> Callable[..., BuiltModel]:
@@ -153,7 +163,15 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
             continue
         low, high = item.position
         try:
-            actuator = Actuator(name, item.drives, (low, high), item.rate, item.effort, item.minimum_tension)
+            actuator = Actuator(
+                name,
+                item.drives,
+                (low, high),
+                item.rate,
+                item.effort,
+                item.minimum_tension,
+                built.drivable[item.drives],
+            )
         except TensegrityError as error:
             problems.add(("actuators", i), str(error))
             continue

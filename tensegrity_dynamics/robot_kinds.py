@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,13 +19,13 @@ class BuiltModel:
     """What a builder makes of a file's block.
 
     Attributes:
-        model: the `Structure`, or the description of a mechanism.
-        drivable: names of what an actuator can drive (tendons, joints).
+        model: the `Structure` or `MechanismModel`.
+        drivable: what an actuator can drive, with its motion ("tendon", "revolute" or "prismatic").
         outputs: frames of the end effector.
     """
 
     model: Any
-    drivable: tuple[str, ...]
+    drivable: Mapping[str, str]
     outputs: tuple[Any, ...] = ()
 
 
@@ -53,7 +54,7 @@ KINDS: dict[str, RobotKind] = {
         f"{__package__}.robot_schema:StructureFile", f"{__package__}.structure_file:build_structure"
     ),
     "mechanism": RobotKind(
-        f"{__package__}.mechanism_schema:MechanismFile", f"{__package__}.multibody.model:build_mechanism"
+        f"{__package__}.mechanism_schema:MechanismFile", f"{__package__}.mechanism_file:build_mechanism"
     ),
 }
 

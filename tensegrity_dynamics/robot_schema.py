@@ -21,16 +21,13 @@ def quantity(kind: str) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-def either(tendon: str, joint: str) -> BeforeValidator:
-    """Reads a number that means one thing for a tendon and may mean another for the joint of a mechanism."""
+def driven(tendon: str, revolute: str, prismatic: str) -> BeforeValidator:
+    """Reads a number of an actuator, whose unit depends on what the actuator drives; `drives` must come before it."""
 
     def read(value: Any, info: ValidationInfo) -> float:
-        if (info.context or {}).get("kind") == "structure":
-            return _units(info).to_si(value, tendon)
-        try:
-            return _units(info).to_si(value, joint)
-        except ValueError:
-            return _units(info).to_si(value, tendon)
+        motion = (info.context or {}).get("motion", lambda _: "tendon")(info.data.get("drives"))
+        kind = {"tendon": tendon, "revolute": revolute, "prismatic": prismatic}[motion]
+        return _units(info).to_si(value, kind)
 
     return BeforeValidator(read)
 
@@ -51,9 +48,9 @@ Stress = Annotated[float, quantity("stress")]
 Viscosity = Annotated[float, quantity("viscosity")]
 Density = Annotated[float, quantity("density")]
 Number = Annotated[float, quantity("number")]
-Position = Annotated[float, either("length", "angle")]
-Rate = Annotated[float, either("speed", "angular speed")]
-Effort = Annotated[float, either("force", "torque")]
+Position = Annotated[float, driven("length", "angle", "length")]
+Rate = Annotated[float, driven("speed", "angular speed", "speed")]
+Effort = Annotated[float, driven("force", "torque", "force")]
 PositiveLength = Annotated[Length, Field(gt=0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", strict=True)]
 Text = Annotated[str, Field(strict=True)]

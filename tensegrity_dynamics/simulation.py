@@ -91,9 +91,10 @@ class Simulation:
     Args:
         robot: a robot, or a bare structure (then without actuators).
         time_step: s; by default the model's: a twentieth of its shortest period.
-        integrator: "rk4", "rattle" (structures) or "implicit".
+        integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms).
         rigid_bars: structures: bars as constraints (default), or as springs.
-        start: a shape or nodes (n, 3) m to start at rest from; by default the equilibrium of the robot's own lengths.
+        start: where to start at rest: a shape, nodes (n, 3) m of a structure, a position (nq,) of a mechanism or "file"
+            for its stated start; by default the equilibrium of the robot's own lengths.
         gravity: (3,) m/s^2 instead of the robot's own.
         air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
 
@@ -109,7 +110,7 @@ class Simulation:
         integrator: str = "rk4",
         *,
         rigid_bars: bool = True,
-        start: Shape | ArrayLike | None = None,
+        start: Any = None,
         gravity: ArrayLike | None = None,
         air_damping: float = 0.0,
     ) -> None:

@@ -47,7 +47,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         node_masses=np.array([node.mass for node in block.nodes.values()]),
         gravity=np.array(block.gravity),
     )
-    drivable = tuple(member.name for member in block.members if member.kind != "bar")
+    drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
     return BuiltModel(structure, drivable, _outputs(block, index, problems))
 
 

@@ -37,6 +37,7 @@ class CableEntry:
         longest: rest length [m] when all is unwound.
         strain: at the start.
         block, pulley: primitives of their bodies, in their frames.
+        pulley_joint: name of the pulley's joint; NAME-pulleyJt without it.
     """
 
     name: str
@@ -55,12 +56,19 @@ class CableEntry:
     strain: float = 0.0
     block: tuple[Primitive, ...] = field(default=())
     pulley: tuple[Primitive, ...] = field(default=())
+    pulley_joint: str = ""
+
+    @property
+    def joints(self) -> tuple[str, str, str]:
+        """Names of the joints of block, pulley and cable."""
+        return f"{self.name}-blockJt", self.pulley_joint or f"{self.name}-pulleyJt", f"{self.name}-involuteJt"
 
     def parts(self) -> tuple[list[Body], list[Joint], Loop, Cable | None]:
         """Bodies, joints in order, the loop, and the elastic cable (none for the rigid variant)."""
         if self.variant not in VARIANTS:
             raise TensegrityError(f"cable {self.name}: variant {self.variant!r} is not one of {', '.join(VARIANTS)}.")
-        name, joint = self.name, f"{self.name}-involuteJt"
+        name = self.name
+        block, pulley, joint = self.joints
         block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
         if abs(block_axis @ pulley_axis) > 1e-9:
             raise TensegrityError(f"cable {name}: the pulley axis must be square to the block axis.")
@@ -72,8 +80,8 @@ class CableEntry:
             Body(f"{name}-cable"),
         ]
         made = [
-            Joint(f"{name}-blockJt", "revolute", self.carrier, f"{name}-block", turn),
-            Joint(f"{name}-pulleyJt", "revolute", f"{name}-block", f"{name}-pulley", spin),
+            Joint(block, "revolute", self.carrier, f"{name}-block", turn),
+            Joint(pulley, "revolute", f"{name}-block", f"{name}-pulley", spin),
             Joint(joint, f"involute_{self.variant}", f"{name}-pulley", f"{name}-cable", radius=self.radius),
         ]
         loop = Loop(f"{name}-loopJt", "point", self.anchor_body, f"{name}-cable", Frame(self.anchor))
