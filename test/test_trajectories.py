@@ -361,7 +361,7 @@ def test_limits_in_a_file_slow_the_motion_down():
         (
             "- [1, 0, 0, 0, 0]",
             "- [1, .nan, 0, 0, 0]",
-            r"way\.yaml:6: rows\.1\.1: column phi: found .*an angle is needed",
+            r"way\.yaml:6: rows\.1\.1: column phi: .*an angle is needed",
         ),
         ("- [1, 0, 0, 0, 0]", "- [0, 0, 0, 0, 0]", r"way\.yaml:6: rows\.1\.0: .*let times increase"),
         ("45 deg", "45 mm", r"way\.yaml:7: rows\.2\.2: column psi.*unit of length"),
