@@ -1,0 +1,298 @@
+"""The last layer before the bus: watches every cycle, reacts to faults, and lets nothing pass that leaves the limits.
+
+Whatever is read and whatever is asked, a command that leaves this layer is finite and
+
+    velocity:  |v| <= rate,  low <= length + v · lead <= high,  v >= 0 above the tension ceiling
+    position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
+
+except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
+in is also slowed to v >= −(effort − tension) / (k · lead). Without a length nothing moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+
+from .bus_monitors import BUS_MONITORS
+from .fault_monitors import (
+    Monitor,
+    Motion,
+    SensorBroken,
+    SensorFrozen,
+    SensorJump,
+    SensorMissing,
+    SensorsDisagree,
+    ServoSilent,
+    Stuck,
+    TendonMonitor,
+)
+from .position_loop import Loop, SetPoint, usable_period
+from .reactions import Fault, FaultKind, FaultLatch, Reaction, SafetySettings
+from .servo_state import Drive, DriveCommand, Readings, Spool, TendonReading
+from .threshold_monitors import THRESHOLD_MONITORS, slack_tension
+
+TENDON_MONITORS: tuple[type[TendonMonitor], ...] = (
+    ServoSilent,
+    SensorMissing,
+    SensorBroken,
+    SensorJump,
+    SensorFrozen,
+    SensorsDisagree,
+    Motion,
+    Stuck,
+    *THRESHOLD_MONITORS,
+)
+LEAD = 2.0
+"""Cycles for which a command must stay within the limits without another one."""
+BLIND = frozenset(
+    {
+        FaultKind.SERVO_SILENT,
+        FaultKind.SENSOR_MISSING,
+        FaultKind.SENSOR_BROKEN,
+        FaultKind.SENSOR_JUMP,
+        FaultKind.SENSOR_FROZEN,
+        FaultKind.SENSORS_DISAGREE,
+        FaultKind.TURNS_LOST,
+        FaultKind.RUNAWAY,
+        FaultKind.WRONG_SIGN,
+    }
+)
+"""Faults after which the measured length of a tendon is not followed any more."""
+
+
+def make_monitors(spools: Sequence[Spool], settings: SafetySettings) -> list[Monitor]:
+    """All monitors for these spools and their bus."""
+    monitors: list[Monitor] = [kind(settings) for kind in BUS_MONITORS]
+    monitors += [kind(spool, settings) for spool in spools for kind in TENDON_MONITORS]
+    return monitors
+
+
+def plausible(length: float, spool: Spool) -> bool:
+    """Whether a length can be one of this spool at all: finite and not further outside than the limits are wide."""
+    low, high = spool.actuator.position
+    return math.isfinite(length) and low - (high - low) <= length <= high + (high - low)
+
+
+def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lead: float) -> DriveCommand | None:
+    """What may be sent of a command; None where nothing may, because the length is not known.
+
+    Args:
+        asked: the command. spool: with its limits. tendon: as read in this cycle. lead: s that the command must stand.
+    """
+    actuator = spool.actuator
+    low, high = actuator.position
+    rate = actuator.rate if not 0.0 < asked.rate <= actuator.rate else asked.rate
+    ceiling = actuator.effort if not 0.0 < asked.tension <= actuator.effort else asked.tension
+    if asked.kind is Drive.TORQUE_OFF:
+        return DriveCommand(Drive.TORQUE_OFF)
+    length = math.nan if tendon is None else tendon.length
+    known = plausible(length, spool)
+    tension = math.nan if tendon is None else tendon.tension
+    tight = tension >= ceiling
+    if asked.kind is Drive.VELOCITY:
+        speed = asked.value if known and math.isfinite(asked.value) else 0.0
+        speed = min(max(speed, -rate), rate)
+        if known and tendon is not None:
+            old = tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0
+            doubt = actuator.rate * max(tendon.raw.age, old) * lead / LEAD
+            slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
+            if spool.stiffness is not None and math.isfinite(tension):
+                slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * lead)))
+            speed = min(max(speed, 0.0 if tight else slowest), fastest)
+        goal = asked.goal if asked.goal is not None and math.isfinite(asked.goal) else None
+        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, goal)
+    if not known:
+        return None
+    goal = asked.value if math.isfinite(asked.value) else length
+    if tight:
+        goal = max(goal, length)
+    goal = min(max(goal, length - rate * lead), length + rate * lead)
+    goal = min(max(goal, low), high) if not tight else min(max(goal, length), max(high, length))
+    return DriveCommand(Drive.POSITION, goal, rate, ceiling, goal)
+
+
+@dataclass(frozen=True)
+class SafetyStep:
+    """What one cycle came to.
+
+    Attributes:
+        commands: for the bus, by tendon; a tendon without one keeps what it has.
+        new: faults found in this cycle for the first time. faults: all that hold.
+        reactions: what tendons do that are not free to follow commands.
+        notes: other things a person should read.
+    """
+
+    commands: Mapping[str, DriveCommand]
+    new: tuple[Fault, ...]
+    faults: tuple[Fault, ...]
+    reactions: Mapping[str, Reaction]
+    notes: tuple[str, ...] = ()
+
+
+class SafetyLayer:
+    """Watches, reacts and limits for the spools of one bus.
+
+    Args:
+        spools: in any order, with one loop each.
+        loops: by tendon.
+        settings: thresholds and reactions.
+    """
+
+    def __init__(
+        self, spools: Sequence[Spool], loops: Mapping[str, Loop], settings: SafetySettings | None = None
+    ) -> None:
+        self.settings = settings or SafetySettings()
+        self._spools = {spool.name: spool for spool in spools}
+        missing = [name for name in self._spools if name not in loops]
+        if missing:
+            raise TensegrityError(f"there is no position loop for {', '.join(missing)}; give one for every spool.")
+        self._loops = loops
+        lead = LEAD * self.settings.period
+        self._points = {spool.name: SetPoint(spool, 5.0 * lead) for spool in spools}
+        self._reset()
+        self.latch = FaultLatch(self.settings)
+
+    def _reset(self) -> None:
+        self.monitors = make_monitors(tuple(self._spools.values()), self.settings)
+        self._sent: dict[str, DriveCommand] = {}
+        self._follow: dict[str, tuple[Mode, float]] = {}
+        self._doing: dict[str, Reaction] = {}
+        self._released: dict[str, float] = {}
+        for point in self._points.values():
+            point.hold(math.nan)
+
+    @property
+    def sent(self) -> Mapping[str, DriveCommand]:
+        """What was last sent to each tendon."""
+        return self._sent
+
+    # -- begin and end ---------------------------------------------------------------------------------------------
+
+    def take_over(self, readings: Readings) -> None:
+        """Begin, or begin again, from the measured lengths: every tendon holds where it is until it is commanded.
+
+        Raises:
+            CommandRefused: a length is missing, old or impossible, or a fault is latched; nothing has changed then.
+        """
+        if self.latch.faults:
+            raise CommandRefused("clear the faults first: " + " | ".join(each.line for each in self.latch.faults))
+        wrong = []
+        for name, spool in self._spools.items():
+            tendon = readings.tendons.get(name)
+            if tendon is None or tendon.raw.age > 0 or not plausible(tendon.length, spool):
+                wrong.append(f"{name} ({'silent' if tendon is None else f'{tendon.length:.4g} m'})")
+        if wrong:
+            raise CommandRefused(
+                f"the rest lengths of {', '.join(wrong)} are not known or impossible; check sensors and calibration, "
+                "or home these tendons."
+            )
+        self._reset()
+        for name in self._spools:
+            self._hold(name, readings.tendons[name].length)
+
+    def clear(self, readings: Readings) -> tuple[Fault, ...]:
+        """Clear the latched faults and begin again from the measured lengths; returns what was cleared.
+
+        Raises:
+            CommandRefused: a cause is still there, or a length is not known; the faults stay latched then.
+        """
+        held = self.latch.clear()
+        try:
+            self.take_over(readings)
+        except CommandRefused:
+            self.latch.restore(held)
+            raise
+        return held
+
+    # -- one cycle -------------------------------------------------------------------------------------------------
+
+    def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
+        """One cycle: what was read, and the set points that the gate let pass since the last one."""
+        found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
+        new = self.latch.update(fault for fault in found if fault is not None)
+        blind = {fault.tendon for fault in self.latch.faults if fault.kind in BLIND}
+        period = usable_period(readings.period, self.settings.period)
+        commands: dict[str, DriveCommand] = {}
+        notes: list[str] = []
+        for name, spool in self._spools.items():
+            tendon = readings.tendons.get(name)
+            reaction = self.latch.reaction(name)
+            if name in set_points and reaction is None:
+                self._follow[name] = set_points[name]
+            asked = self._asked(name, tendon, reaction, name in blind, period, notes)
+            seen = None if tendon is None or name in blind else tendon
+            allowed = None if asked is None else limited(asked, spool, seen, LEAD * self.settings.period)
+            if allowed is None:  # a servo that goes to positions stays at the last one
+                allowed = self._sent.get(name)
+            if allowed is not None:
+                commands[name] = self._sent[name] = allowed
+        return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
+
+    def _asked(
+        self,
+        name: str,
+        tendon: TendonReading | None,
+        reaction: Reaction | None,
+        blind: bool,
+        period: float,
+        notes: list[str],
+    ) -> DriveCommand | None:
+        """What one tendon should do in this cycle."""
+        length = math.nan if tendon is None else tendon.length
+        if reaction is not None and self._doing.get(name) is not reaction:
+            self._hold(name, length)
+            self._doing[name] = reaction
+            self._released[name] = length
+        elif reaction is None and self._doing.pop(name, None) is not None:
+            self._hold(name, length)
+        if reaction is Reaction.TORQUE_OFF:
+            return DriveCommand(Drive.TORQUE_OFF)
+        point, loop = self._points[name], self._loops[name]
+        if not math.isfinite(point.goal) and not blind:
+            self._hold(name, length)
+        if reaction is Reaction.RELEASE and tendon is not None and not blind:
+            self._release(name, tendon, period)
+        elif reaction is None and name in self._follow and math.isfinite(length):
+            try:
+                assert tendon is not None
+                point.update(self._follow[name], length, tendon.tension, period)
+            except TensegrityError as problem:
+                notes.append(str(problem))
+                del self._follow[name]
+        if blind:
+            length = math.nan
+        return loop.update(point.goal, length, period, self._sent.get(name))
+
+    def _hold(self, name: str, length: float) -> None:
+        """Hold one tendon where it is, and forget what it was commanded."""
+        self._follow.pop(name, None)
+        self._points[name].hold(length)
+        self._loops[name].take_over(length)
+
+    def _release(self, name: str, tendon: TendonReading, period: float) -> None:
+        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed."""
+        spool, settings, point = self._spools[name], self.settings, self._points[name]
+        enough = tendon.tension <= max(spool.actuator.minimum_tension, slack_tension(spool, settings))
+        start = self._released.get(name, math.nan)
+        end = min(start + settings.release_distance, spool.actuator.position[1])
+        if enough or not math.isfinite(start) or not math.isfinite(tendon.length):
+            return
+        point.hold(max(point.goal, min(point.goal + settings.release_rate * period, end)))
+
+
+def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:
+    """Torque off for all spools: the last thing that a driver sends where its robot file says so."""
+    return {spool.name: DriveCommand(Drive.TORQUE_OFF) for spool in spools}
+
+
+def at_rest(commands: Mapping[str, DriveCommand]) -> dict[str, DriveCommand]:
+    """The same commands with every velocity set to zero: what is sent before a driver ends and tendons shall hold."""
+    return {
+        name: replace(command, value=0.0) if command.kind is Drive.VELOCITY else command
+        for name, command in commands.items()
+    }
