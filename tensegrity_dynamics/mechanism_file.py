@@ -39,7 +39,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     joints = [_joint(item, ("joints", i), problems) for i, item in enumerate(block.joints)]
     order = _parents_first(block, problems)
     loops = [each for i in range(len(block.loops)) if (each := _loop(block, i, problems)) is not None]
-    entries = [each for i in range(len(block.cables)) if (each := _entry(block, i, problems)) is not None]
+    entries = [entry for i in range(len(block.cables)) if (entry := _entry(block, i, problems)) is not None]
     _check_pulleys(block, problems)
     outputs = _outputs(block, problems)
     problems.stop_if_any()
@@ -74,7 +74,10 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     problems.stop_if_any()
     model = closed_start(block, whole, rough, problems)
     problems.stop_if_any()
-    return BuiltModel(model, model.drivable, outputs)
+    starts = {
+        name: float(model.start[model.mechanism.positions_of(model.joint_of(name))][0]) for name in model.drivable
+    }
+    return BuiltModel(model, model.drivable, outputs, starts)
 
 
 # -- names ----------------------------------------------------------------------------------------------------------

@@ -176,13 +176,15 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
             problems.add(("actuators", i), str(error))
             continue
         made.append(actuator)
-        if isinstance(built.model, Structure):
-            rest = float(built.model.rest_lengths[built.model.member(item.drives)])
-            if not low <= rest <= high:
-                problems.add(
-                    ("actuators", i, "position"),
-                    f"the rest length of {item.drives}, {rest:g} m, lies outside of {low:g} to {high:g} m; widen them.",
-                )
+        start = built.starts.get(item.drives)
+        if start is not None and not low <= start <= high:
+            what = "rest length" if actuator.motion == "tendon" else "start"
+            unit = actuator.units[0]
+            problems.add(
+                ("actuators", i, "position"),
+                f"the {what} of {item.drives}, {start:g} {unit}, lies outside of {low:g} to {high:g} {unit}; "
+                "widen them.",
+            )
     return tuple(made)
 
 

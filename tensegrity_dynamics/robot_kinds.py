@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,11 +22,13 @@ class BuiltModel:
         model: the `Structure` or `MechanismModel`.
         drivable: what an actuator can drive, with its motion ("tendon", "revolute" or "prismatic").
         outputs: frames of the end effector.
+        starts: position at the start [m or rad] of what can be driven; the limits of an actuator must hold it.
     """
 
     model: Any
     drivable: Mapping[str, str]
     outputs: tuple[Any, ...] = ()
+    starts: Mapping[str, float] = field(default_factory=dict)
 
 
 class Builder(Protocol):

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import TensegrityError, unknown_name
 from .output_frame import Pose
 from .robot import Robot
-from .statics.shape import Shape
 from .structure import Structure
 
 

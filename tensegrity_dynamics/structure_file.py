@@ -48,7 +48,8 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         gravity=np.array(block.gravity),
     )
     drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
-    return BuiltModel(structure, drivable, _outputs(block, index, problems))
+    starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
+    return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)
 
 
 def _check_members(block: StructureFile, problems: Problems) -> None:

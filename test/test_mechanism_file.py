@@ -301,3 +301,9 @@ def test_sizes_of_a_primitive_are_counted():
     data = raw("single_strut")
     data["bodies"]["strut"]["shapes"][0]["size"] = [0.02]
     assert "a cylinder has 2 dimensions (radius, height); found 1." in refusal(data)
+
+
+def test_limits_of_an_actuator_must_hold_its_start():
+    data = raw("biglide")
+    data["actuators"][1]["position"] = [0.1, 0.2]
+    assert "actuators[1] (foot_2).position: the start of rail_2, 0 m, lies outside of 0.1 to 0.2 m" in refusal(data)

@@ -13,8 +13,9 @@ from ..errors import NoEquilibriumError, TensegrityError, unknown_name
 from ..output_frame import Pose
 from ..robot import Robot
 from ..simulation import checked_commands
+from .adaptive import integrate
 from .assembly import assemble
-from .driving import EFFORT, PAST_END, POSITION, VELOCITY, Drives, Ends, cable_powers, drive
+from .driving import EFFORT, PAST_END, POSITION, VELOCITY, Drives, Ends, cable_powers, drive, servo_torques
 from .equations import check_state, evaluate, make_work
 from .forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from .implicit import NOT_CLOSED, derivative, make_implicit
@@ -209,7 +210,7 @@ class SimulatedMechanism:
         kinetic = 0.5 * float(self._v @ work.mass @ self._v)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
         gravity = -float(flat.mass @ centres @ flat.gravity)
-        elastic = float(cable_powers(flat, self._ends, self._q, self._v, work, np.zeros(2)))
+        elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
         return MechanismEnergy(kinetic, elastic, gravity, *(float(each) for each in self._works))
 
     def reset(self) -> None:
@@ -219,7 +220,7 @@ class SimulatedMechanism:
         drives = self._drives
         drives.mode[:] = POSITION
         drives.target[:] = drives.wanted[:] = self._q[drives.q]
-        drives.sum[:] = drives.torque[:] = self._start_effort[drives.v]
+        drives.torque[:] = self._start_effort[drives.v]
         self.events.clear()
 
     def hold(self) -> None:
@@ -259,8 +260,6 @@ class SimulatedMechanism:
             q=np.array([self._mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
             radius=np.array([joint.radius for joint in joints], dtype=np.float64),
             longest=np.array([entry.longest for entry in self.model.entries], dtype=np.float64),
-            strain=np.zeros(len(joints)), area=np.zeros(len(joints)), young=np.zeros(len(joints)),
-            kind=np.zeros(len(joints), dtype=np.int64), v=np.zeros(len(joints), dtype=np.int64),
         )  # fmt: skip
 
     def _make_drives(self) -> Drives:
@@ -272,21 +271,10 @@ class SimulatedMechanism:
             high=np.array([each.position[1] for each in self.actuators], dtype=np.float64),
             rate=np.array([each.rate for each in self.actuators], dtype=np.float64),
             effort=np.array([each.effort for each in self.actuators], dtype=np.float64),
-            inertia=self._inertias(v), mode=np.zeros(count, dtype=np.int64), target=np.zeros(count),
-            wanted=np.zeros(count), sum=np.zeros(count), torque=np.zeros(count),
+            mode=np.zeros(count, dtype=np.int64), target=np.zeros(count), wanted=np.zeros(count),
+            torque=np.zeros(count), wish=np.zeros(count), servo=np.zeros(count, dtype=np.int64),
+            mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(self._v.size),
         )  # fmt: skip
-
-    def _inertias(self, v: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(a,) inertia that every actuator feels at the start, all cables giving way."""
-        still = np.zeros(self._mechanism.velocity_count)
-        status, coordinate = accelerate(self._flat, self._start, still, still, 0.0, self._work, self._solver, False)
-        if status == SINGULAR_MASS:
-            raise TensegrityError(massless_message(self._mechanism, int(coordinate)))
-        count = int(np.sum(~self._solver.is_pivot))
-        basis = self._solver.basis[:, :count]
-        reduced = basis.T @ self._work.mass @ basis
-        mobility = basis[v] @ np.linalg.solve(reduced, basis[v].T)
-        return 1.0 / np.maximum(np.diag(mobility), 1e-12)
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
@@ -313,23 +301,17 @@ class SimulatedMechanism:
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
 
     def _advance_adaptive(self, steps: int) -> None:
-        from .adaptive import integrate
-
+        """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
         drives = self._drives
         spans = 1 if (drives.mode == EFFORT).all() else steps
-        length = steps * self.time_step / spans
-        for _ in range(spans):
-            if drives.q.size:
-                from .driving import servo_torques
-
-                servo_torques(drives, self._q, self._v, length)
-                self._effort[drives.v] = drives.torque
-            path = integrate(self._mechanism, self._q, self._v, self._effort, length, longest=self._ends.longest)
-            before = self._q[drives.q]
+        length = steps * self.time_step / max(1, spans)
+        for _ in range(spans if steps else 0):
+            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._solver)
+            path = integrate(self._mechanism, self._q, self._v, self._effort, length)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
-            self._q[:], self._v[:] = path.q[-1], path.v[-1]
-            self._works[0] += float(drives.torque @ (self._q[drives.q] - before))
+            self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
+            self._q[:], self._v[:] = path.q[-1], path.v[-1]
             self._steps += steps // spans
 
     def _reason(self, status: int) -> str:
