@@ -10,8 +10,13 @@ import numpy as np
 import pinocchio
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.multibody.equations import equations
-from tensegrity_dynamics.multibody.mechanism import Mechanism
+from tensegrity_dynamics.multibody.cables import CableEntry
+from tensegrity_dynamics.multibody.equations import equations, make_work, place_bodies
+from tensegrity_dynamics.multibody.loops import Loop
+from tensegrity_dynamics.multibody.mechanism import Body, Cable, Frame, Joint, Mechanism
+from tensegrity_dynamics.multibody.primitives import Primitive, body_from
+
+UP = np.array([0.0, 0.0, 1.0])
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))  # the machines that the tests are about
 
@@ -37,8 +42,11 @@ class PinocchioPeer:
         flat = mechanism.flat
         moved = self._moved_masses(end_mass)
         joint_of = {"world": 0}
-        q_from, v_from, turned = [], [], []  # where each of our coordinates stands there
-        for i, joint in enumerate(mechanism.joints):
+        q_from: dict[str, list[int]] = {}  # where our coordinates of a joint stand there
+        v_from: dict[str, list[int]] = {}
+        turned = []
+        for joint in branch_by_branch(mechanism):
+            i = mechanism.body_index[joint.body]
             placement = pinocchio.SE3(joint.placement.axes.copy(), joint.placement.origin.copy())
             parent, carries = joint_of.get(joint.parent, 0), joint.body
             if joint.kind == "involute_length":
@@ -52,24 +60,24 @@ class PinocchioPeer:
                 leave = pinocchio.SE3(np.eye(3), np.array([0.0, joint.radius, 0.0]))
                 index = self.model.addJoint(turn, pinocchio.JointModelPX(), leave, joint.name)
                 # origin of the cable's end in the frame of the prismatic joint is that joint's own origin
-                q_from += [self.model.joints[turn].idx_q, self.model.joints[index].idx_q]
-                v_from += [self.model.joints[turn].idx_v, self.model.joints[index].idx_v]
+                q_from[joint.name] = [self.model.joints[turn].idx_q, self.model.joints[index].idx_q]
+                v_from[joint.name] = [self.model.joints[turn].idx_v, self.model.joints[index].idx_v]
                 turned.append((mechanism.velocities_of(joint.name).start, mechanism.velocities_of(pulley.name).start))
             else:
                 index = self.model.addJoint(parent, ordinary(joint), placement, joint.name)
                 at = self.model.joints[index]
                 if joint.kind == "floating":  # ours: quaternion wxyz, angular before linear velocity
-                    q_from += [at.idx_q + k for k in (0, 1, 2, 6, 3, 4, 5)]
-                    v_from += [at.idx_v + k for k in (3, 4, 5, 0, 1, 2)]
+                    q_from[joint.name] = [at.idx_q + k for k in (0, 1, 2, 6, 3, 4, 5)]
+                    v_from[joint.name] = [at.idx_v + k for k in (3, 4, 5, 0, 1, 2)]
                 else:
-                    q_from += range(at.idx_q, at.idx_q + at.nq)
-                    v_from += range(at.idx_v, at.idx_v + at.nv)
+                    q_from[joint.name], v_from[joint.name] = [at.idx_q], [at.idx_v]
             joint_of[carries] = index
             inertia = pinocchio.Inertia(float(flat.mass[i]), flat.centre[i].copy(), flat.inertia[i].copy())
             full = inertia.matrix() + moved[carries]
             if full[0, 0] > 0.0:
                 self.model.appendBodyToJoint(index, inertia_of(full), pinocchio.SE3.Identity())
-        self._q_from, self._v_from = np.array(q_from), np.array(v_from)
+        self._q_from = np.concatenate([q_from[joint.name] for joint in mechanism.joints])
+        self._v_from = np.concatenate([v_from[joint.name] for joint in mechanism.joints])
         self._turned = np.array(turned, dtype=int).reshape(-1, 2)
         self.constraints = pinocchio.StdVec_RigidConstraintModel()
         for loop in mechanism.loops:
@@ -137,6 +145,19 @@ class PinocchioPeer:
         )
 
 
+def branch_by_branch(mechanism: Mechanism) -> list[Joint]:
+    """The joints depth first: Pinocchio wants every branch to stand together."""
+    carried: dict[str, list[Joint]] = {}
+    for joint in mechanism.joints:
+        carried.setdefault(joint.parent, []).append(joint)
+    ordered: list[Joint] = []
+    waiting = carried["world"][::-1]
+    while waiting:
+        ordered.append(waiting.pop())
+        waiting += carried.get(ordered[-1].body, [])[::-1]
+    return ordered
+
+
 def inertia_of(matrix: NDArray) -> Any:
     """Pinocchio's inertia from its (6, 6) matrix, linear before angular."""
     mass, moment = matrix[0, 0], matrix[3:, :3]
@@ -164,3 +185,66 @@ def moving_state(mechanism: Mechanism, q: NDArray, seed: int = 0) -> tuple[NDArr
     loop = equations(mechanism, q, velocity).loop
     velocity -= np.linalg.lstsq(loop, loop @ velocity, rcond=None)[0]
     return velocity, random.uniform(-1.0, 1.0, velocity.size), equations(mechanism, q, velocity).passive
+
+
+def tower(stages: int, variant: str = "length") -> tuple[Mechanism, NDArray[np.float64]]:
+    """Prisms with square faces on top of each other, and the position (nq,) in which their loops are closed.
+
+    Every stage is the manipulator's (000, section 5.1.2) without its platform: three struts on universal joints, each
+    of which stands on the tip of one of the stage below, and six cables. A stage brings 30 coordinates, 18 loop rows.
+    """
+    length, radius, half = 1.0, 0.05, 0.01
+    edge_length, side = length / np.sqrt(2.0), np.sqrt(2.0) * radius
+    corners = [
+        edge_length / np.sqrt(3.0) * np.array([np.cos(z), np.sin(z), 0.0]) for z in np.radians([0.0, 120.0, 240.0])
+    ]
+    bodies: list[Body] = []
+    joints: list[Joint] = []
+    loops: list[Loop] = []
+    cables: list[Cable] = []
+    entries: list[CableEntry] = []
+    axes_of = {"world": np.eye(3)}
+    for stage in range(stages):
+        for i in range(3):
+            name, before = f"S{stage}-strut{i}", f"S{stage}-strut{(i - 1) % 3}"
+            foot, ahead = corners[(i + stage) % 3], corners[(i + stage + 1) % 3]
+            edge = (ahead - foot) / edge_length
+            along, y = (edge + UP) / np.sqrt(2.0), np.cross(UP, edge)
+            axes_of[name] = axes = np.column_stack((np.cross(y, along), y, along))
+            below = f"S{stage - 1}-strut{i}" if stage else "world"
+            stand = Frame(length * UP if stage else foot, axes_of[below].T @ axes)
+            strut = Primitive("tube", (0.035, 0.032, length), 2700.0, placement=Frame(0.5 * length * UP))
+            bodies += [Body(f"{name}-shaft"), body_from(name, [strut])]
+            joints += [
+                Joint(f"{name}-x", "revolute", below, f"{name}-shaft", stand, np.array([1.0, 0.0, 0.0])),
+                Joint(f"{name}-y", "revolute", f"{name}-shaft", name, axis=np.array([0.0, 1.0, 0.0])),
+            ]
+            for where, at, sign in (("top", length - side, -1.0), ("bot", side, 1.0)):
+                entries.append(
+                    CableEntry(
+                        f"{name}-{where}", name, at * UP, UP, sign * axes.T @ np.cross(edge, UP), radius, before,
+                        length * UP, 2e9, 0.001, 1e7, variant, strain=1e-2,
+                        block=(Primitive("box", (3 * half, 2 * side, side), 2700.0),),
+                        pulley=(Primitive("cylinder", (radius, 2 * half), 2700.0),),
+                    )
+                )  # fmt: skip
+    for entry in entries:
+        more, made, loop, cable = entry.parts()
+        bodies, joints, loops = bodies + more, joints + made, [*loops, loop]
+        cables += [cable] if cable is not None else []
+    mechanism = Mechanism(tuple(bodies), tuple(joints), tuple(loops), tuple(cables), -9.81 * UP)
+    return mechanism, wound(mechanism, entries)
+
+
+def wound(mechanism: Mechanism, entries: list[CableEntry]) -> NDArray[np.float64]:
+    """Position (nq,): all joints at zero, every cable wound so that it reaches its anchor."""
+    q, work = mechanism.neutral(), make_work(mechanism.flat)
+    place_bodies(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
+    for entry in entries:
+        carrier, anchor = mechanism.body_index[entry.carrier], mechanism.body_index[entry.anchor_body]
+        target = work.position[anchor] + work.rotation[anchor] @ entry.anchor
+        for joint, value in zip(
+            entry.joints, entry.start(work.rotation[carrier].T @ (target - work.position[carrier])), strict=True
+        ):
+            q[mechanism.positions_of(joint)] = value
+    return q
