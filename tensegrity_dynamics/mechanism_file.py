@@ -74,9 +74,8 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     problems.stop_if_any()
     model = closed_start(block, whole, rough, problems)
     problems.stop_if_any()
-    starts = {
-        name: float(model.start[model.mechanism.positions_of(model.joint_of(name))][0]) for name in model.drivable
-    }
+    start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
+    starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # without rounding's -0
     return BuiltModel(model, model.drivable, outputs, starts)
 
 
