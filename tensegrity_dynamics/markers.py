@@ -1,8 +1,9 @@
-"""What RViz is to draw of a structure, as plain arrays; the markers node only copies it into messages."""
+"""What RViz is to draw of a robot, as plain arrays; the markers node only copies it into messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from .output_frame import Pose
 from .robot import Robot
 from .rotations import matrix_from_quaternion
+from .urdf import link_names
 from .visual import (
     BAR_COLOUR,
     FIXED_COLOUR,
@@ -20,6 +22,7 @@ from .visual import (
     least_ceiling,
     place_cylinders,
     round_ceiling,
+    shows_mechanism,
     slack_members,
     tension_colours,
 )
@@ -32,13 +35,13 @@ class Drawing:
     Args:
         namespace: what it shows; people switch namespaces on and off.
         number: its number within the namespace.
-        kind: "cylinder", "lines", "triangles" or "spheres".
-        scale: (3,) m; of lines and spheres the first is the width.
+        kind: "cylinder", "box" or "sphere" at a pose; "lines", "triangles" or "spheres" at points.
+        scale: (3,) m; of lines and spheres at points the first is the width.
         colours: (3,) for all or (k, 3) one per point, 0 to 1.
         opacity: 0 to 1.
-        points: (k, 3) m; for a cylinder none.
-        position, quaternion: of a cylinder along z.
-        Without points, lines and triangles are taken away.
+        points: (k, 3) m; for what has a pose none.
+        position, quaternion: of a cylinder along z, a box or a sphere.
+        Without points, what is drawn at points is taken away.
     """
 
     namespace: str
@@ -50,6 +53,28 @@ class Drawing:
     opacity: float = 1.0
     position: NDArray[np.float64] | None = None
     quaternion: NDArray[np.float64] | None = None
+
+
+class RobotDrawing(Protocol):
+    """Pictures of one robot for RViz, state by state.
+
+    A shape is what `ros.shape_messages.make_reader` reads: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
+    """
+
+    def draw(self, shape: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None) -> list[Drawing]:
+        """All drawings for a shape, tensions [N] with NaN where unknown, and the last accepted goal."""
+
+    def frames(self, shape: NDArray[np.float64]) -> list[tuple[str, Pose]]:
+        """Name of every link of the robot description, and its pose in the world."""
+
+
+def make_drawing(robot: Robot) -> RobotDrawing:
+    """The drawing that suits the robot's kind of model."""
+    if shows_mechanism(robot):
+        from .mechanism_markers import MechanismDrawing
+
+        return MechanismDrawing(robot)
+    return StructureDrawing(robot)
 
 
 class StructureDrawing:
@@ -66,6 +91,13 @@ class StructureDrawing:
         self._bars = np.flatnonzero(kinds == "bar")
         self._kinds = {kind: np.flatnonzero(kinds == kind) for kind in ("tendon", "spring")}
         self._ceiling = least_ceiling(robot.structure)
+        self._links = link_names(robot)
+
+    def frames(self, nodes: NDArray[np.float64]) -> list[tuple[str, Pose]]:
+        """Link and pose of every bar and output for nodes (n, 3) m."""
+        centres, quaternions, _ = place_cylinders(nodes, self._robot.structure.members[self._bars])
+        poses = list(zip(centres, quaternions, strict=True)) + [each.pose(nodes) for each in self._robot.outputs]
+        return list(zip(self._links, poses, strict=True))
 
     def draw(
         self, nodes: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None = None
@@ -87,8 +119,8 @@ class StructureDrawing:
                 )
             )  # fmt: skip
         loose = dashes(nodes, structure.members[slack]).reshape(-1, 3)
-        drawings.append(Drawing("slack", 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), _rgb(SLACK_COLOUR), loose))
-        node_colours = np.where(structure.fixed[:, None], _rgb(FIXED_COLOUR), _rgb(BAR_COLOUR))
+        drawings.append(Drawing("slack", 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), rgb(SLACK_COLOUR), loose))
+        node_colours = np.where(structure.fixed[:, None], rgb(FIXED_COLOUR), rgb(BAR_COLOUR))
         drawings.append(Drawing("nodes", 0, "spheres", (2.0 * sizes.node,) * 3, node_colours, nodes))
         return drawings + self._draw_goal(goal)
 
@@ -98,7 +130,7 @@ class StructureDrawing:
         none = np.zeros((0, 3))
         return [
             Drawing(
-                "bars", k, "cylinder", (width, width, float(lengths[k])), _rgb(BAR_COLOUR), none,
+                "bars", k, "cylinder", (width, width, float(lengths[k])), rgb(BAR_COLOUR), none,
                 position=centres[k], quaternion=quaternions[k],
             )
             for k in range(len(self._bars))
@@ -108,11 +140,9 @@ class StructureDrawing:
         if not self._robot.outputs:
             return []
         span, width = self._sizes.span, 1.5 * self._sizes.tendon
-        axes, patch = np.zeros((0, 3)), np.zeros((0, 3))
+        patch = np.zeros((0, 3))
         if goal is not None:
             turn = matrix_from_quaternion(goal[1])
-            ends = goal[0] + 0.14 * span * turn.T
-            axes = np.stack((np.tile(goal[0], (3, 1)), ends), axis=1).reshape(-1, 3)
             corners = goal[0] + self._robot.output.points @ turn.T
             here = np.arange(len(corners))
             if len(corners) >= 3:
@@ -122,10 +152,20 @@ class StructureDrawing:
                 )
                 patch = np.concatenate((fan, fan[:, ::-1])).reshape(-1, 3)  # both faces
         return [
-            Drawing("goal", 0, "lines", (width, 0.0, 0.0), np.repeat(np.eye(3), 2, axis=0)[: len(axes)], axes),
-            Drawing("goal", 1, "triangles", (1.0, 1.0, 1.0), _rgb(GOAL_COLOUR), patch, opacity=0.35),
+            draw_axes(goal, 0.14 * span, width),
+            Drawing("goal", 1, "triangles", (1.0, 1.0, 1.0), rgb(GOAL_COLOUR), patch, opacity=0.35),
         ]
 
 
-def _rgb(colour: tuple[int, int, int]) -> NDArray[np.float64]:
+def draw_axes(goal: Pose | None, length: float, width: float) -> Drawing:
+    """The axes of a goal, red, green and blue; length and width in m."""
+    axes = np.zeros((0, 3))
+    if goal is not None:
+        ends = goal[0] + length * matrix_from_quaternion(goal[1]).T
+        axes = np.stack((np.tile(goal[0], (3, 1)), ends), axis=1).reshape(-1, 3)
+    return Drawing("goal", 0, "lines", (width, 0.0, 0.0), np.repeat(np.eye(3), 2, axis=0)[: len(axes)], axes)
+
+
+def rgb(colour: tuple[int, int, int]) -> NDArray[np.float64]:
+    """(3,) colour from 0 to 1 of one from 0 to 255."""
     return np.array(colour) / 255.0

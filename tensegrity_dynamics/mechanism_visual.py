@@ -251,8 +251,6 @@ def least_ceiling(model: MechanismModel) -> float:
     forces = [entry.young * np.pi * entry.cable_radius**2 for entry in model.entries]
     return round_ceiling(1e-6 * max(forces)) if forces else 1.0
 
-    return matrix_from_quaternion(quaternion)
-
 
 def _multiply(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """(s, 4) products of quaternions wxyz."""

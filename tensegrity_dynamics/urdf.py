@@ -1,18 +1,19 @@
-"""URDF of a structure, so that RViz and other tools of ROS can show it.
+"""URDF of a robot, so that RViz and other tools of ROS can show it.
 
-One link per bar, free in the world by a floating joint, and one for the output frame. Tendons are not in it: their
-lengths change, which URDF cannot say; the markers show them.
+One link per bar (of a structure) or body (of a mechanism), free in the world by a floating joint, and one for the
+output frame. Tendons and cables are not in it: their lengths change, which URDF cannot say; the markers show them.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 
 import numpy as np
 
 from .robot import Robot
 from .structure import Structure
-from .visual import BAR_COLOUR, Sizes
+from .visual import BAR_COLOUR, Sizes, shows_mechanism
 
 WORLD = "world"
 
@@ -28,9 +29,15 @@ def bar_rows(structure: Structure) -> np.ndarray:
 
 
 def link_names(robot: Robot) -> tuple[str, ...]:
-    """Link of each bar, in the order of `bar_rows`, then of each output; a taken name gets a number."""
-    structure = robot.structure
-    wanted = [structure.member_names[row] for row in bar_rows(structure)] + [output.name for output in robot.outputs]
+    """Link of each bar in the order of `bar_rows`, or of each body in sweep order, then of each output.
+
+    A taken name gets a number.
+    """
+    if shows_mechanism(robot):
+        wanted = list(robot.mechanism.body_names)
+    else:
+        wanted = [robot.structure.member_names[row] for row in bar_rows(robot.structure)]
+    wanted += [output.name for output in robot.outputs]
     names = [WORLD]
     for name in map(frame_name, wanted):
         free, number = name, 2
@@ -41,11 +48,18 @@ def link_names(robot: Robot) -> tuple[str, ...]:
 
 
 def make_urdf(robot: Robot) -> str:
-    """URDF text of a structure; the frame of a bar lies at its middle with z from its first to its second node.
+    """URDF text of a robot.
+
+    Of a structure, the frame of a bar lies at its middle with z from its first to its second node; of a mechanism, the
+    frame of a body is its own.
 
     Raises:
-        TensegrityError: the robot is not a pin-jointed structure.
+        TensegrityError: the robot is neither.
     """
+    if shows_mechanism(robot):
+        from .mechanism_urdf import make_mechanism_urdf
+
+        return make_mechanism_urdf(robot)
     structure = robot.structure
     radius = Sizes.of(structure).bar
     rows = bar_rows(structure)
@@ -58,6 +72,11 @@ def make_urdf(robot: Robot) -> str:
         _add_bar(root, name, float(structure.rest_lengths[row]), radius, float(structure.masses[row]))
     for name in names[len(rows) :]:
         ET.SubElement(root, "link", name=name)
+    return finish_urdf(root, names)
+
+
+def finish_urdf(root: ET.Element, names: Sequence[str]) -> str:
+    """The text, after a floating joint from the world to every link: what moves is in /tf."""
     for name in names:
         joint = ET.SubElement(root, "joint", name=f"{WORLD}_to_{name}", type="floating")
         ET.SubElement(joint, "parent", link=WORLD)

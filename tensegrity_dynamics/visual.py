@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .multibody.model import MechanismModel
+from .robot import Robot
 from .structure import Structure
 
 # A perceptually uniform map (plasma of matplotlib, public domain) at equal steps. It stops before the yellow end,
@@ -26,6 +28,11 @@ UNKNOWN_COLOUR = (120, 170, 120)
 GOAL_COLOUR = (38, 139, 110)
 
 SLACK_SHARE = 1e-6  # of the ceiling of the scale; below that a tendon counts as slack
+
+
+def shows_mechanism(robot: Robot) -> bool:
+    """Whether pictures treat a robot as a mechanism; the one place where the kinds of picture part."""
+    return isinstance(robot.model, MechanismModel)
 
 
 @dataclass(frozen=True)

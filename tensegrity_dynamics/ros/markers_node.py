@@ -1,4 +1,4 @@
-"""Node `markers`: shows the structure in RViz by markers, frames and a robot description.
+"""Node `markers`: shows the robot in RViz by markers, frames and a robot description.
 
 Subscribes structure_state, tendon_states, reference. Publishes markers, robot_description (latched), /tf (where the
 package tf2_msgs is installed) and /diagnostics.
@@ -16,13 +16,12 @@ from tensegrity.msg import Reference, StructureState, TendonState
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ..errors import TensegrityError
-from ..markers import Drawing, StructureDrawing
+from ..markers import Drawing, make_drawing
 from ..robot_file import load_robot
-from ..urdf import bar_rows, link_names, make_urdf
-from ..visual import place_cylinders
+from ..urdf import make_urdf
 from .node import LATCHED, OK, WARN, WORLD
 from .paced_spin import PacedNode, run_paced
-from .shape_messages import ShapeReader, fill_pose, pose_from_message
+from .shape_messages import fill_pose, make_reader, pose_from_message
 
 try:
     from tf2_msgs.msg import TFMessage
@@ -34,6 +33,8 @@ NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS
 
 KINDS = {
     "cylinder": Marker.CYLINDER,
+    "box": Marker.CUBE,
+    "sphere": Marker.SPHERE,
     "lines": Marker.LINE_LIST,
     "triangles": Marker.TRIANGLE_LIST,
     "spheres": Marker.SPHERE_LIST,
@@ -47,11 +48,8 @@ class MarkersNode(PacedNode):
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
-        self._robot = robot
-        self._reader = ShapeReader(robot)
-        self._drawing = StructureDrawing(robot)
-        self._bars = robot.structure.members[bar_rows(robot.structure)]
-        self._links = link_names(robot)
+        self._reader = make_reader(robot)
+        self._drawing = make_drawing(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
@@ -80,28 +78,26 @@ class MarkersNode(PacedNode):
         if state is None:
             return
         try:
-            nodes = self._reader.nodes(state)
+            shape = self._reader.shape(state)
         except TensegrityError as error:
             self.tell(WARN, str(error))
             return
-        if not np.all(np.isfinite(nodes)):
+        if not np.all(np.isfinite(shape)):
             self.tell(WARN, "the state has positions that are not finite; it is not drawn")
             return
-        tensions = self._reader.tensions(self._tendons, nodes)
+        tensions = self._reader.tensions(self._tendons, shape)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         frame = state.header.frame_id or WORLD
-        drawings = self._drawing.draw(nodes, tensions, goal)
+        drawings = self._drawing.draw(shape, tensions, goal)
         self._markers.publish(MarkerArray(markers=[_marker(each, frame, state.header.stamp) for each in drawings]))
         if self._transforms is not None:
-            self._transforms.publish(TFMessage(transforms=self._frames(nodes, frame, state.header.stamp)))
+            self._transforms.publish(TFMessage(transforms=self._frames(shape, frame, state.header.stamp)))
         self._drawn += 1
         self.tell(OK, "drawing", pictures=self._drawn)
 
-    def _frames(self, nodes: np.ndarray, frame: str, stamp: object) -> list[TransformStamped]:
-        centres, quaternions, _ = place_cylinders(nodes, self._bars)
-        poses = list(zip(centres, quaternions, strict=True)) + [each.pose(nodes) for each in self._robot.outputs]
+    def _frames(self, shape: np.ndarray, frame: str, stamp: object) -> list[TransformStamped]:
         transforms = []
-        for name, (position, quaternion) in zip(self._links, poses, strict=True):
+        for name, (position, quaternion) in self._drawing.frames(shape):
             message = TransformStamped(child_frame_id=name)
             message.header.frame_id, message.header.stamp = frame, stamp
             moved, turned = message.transform.translation, message.transform.rotation
@@ -114,7 +110,7 @@ class MarkersNode(PacedNode):
 def _marker(drawing: Drawing, frame: str, stamp: object) -> Marker:
     marker = Marker(ns=drawing.namespace, id=drawing.number, type=KINDS[drawing.kind])
     marker.header.frame_id, marker.header.stamp = frame, stamp
-    if drawing.kind != "cylinder" and not len(drawing.points):
+    if drawing.position is None and not len(drawing.points):
         marker.action = Marker.DELETE
         return marker
     marker.scale.x, marker.scale.y, marker.scale.z = (float(value) for value in drawing.scale)

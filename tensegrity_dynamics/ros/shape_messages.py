@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import TensegrityError, unknown_name
 from ..output_frame import Pose
 from ..robot import Robot
+from ..visual import shows_mechanism
+
+
+class Reader(Protocol):
+    """Reads the messages of one robot."""
+
+    def shape(self, message: Any) -> NDArray[np.float64]:
+        """Of a StructureState: nodes (n, 3) m of a structure, q (nq,) of a mechanism. Raises TensegrityError."""
+
+    def tensions(self, message: Any | None, shape: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of a TendonState: (m,) N by member, or (c,) N by cable; NaN where nothing is known."""
+
+
+def make_reader(robot: Robot) -> Reader:
+    """The reader that suits the robot's kind of model."""
+    if shows_mechanism(robot):
+        from .mechanism_messages import MechanismReader
+
+        return MechanismReader(robot)
+    return ShapeReader(robot)
 
 
 class ShapeReader:
@@ -48,6 +68,8 @@ class ShapeReader:
             self._places = {names: np.array([names.index(name) for name in known], dtype=np.int64)}
         points = np.array([(point.x, point.y, point.z) for point in message.node_position], dtype=np.float64)
         return points.reshape(-1, 3)[self._places[names]]
+
+    shape = nodes
 
     def tensions(self, message: Any | None, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         """(m,) N by member: as the TendonState says; of other springs and passive tendons what their stretch gives.
