@@ -258,12 +258,17 @@ class Spool:
         first, second = (by_sensor, by_encoder) if self.measured_by == "potentiometer" else (by_encoder, by_sensor)
         return TendonReading(self.name, first, second, self.tension(reading), reading)
 
-    def tension(self, reading: ServoReading) -> float:
-        """Estimated tension [N], or nan where neither current nor load tells it."""
+    def pull(self, reading: ServoReading) -> float:
+        """Force [N] with which the servo winds in (negative: out), or nan where neither current nor load tells it."""
         for value, constant in ((reading.current, self.torque_constant), (reading.load, self.stall_torque)):
             if value is not None and constant is not None and math.isfinite(value):
-                return max(0.0, self.direction * constant * value) / self.radius
+                return self.direction * constant * value / self.radius
         return math.nan
+
+    def tension(self, reading: ServoReading) -> float:
+        """Estimated tension [N], or nan where it is not known; a tendon cannot push."""
+        pull = self.pull(reading)
+        return pull if math.isnan(pull) else max(0.0, pull)
 
     def command(self, drive: DriveCommand) -> ServoCommand:
         """The servo's side of a drive command.
