@@ -24,7 +24,8 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robot_file import load_robot
 from tensegrity_dynamics.ros.node import LATCHED, OK, WARN, WORLD
 from tensegrity_dynamics.ros.paced_spin import PacedNode, run_paced
-from tensegrity_dynamics.ros.shape_messages import ShapeReader, fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.shape_messages import fill_pose, make_reader, pose_from_message, seconds
+from tensegrity_dynamics.visual import shows_mechanism
 
 from ..view import Answer, View, ViewState
 
@@ -48,7 +49,8 @@ class ViewNode(PacedNode):
             "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view, with its stop, to all"
         )
         self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
-        self._reader = ShapeReader(robot)
+        self._mechanism = shows_mechanism(robot)
+        self._reader = make_reader(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
@@ -101,7 +103,7 @@ class ViewNode(PacedNode):
 
     def _show(self, message: StructureState) -> None:
         try:
-            nodes = self._reader.nodes(message)
+            shape = self._reader.shape(message)
         except TensegrityError as error:
             self._complain(str(error))
             return
@@ -109,8 +111,9 @@ class ViewNode(PacedNode):
         reference = self._reference
         state = ViewState(
             time=now,
-            nodes=nodes,
-            tensions=self._reader.tensions(self._tendons, nodes),
+            nodes=None if self._mechanism else shape,
+            q=shape if self._mechanism else None,
+            tensions=self._reader.tensions(self._tendons, shape),
             goal=pose_from_message(reference.goal) if reference is not None else None,
             mode=reference.mode if reference is not None else "",
             source=message.source,

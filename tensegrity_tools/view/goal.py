@@ -10,6 +10,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.multibody.loop_kinematics import BodyOutput
 from tensegrity_dynamics.output_frame import OutputFrame, Pose
 from tensegrity_dynamics.visual import GOAL_COLOUR, Sizes
 
@@ -30,6 +31,7 @@ class GoalPanel:
     Args:
         server: the viser server; the panel's fields go into the container that is open.
         output: the frame that goals mean.
+        corners: (k, 3) m, what is shown of an accepted goal, in that frame: a patch of three and more, or a ball.
         start: its pose now.
         sizes, unit: of this robot.
         on_goal: called with a goal that somebody sends; None makes a view that only looks.
@@ -38,7 +40,8 @@ class GoalPanel:
     def __init__(
         self,
         server: viser.ViserServer,
-        output: OutputFrame,
+        output: OutputFrame | BodyOutput,
+        corners: NDArray[np.float64],
         start: Pose,
         sizes: Sizes,
         unit: LengthUnit,
@@ -62,20 +65,20 @@ class GoalPanel:
             wxyz=start[1],
             visible=on_goal is not None,
         )
-        self._ghost = self._add_ghost(output, sizes)
+        self._ghost = self._add_ghost(corners, sizes)
         self._add_fields(start)
         self._handle.on_update(lambda event: self._dragged(event.client))
 
-    def _add_ghost(self, output: OutputFrame, sizes: Sizes) -> viser.FrameHandle:
+    def _add_ghost(self, corners: NDArray[np.float64], sizes: Sizes) -> viser.FrameHandle:
         scene = self._server.scene
         ghost = scene.add_frame("/accepted", show_axes=False, visible=False)
-        if len(output.nodes) >= 3:
-            vertices, faces = meshes.polygon(output.points)
+        if len(corners) >= 3:
+            vertices, faces = meshes.polygon(corners)
             edge = np.stack((vertices[:-1], np.roll(vertices[:-1], -1, axis=0)), axis=1)
             scene.add_line_segments("/accepted/edge", edge, GOAL_COLOUR, thickness=1.2 * sizes.tendon)
         else:
             vertices, faces = meshes.ball()
-            vertices = 2.0 * sizes.node * vertices + output.points[0]
+            vertices = 2.0 * sizes.node * vertices + corners[0]
         scene.add_mesh_simple(
             "/accepted/patch", vertices, faces, color=GOAL_COLOUR, opacity=0.3, side="double", cast_shadow=False
         )

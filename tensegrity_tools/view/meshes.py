@@ -1,4 +1,4 @@
-"""Unit meshes that the view moves, turns and stretches: cylinder, ball, coil spring, and a flat polygon."""
+"""Unit meshes that the view moves, turns and stretches: cylinder, box, ball, coil spring, and a flat polygon."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ def cylinder(sides: int = 16) -> Mesh:
         ]
     )
     return vertices, faces
+
+
+def box() -> Mesh:
+    """Box of sides 1 about the origin; every face has its own vertices, which keeps the edges sharp."""
+    vertices, faces = [], []
+    for axis in range(3):
+        for side in (-0.5, 0.5):
+            # Seen from outside, the corners go round against the clock.
+            for a, b in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))[:: 1 if side > 0.0 else -1]:
+                corner = np.zeros(3)
+                corner[[axis, (axis + 1) % 3, (axis + 2) % 3]] = side, a, b
+                vertices.append(corner)
+            first = len(vertices) - 4
+            faces += [(first, first + 1, first + 2), (first, first + 2, first + 3)]
+    return np.array(vertices), np.array(faces)
 
 
 def ball(rings: int = 8, sides: int = 14) -> Mesh:

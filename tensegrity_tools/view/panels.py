@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.output_frame import Pose, pose_error
-from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR, slack_members
+from tensegrity_dynamics.visual import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR
 
+from .kinds import Kind
 from .state import ViewState
 from .units import LengthUnit, roll_pitch_yaw
 
@@ -19,7 +19,7 @@ MOST_NAMES = 8
 
 
 def status_html(
-    robot: Robot, state: ViewState | None, pose: Pose | None, ceiling: float, unit: LengthUnit, notes: tuple[str, ...]
+    kind: Kind, state: ViewState | None, pose: Pose | None, ceiling: float, unit: LengthUnit, notes: tuple[str, ...]
 ) -> str:
     """The status table of one instant; `notes` are shown as warnings."""
     if state is None:
@@ -33,16 +33,16 @@ def status_html(
     if pose is not None:
         position = ", ".join(_number(x / unit.metres, unit.decimals) for x in pose[0])
         rows.append(("Position", f"{position} {unit.name}"))
-        if len(robot.output.nodes) > 1:
+        if kind.attitude:
             angles = ", ".join(_number(angle, 1) for angle in roll_pitch_yaw(pose[1]))
             rows.append(("Roll, pitch, yaw", f"{angles} °"))
         if state.goal is not None:
-            rows.append(("Off the goal", _error(state.goal, pose, unit, len(robot.output.nodes) > 1)))
+            rows.append(("Off the goal", _error(state.goal, pose, unit, kind.turns)))
     tensions = state.tensions
-    if tensions is not None:
-        rows.append(("Tension", _tension_range(robot, tensions)))
-        slack = np.flatnonzero(slack_members(robot.structure, tensions, ceiling))
-        rows.append(("Slack", _names([robot.structure.member_names[row] for row in slack])))
+    if tensions is not None and kind.pulls.any():
+        rows.append(("Tension", _tension_range(kind, tensions)))
+        slack = np.flatnonzero(kind.slack(tensions, ceiling))
+        rows.append(("Slack", _names([kind.names[row] for row in slack])))
     warnings = list(notes) + list(state.notes)
     if not state.converged:
         warnings.append("the shape has not converged; do not trust it")
@@ -63,8 +63,18 @@ def legend_html(ceiling: float, cell: float, unit: LengthUnit) -> str:
         '<div style="display:flex;justify-content:space-between;margin-top:0.2em"><span>tension [N]</span>'
         f'<span><i style="{swatch};{dashed}"></i>slack</span>'
         f'<span><i style="{swatch};background:{green}"></i>not known</span></div>'
-        f'<div style="color:#777;margin-top:0.2em">ground: one cell is {cell / unit.metres:g} {unit.name}</div></div>'
+        f"{_ground(cell, unit)}</div>"
     )
+
+
+def ground_html(cell: float, unit: LengthUnit) -> str:
+    """How large a cell of the ground is [m], for robots without a colour scale."""
+    return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.4em">{_ground(cell, unit)}</div>'
+
+
+def _ground(cell: float, unit: LengthUnit) -> str:
+    size = f"{round(cell / unit.metres, 9):g} {unit.name}"
+    return f'<div style="color:#777;margin-top:0.2em">ground: one cell is {size}</div>'
 
 
 def _number(value: float, decimals: int) -> str:
@@ -84,8 +94,8 @@ def _error(goal: Pose, pose: Pose, unit: LengthUnit, turns: bool) -> str:
     return text + (f", {np.degrees(np.linalg.norm(error[3:])):.2f} °" if turns else "")
 
 
-def _tension_range(robot: Robot, tensions: NDArray[np.float64]) -> str:
-    values = tensions[robot.structure.unilateral]
+def _tension_range(kind: Kind, tensions: NDArray[np.float64]) -> str:
+    values = tensions[kind.pulls]
     values = values[np.isfinite(values)]
     return f"{values.min():.2f} to {values.max():.2f} N" if values.size else "not known"
 

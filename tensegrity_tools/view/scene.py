@@ -6,6 +6,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.robot import Robot
 from tensegrity_dynamics.visual import (
     BAR_COLOUR,
@@ -16,14 +17,12 @@ from tensegrity_dynamics.visual import (
     bar_triangles,
     dashes,
     place_cylinders,
-    round_ceiling,
     slack_members,
     tension_colours,
 )
 
 from . import meshes
-
-FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
+from .stage import set_up_stage
 
 
 class Cylinders:
@@ -91,7 +90,7 @@ class RobotScene:
         nodes = np.array(structure.nodes)
         kinds = np.array(structure.kinds)
         self._rows = {kind: np.flatnonzero(kinds == kind) for kind in ("bar", "tendon", "spring")}
-        self._set_up_stage(nodes)
+        self.cell = set_up_stage(server, nodes, self.sizes.span)
         self._batches = {kind: self._add_members(kind, rows, nodes) for kind, rows in self._rows.items() if rows.size}
         self._slack = server.scene.add_line_segments(
             "/robot/slack",
@@ -124,42 +123,6 @@ class RobotScene:
             )
         self._labels: list[viser.LabelHandle] = []
         self._last_nodes = nodes
-
-    def _set_up_stage(self, nodes: NDArray[np.float64]) -> None:
-        """Ground, light and the first camera, all from the robot's size."""
-        scene, span = self._server.scene, self.sizes.span
-        scene.set_up_direction("+z")
-        scene.configure_default_lights(True, cast_shadow=True)
-        # No environment map: it washes out the colours, and they mean something.
-        scene.configure_environment_map(None)
-        scene.add_light_ambient("/light", intensity=0.7)
-        scene.world_axes.visible = False
-        self.cell = round_ceiling(span / 12.0)
-        low, high = nodes.min(axis=0), nodes.max(axis=0)
-        middle = 0.5 * (low + high)
-        side = 2.0 * self.cell * np.ceil(1.7 * span / self.cell)
-        scene.add_grid(
-            "/ground",
-            width=side,
-            height=side,
-            cell_size=self.cell,
-            section_size=5.0 * self.cell,
-            cell_color=(222, 225, 230),
-            section_color=(190, 195, 203),
-            fade_distance=6.0 * span,
-            fade_from="origin",
-            shadow_opacity=0.18,
-            position=(0.0, 0.0, float(min(0.0, low[2]))),
-        )
-        camera = self._server.initial_camera
-        camera.near, camera.far = 0.01 * span, 60.0 * span
-        camera.fov = FIELD_OF_VIEW
-        camera.look_at = middle
-        # Far enough for a ball around the nodes, with room to move, to fit between the upper and the lower edge.
-        reach = 1.25 * max(float(np.linalg.norm(nodes - middle, axis=1).max()), 0.4 * span)
-        direction = np.array([0.80, -0.52, 0.30])
-        camera.position = middle + reach / np.sin(0.5 * FIELD_OF_VIEW) * direction / np.linalg.norm(direction)
-        camera.up = (0.0, 0.0, 1.0)
 
     def _add_members(self, kind: str, rows: NDArray[np.int64], nodes: NDArray[np.float64]) -> Cylinders:
         structure, sizes = self.robot.structure, self.sizes
@@ -212,6 +175,10 @@ class RobotScene:
         for label, place in zip(self._labels, nodes, strict=False):
             label.position = place
         self._last_nodes = nodes
+
+    def pose(self, nodes: NDArray[np.float64]) -> Pose | None:
+        """Pose of the output for nodes (n, 3) m, None where there is no output."""
+        return self.robot.output.pose(nodes) if self.robot.outputs else None
 
     def show_names(self, visible: bool) -> None:
         """Write the names beside the nodes, or take them away."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.output_frame import Pose
-from tensegrity_dynamics.structure import Structure
+
+if TYPE_CHECKING:
+    from .kinds import Kind
 
 
 class Answer(NamedTuple):
@@ -28,22 +30,23 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ViewState:
-    """One instant of a structure.
+    """One instant of a robot.
 
     Args:
         time: s, of the robot's clock.
-        nodes: (n, 3) m in the world frame.
-        tensions: (m,) N by member, NaN where not known; None where none is known.
+        nodes: of a structure: (n, 3) m in the world frame.
+        tensions: (m,) N by member or cable, NaN where not known; None where none is known.
         goal: the last accepted goal: position (3,) m and quaternion wxyz (4,); None before there is one.
         mode: what the controller does, as it says ("idle", "holding", "moving", "stopped").
         source: who knows the shape ("simulator", "estimator").
         real_time_factor: robot seconds per second, NaN where not known.
         converged: False where the shape is a guess that should not be trusted.
         notes: further lines for the status text (a lost topic, a stale state).
+        q: of a mechanism: its position (nq,).
     """
 
     time: float
-    nodes: NDArray[np.float64]
+    nodes: NDArray[np.float64] | None = None
     tensions: NDArray[np.float64] | None = None
     goal: Pose | None = None
     mode: str = ""
@@ -51,20 +54,17 @@ class ViewState:
     real_time_factor: float = float("nan")
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
+    q: NDArray[np.float64] | None = None
 
-    def problem(self, structure: Structure) -> str | None:
+    def problem(self, kind: Kind) -> str | None:
         """Why this state cannot be drawn, or None where it can."""
-        nodes = np.asarray(self.nodes)
-        if nodes.shape != structure.nodes.shape:
-            return f"node positions have shape {nodes.shape}, this robot needs {structure.nodes.shape}"
-        if not np.all(np.isfinite(nodes)):
-            row = int(np.argwhere(~np.isfinite(nodes))[0][0])
-            return f"the position of node {structure.node_names[row]} is not finite"
+        trouble = kind.check(self)
+        if trouble is not None:
+            return trouble
         if not np.isfinite(self.time):
             return "the time is not finite"
-        if self.tensions is not None and np.asarray(self.tensions).shape != structure.rest_lengths.shape:
-            found = np.asarray(self.tensions).shape
-            return f"tensions have shape {found}, this robot needs {structure.rest_lengths.shape}"
+        if self.tensions is not None and np.asarray(self.tensions).shape != (len(kind.names),):
+            return f"tensions have shape {np.asarray(self.tensions).shape}, this robot needs ({len(kind.names)},)"
         if self.goal is not None and not np.all(np.isfinite(np.concatenate((self.goal[0], self.goal[1])))):
             return "the goal pose is not finite"
         return None

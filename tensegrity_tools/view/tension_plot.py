@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.robot import Robot
 
+from .kinds import kind_of
+
 WINDOW = 20.0  # s of robot time
 SPACING = 0.08  # s between points
 MOST_LINES = 24
@@ -28,18 +30,17 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 30  # margins around the lines
 
 
 class TensionPlot:
-    """A line per actuated tendon (per tendon where none is actuated); many are thinned to lowest, mean and highest.
+    """A line per actuated tendon or cable (any where none is actuated); many are thinned to lowest, mean and highest.
 
     Args:
-        robot: a robot whose model is a structure.
+        robot: a robot whose model is a structure or a mechanism.
     """
 
     def __init__(self, robot: Robot) -> None:
-        structure = robot.structure
-        rows = robot.actuated_members() if robot.actuators else np.flatnonzero(structure.unilateral)
-        self._rows = rows
+        kind = kind_of(robot)
+        self._rows = rows = kind.plotted
         self._summary = len(rows) > MOST_LINES
-        self.names = ["lowest", "mean", "highest"] if self._summary else [structure.member_names[row] for row in rows]
+        self.names = ["lowest", "mean", "highest"] if self._summary else [kind.names[row] for row in rows]
         self._points: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=int(WINDOW / SPACING) + 2)
 
     def add(self, time: float, tensions: NDArray[np.float64]) -> None:

@@ -13,11 +13,11 @@ import viser
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import least_ceiling, round_ceiling
+from tensegrity_dynamics.visual import round_ceiling
 
 from .goal import GoalCallback, GoalPanel
-from .panels import legend_html, status_html
-from .scene import RobotScene
+from .kinds import kind_of
+from .panels import ground_html, legend_html, status_html
 from .state import Answer, ViewState
 from .tension_plot import TensionPlot
 from .units import LengthUnit
@@ -31,13 +31,13 @@ MEMORY = 20.0  # s for which the largest tension counts
 
 
 class View:
-    """Show a structure in any number of browsers.
+    """Show a robot in any number of browsers.
 
     `show` only takes a note and may be called at any rate from any thread; a thread of the view draws the latest
     state, at most `rate` times per second, and only while a browser looks.
 
     Args:
-        robot: a robot whose model is a structure.
+        robot: a robot whose model is a structure or a mechanism.
         port: where browsers find the view; the next free one is taken where it is in use (`port_note` says so).
         host: address to listen on. The default is this machine alone, because whoever sees the view can stop the
             robot; "0.0.0.0" opens it to the network.
@@ -47,7 +47,7 @@ class View:
         on_hold, on_stop: called when somebody presses the button; return an `Answer`.
 
     Raises:
-        TensegrityError: the robot is not a pin-jointed structure.
+        TensegrityError: the robot is neither.
         ValueError: rate is not above zero.
     """
 
@@ -62,10 +62,10 @@ class View:
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
     ) -> None:
-        structure = robot.structure
+        kind = kind_of(robot)
         if not rate > 0.0:
             raise ValueError(f"rate is {rate}, must be above zero (pictures per second).")
-        self.robot = robot
+        self.robot, self._kind = robot, kind
         self.ignored = 0  # states that could not be drawn
         self.drawn = 0  # pictures sent
         self._period = 1.0 / rate
@@ -74,7 +74,7 @@ class View:
         self.port = self._server.get_port()
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
         self.url = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.port}"
-        self._least = least_ceiling(structure)
+        self._least = kind.least
         self._ceiling = 1.0
         self._peaks: list[tuple[float, float]] = []
         self._note = ""
@@ -83,9 +83,9 @@ class View:
         self._latest: ViewState | None = None
         self._fresh = threading.Event()
         self._closing = False
-        self._pose = robot.output.pose(np.array(structure.nodes)) if robot.outputs else None
         with self._server.atomic():
-            self._scene = RobotScene(self._server, robot)
+            self._scene = kind.scene(self._server)
+            self._pose = self._scene.pose(kind.start)
             self._unit = LengthUnit.for_span(self._scene.sizes.span)
             self._add_panel(on_goal, on_hold, on_stop)
         self._server.on_client_connect(lambda _: self._fresh.set())
@@ -111,19 +111,24 @@ class View:
                 button.on_click(
                     lambda event, callback=callback: self._press(event.target.label, callback, event.client)
                 )
-        self._status = gui.add_html(status_html(self.robot, None, None, 1.0, self._unit, ()))
-        with gui.add_folder("Tension"):
-            self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
-            self._plot = TensionPlot(self.robot)
-            self._chart = gui.add_html(self._plot.svg(self._ceiling))
+        self._status = gui.add_html(status_html(self._kind, None, None, 1.0, self._unit, ()))
+        self._plot = TensionPlot(self.robot)
+        self._legend: viser.GuiHtmlHandle | None = None
+        if self._kind.pulls.any():
+            with gui.add_folder("Tension"):
+                self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
+                self._chart = gui.add_html(self._plot.svg(self._ceiling))
+        else:
+            gui.add_html(ground_html(self._scene.cell, self._unit))
         self.goal: GoalPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal"):
                 self.goal = GoalPanel(
-                    self._server, self.robot.output, self._pose, self._scene.sizes, self._unit, on_goal
-                )
+                    self._server, self.robot.output, self._kind.corners, self._pose, self._scene.sizes, self._unit,
+                    on_goal,
+                )  # fmt: skip
         with gui.add_folder("Picture", expand_by_default=False):
-            names = gui.add_checkbox("Names of the nodes", False)
+            names = gui.add_checkbox(f"Names of the {self._kind.labelled}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
             if self.goal is not None:
                 handle = gui.add_checkbox("Goal handle", on_goal is not None)
@@ -148,7 +153,7 @@ class View:
 
     def show(self, state: ViewState) -> bool:
         """Draw this state soon. False where it cannot be drawn (wrong shape, not finite); the picture then stays."""
-        problem = state.problem(self.robot.structure)
+        problem = state.problem(self._kind)
         if problem is not None:
             self.ignored += 1
             self._trouble = f"ignored {self.ignored} state{'s' if self.ignored > 1 else ''}: {problem}"
@@ -207,14 +212,13 @@ class View:
         """Keep what the plot and the colour scale need, also while nobody looks; returns the tensions to draw."""
         if state is None:
             return None
-        structure = self.robot.structure
         tensions = (
-            np.full(len(structure.member_names), np.nan)
+            np.full(len(self._kind.names), np.nan)
             if state.tensions is None
             else np.asarray(state.tensions, dtype=np.float64)
         )
         self._plot.add(state.time, tensions)
-        known = tensions[structure.unilateral & np.isfinite(tensions)]
+        known = tensions[self._kind.pulls & np.isfinite(tensions)]
         if known.size:
             self._peaks = [peak for peak in self._peaks if now - peak[0] < MEMORY and peak[1] > known.max()]
             self._peaks.append((now, float(known.max())))
@@ -224,18 +228,19 @@ class View:
         return tensions
 
     def _draw(self, state: ViewState, tensions: NDArray[np.float64]) -> None:
-        nodes = np.asarray(state.nodes, dtype=np.float64)
-        self._scene.update(nodes, tensions, self._ceiling)
-        if self.goal is not None:
-            self._pose = self.robot.output.pose(nodes)
+        shape = self._kind.shape(state)
+        self._scene.update(shape, tensions, self._ceiling)
+        self._pose = self._scene.pose(shape)
+        if self.goal is not None and self._pose is not None:
             self.goal.update(self._pose, state.goal)
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:
         notes = tuple(note for note in (self._warning, self._trouble, self._note) if note)
-        self._status.content = status_html(self.robot, state, self._pose, self._ceiling, self._unit, notes)
-        self._legend.content = legend_html(self._ceiling, self._scene.cell, self._unit)
-        self._chart.content = self._plot.svg(self._ceiling)
+        self._status.content = status_html(self._kind, state, self._pose, self._ceiling, self._unit, notes)
+        if self._legend is not None:
+            self._legend.content = legend_html(self._ceiling, self._scene.cell, self._unit)
+            self._chart.content = self._plot.svg(self._ceiling)
 
 
 def _quiet() -> contextlib.redirect_stdout:
