@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import TensegrityError
+from .output_frame import Pose
 from .robot import Robot
+from .statics.forward_kinematics import METHODS, forward_kinematics
 from .statics.shape import Shape
 from .statics.solver import ShapeSolver
+from .structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,36 @@ class Estimate:
     converged: bool
     reason: str = ""
 
+    @property
+    def nodes(self) -> NDArray[np.float64]:
+        """(n, 3) m."""
+        return self.shape.nodes
+
+    @property
+    def pose(self) -> Pose | None:
+        """Of the output, or None without one."""
+        return None if self.shape.output is None else self.shape.pose
+
+    @property
+    def residual(self) -> float:
+        """Largest force left [N]."""
+        return self.shape.residual
+
+    @property
+    def softest(self) -> float:
+        """Lowest stiffness [N/m]."""
+        return self.shape.softest
+
+    @property
+    def slack(self) -> tuple[str, ...]:
+        """Tendons that carry nothing."""
+        return tuple(self.shape.slack)
+
+    @property
+    def tensions(self) -> dict[str, float]:
+        """N by member."""
+        return dict(zip(self.shape.structure.member_names, self.shape.tensions.tolist(), strict=True))
+
 
 class ShapeEstimator:
     """Quasi-static estimator: every reading of the spools is solved for its equilibrium, from the last one.
@@ -46,11 +80,16 @@ class ShapeEstimator:
 
     def __init__(self, robot: Robot, *, rigid_bars: bool = True) -> None:
         output = robot.outputs[0] if robot.outputs else None
-        self.robot = robot
+        self.robot, self._rigid = robot, rigid_bars
         self._solver = ShapeSolver(robot.structure, rigid_bars=rigid_bars, output=output)
         self._home = self._solver.solve()
         self._drives = {each.name: robot.structure.member(each.drives) for each in robot.actuators}
         self.reset()
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of what `update` wants to know."""
+        return tuple(self._drives)
 
     def reset(self) -> None:
         """Forget the past; the next shape is sought from the one at rest."""
@@ -61,6 +100,18 @@ class ShapeEstimator:
             None if self._home.output is None else np.zeros(6),
             True,
         )
+
+    def solve(self, rest_lengths: Mapping[str, float], method: str = "newton") -> Estimate:
+        """The shape at rest for rest lengths [m] by actuator or tendon; the others keep the file's.
+
+        Raises:
+            TensegrityError: a name or the method is unknown. NoEquilibriumError: there is no shape.
+        """
+        rigid = self._rigid and method == METHODS[0]
+        tendons = {each.name: each.drives for each in self.robot.actuators}
+        lengths = {tendons.get(name, name): value for name, value in rest_lengths.items()}
+        shape = forward_kinematics(self.robot, lengths, method=method, rigid_bars=rigid)
+        return Estimate(0.0, shape, 0.0 * shape.nodes, None, True)
 
     def update(self, time: float, rest_lengths: Mapping[str, float]) -> Estimate:
         """The estimate for rest lengths [m] by actuator name at a time [s].
@@ -94,3 +145,12 @@ class ShapeEstimator:
             twist = shape.output.jacobian(shape.nodes) @ velocities.ravel()
         self._last = Estimate(time, shape, velocities, twist, True)
         return self._last
+
+
+def make_estimator(robot: Robot, *, rigid_bars: bool = True) -> Any:
+    """The `ShapeEstimator` of a structure, or the `MechanismEstimator` of a mechanism."""
+    if isinstance(robot.model, Structure):
+        return ShapeEstimator(robot, rigid_bars=rigid_bars)
+    from .multibody.estimation import MechanismEstimator
+
+    return MechanismEstimator(robot)

@@ -53,6 +53,7 @@ class Observation:
 
     Attributes:
         time: s. lengths, rest_lengths, tensions: by member name, m and N (bars: negative in compression).
+        positions, rates, efforts: by actuator: rest length [m], its rate [m/s], tension [N].
         pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
     """
 
@@ -60,6 +61,9 @@ class Observation:
     lengths: dict[str, float]
     rest_lengths: dict[str, float]
     tensions: dict[str, float]
+    positions: dict[str, float]
+    rates: dict[str, float]
+    efforts: dict[str, float]
     pose: Pose | None
     twist: NDArray[np.float64] | None
 
@@ -82,6 +86,8 @@ class Model(Protocol):
     def energy(self) -> Any: ...
 
     def reset(self) -> None: ...
+
+    def hold(self) -> None: ...
 
 
 class Simulation:
@@ -211,6 +217,10 @@ class Simulation:
     def reset(self) -> None:
         """Back to the start."""
         self.model.reset()
+
+    def hold(self) -> None:
+        """All actuators hold where they are."""
+        self.model.hold()
 
 
 def checked_commands(values: Mapping[str, float], known: tuple[str, ...]) -> dict[int, float]:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import forward_kinematics, load_robot
-from tensegrity_dynamics.estimation import ShapeEstimator
+from tensegrity_dynamics import Simulation, forward_kinematics, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.estimation import ShapeEstimator, make_estimator
 
 
 @pytest.fixture
@@ -61,3 +62,65 @@ def test_readings_that_make_no_sense_keep_the_last_shape_and_say_why(robot, bad)
     assert kept.shape is good.shape
     assert next(iter(bad)) in kept.reason
     assert estimator.update(0.2, spools(robot)).converged
+
+
+@pytest.fixture(scope="module")
+def manipulator():
+    return load_robot("manipulator")
+
+
+def test_shape_of_a_mechanism_from_its_pulleys_is_where_the_simulation_settles():
+    robot = load_robot("single_strut")
+    simulation = Simulation(robot)
+    simulation.advance(duration=3.0, position={"B1": 1.5, "B2": -0.5, "B3": -0.6})
+    seen = simulation.observe()
+    estimate = make_estimator(robot).update(0.0, seen.positions)
+    assert estimate.converged and estimate.shape.stable
+    assert np.max(np.abs(estimate.q - simulation.state.q)) < 1e-6
+    assert all(abs(estimate.tensions[name] - tension) < 1e-3 for name, tension in seen.tensions.items())
+    assert np.linalg.norm(seen.pose[0] - make_estimator(robot).solve({}).pose[0]) > 0.1
+
+
+def test_velocity_of_a_mechanism_is_that_of_its_slow_motion():
+    robot = load_robot("single_strut")
+    simulation, estimator = Simulation(robot), make_estimator(robot)
+    simulation.advance(duration=2.0, velocity={"B1": 0.1, "B2": -0.05, "B3": -0.05})
+    estimator.update(0.0, simulation.observe().positions)
+    before = simulation.state
+    simulation.advance(duration=0.02)
+    estimate = estimator.update(0.02, simulation.observe().positions)
+    v = 0.5 * (before.v + simulation.state.v)
+    assert np.max(np.abs(v)) > 0.05
+    assert np.max(np.abs(estimate.v - v)) < 0.05 * np.max(np.abs(v))
+    assert np.linalg.norm(estimate.twist - simulation.observe().twist) < 1e-3
+
+
+def test_whole_turns_of_a_pulley_are_not_taken_for_each_other(manipulator):
+    estimator = make_estimator(manipulator)
+    slow = None
+    for k in range(1, 21):
+        slow = estimator.update(float(k), {each.name: 0.2 * k for each in manipulator.actuators})
+    fast = make_estimator(manipulator).solve({each.name: 4.0 for each in manipulator.actuators})
+    assert slow is not None and slow.converged
+    assert np.allclose(slow.q, fast.q, atol=1e-6)
+
+
+def test_readings_of_a_mechanism_that_make_no_sense_keep_the_last_shape(manipulator):
+    estimator = make_estimator(manipulator)
+    good = estimator.update(0.0, {"B1-top": 0.1})
+    for time, bad in ((0.1, {"B1-top": np.nan}), (0.2, {"nowhere": 0.0}), (0.3, {"B1-top": -1e3})):
+        estimate = estimator.update(time, bad)
+        assert not estimate.converged and estimate.reason
+        assert np.array_equal(estimate.q, good.q) and not estimate.v.any()
+    assert estimator.update(0.4, {"B1-top": 0.1}).converged
+
+
+def test_the_same_time_again_gives_the_same_estimate_of_a_mechanism(manipulator):
+    estimator = make_estimator(manipulator)
+    assert estimator.update(1.0, {"B1-top": 0.1}) is estimator.update(1.0, {"B1-top": 0.5})
+    assert estimator.update(0.5, {}).time == 0.5
+
+
+def test_mechanisms_know_one_method_of_shape_finding(manipulator):
+    with pytest.raises(TensegrityError, match="There is no method for mechanisms 'kinetic'"):
+        make_estimator(manipulator).solve({}, "kinetic")

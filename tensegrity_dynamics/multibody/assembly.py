@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
+from ..rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
 from . import joints
 from .equations import check_state, loop_equations, make_work, place_bodies
 from .joints import position_rate
@@ -24,6 +25,30 @@ def move(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.float64]
         if kind in (joints.SPHERICAL, joints.FLOATING):
             result[at.stop - 4 : at.stop] /= np.linalg.norm(result[at.stop - 4 : at.stop])
     return result
+
+
+def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray[np.float64]:
+    """The displacement (nv,) along the velocity coordinates from one position to another near it.
+
+    Divided by the time between them it is the mean velocity, to second order in that time: turns are rotation vectors,
+    translations of floating joints are in axes of the body half-way.
+    """
+    step = np.zeros(mechanism.velocity_count)
+    for joint in mechanism.joints:
+        kind = joints.KINDS[joint.kind]
+        q, v = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
+        if kind in (joints.SPHERICAL, joints.FLOATING):
+            old = matrix_from_quaternion(before[q.stop - 4 : q.stop])
+            turn = rotation_vector(old.T @ matrix_from_quaternion(after[q.stop - 4 : q.stop]))
+            step[v.start : v.start + 3] = turn
+            if kind == joints.FLOATING:
+                half = matrix_from_vector(0.5 * turn)  # axes of the body half-way
+                step[v.start + 3 : v.stop] = (old @ half).T @ (
+                    after[q.start : q.start + 3] - before[q.start : q.start + 3]
+                )
+        else:
+            step[v] = after[q] - before[q]
+    return step
 
 
 def assemble(

@@ -17,6 +17,7 @@ from scipy.linalg import eigh
 
 from ..compilation import compiled
 from ..errors import NoEquilibriumError, TensegrityError
+from . import joints
 from .equations import Work, check_state, evaluate, loop_equations, make_work, place_bodies
 from .forward_dynamics import Solver, independent_basis, make_solver, reduce_rows
 from .mechanism import Mechanism
@@ -69,6 +70,28 @@ def reduced_force(flat, q, effort, held, reuse, force, work, solver, stages):
         for d in range(dofs):
             force[i] += solver.basis[d, i] * solver.effort[d]
     return count
+
+
+def wind(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
+    """Put a joint of q (nq,) elsewhere; where it is a pulley, its cable is wound on or off at the same taut length.
+
+    Turning alone would leave it open how often a pulley went round: to the loops whole turns look alike.
+    """
+    at = mechanism.positions_of(name)
+    before = np.array(q[at])
+    q[at] = value
+    pulley = mechanism.joint(name)
+    for joint in mechanism.joints:
+        if pulley.kind == "revolute" and joint.parent == pulley.body and joint.kind.startswith("involute"):
+            place = mechanism.positions_of(joint.name)
+            kind = joints.KINDS[joint.kind]
+            length = joints.cable_length(kind, joint.radius, q[place])
+            q[place.start] -= float((q[at] - before)[0] * (pulley.axis @ np.array([0.0, 0.0, 1.0])))
+            rest = joint.radius * q[place.start]
+            if kind == joints.INVOLUTE_EPSILON and rest > 0.0:
+                q[place.start + 1] = length / rest - 1.0
+            elif kind == joints.INVOLUTE_U:
+                q[place.start + 1] = length - rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +163,10 @@ class EquilibriumSolver:
         q, _ = check_state(mechanism, np.array(start, dtype=np.float64), zero)
         q = np.array(q)
         for name, value in (positions or {}).items():
-            q[mechanism.positions_of(name)] = value
-        if not np.all(np.isfinite(q)):
-            raise TensegrityError("a given joint position is not finite.")
+            if not np.all(np.isfinite(value)):
+                raise TensegrityError(f"the given position of joint {name} is not finite.")
+            wind(mechanism, q, name, value)
+        self._check_ends(q)
         tau = np.array(zero if effort is None else effort, dtype=np.float64)
         if not self._close(q):
             raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
@@ -153,6 +177,7 @@ class EquilibriumSolver:
             scale = 1.0 + float(np.max(np.abs(self._solver.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
             if worst <= tolerance * scale:
+                self._check_ends(q)
                 return self._shape(q, tau, worst, iteration)
             # less force than before: nearer to Newton's method; more: nearer to following the force
             shift = 0.0 if worst < 1e-3 * scale else min(1.0, shift * worst / last if np.isfinite(last) else 1.0)
@@ -169,6 +194,16 @@ class EquilibriumSolver:
         )
 
     # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _check_ends(self, q: NDArray) -> None:
+        for cable in self.mechanism.cables:
+            joint = self.mechanism.joint(cable.joint)
+            rest = float(joint.radius * q[self.mechanism.positions_of(joint.name).start])
+            if not 0.0 < rest <= cable.longest:
+                raise NoEquilibriumError(
+                    f"cable {cable.name} would have {rest:.4g} m off its pulley, but it is {cable.longest:.4g} m long; "
+                    "it cannot be wound past its end."
+                )
 
     def _close(self, q: NDArray, reuse: bool = False) -> bool:
         args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._solver, self._stages)

@@ -133,11 +133,15 @@ class NetworkModel:
         if self.output is not None:
             pose = self.output.pose(self._nodes)
             twist = self.output.jacobian(self._nodes) @ self._velocities.ravel()
+        driven = self._spools.member
         return Observation(
             self.time,
             dict(zip(names, self._room.lengths.tolist(), strict=True)),
             dict(zip(names, self._rest.tolist(), strict=True)),
             dict(zip(names, self._room.tensions.tolist(), strict=True)),
+            dict(zip(self._names, self._rest[driven].tolist(), strict=True)),
+            dict(zip(self._names, self._spools.speed.tolist(), strict=True)),
+            dict(zip(self._names, self._room.tensions[driven].tolist(), strict=True)),
             pose,
             twist,
         )
@@ -163,6 +167,11 @@ class NetworkModel:
         self._room.rest_rates[:] = 0.0
         self._spools.speed[:] = 0.0
         self._forget()
+
+    def hold(self) -> None:
+        """All spools hold their rest lengths."""
+        self._spools.mode[:] = POSITION
+        self._spools.target[:] = self._rest[self._spools.member]
 
     def spool_speeds(self) -> NDArray[np.float64]:
         """(a,) m/s, rate of every actuator's rest length in the last step."""

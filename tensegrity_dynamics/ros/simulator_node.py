@@ -2,7 +2,7 @@
 
 In lock-step it publishes its state, waits for the command with exactly that stamp, and then moves on by one control
 period; a lost message is made good by publishing the same state again. Else it runs by the clock at real_time_factor.
-Without a fresh command the spools hold.
+Without a fresh command the actuators hold.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
 from ..integrators import INTEGRATORS
-from ..network.model import NetworkModel
+from ..multibody.simulated import INTEGRATORS as MECHANISM_INTEGRATORS
 from ..robot_file import load_robot
 from ..simulation import Simulation
+from ..structure import Structure
 from .node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
-from .state_messages import nanoseconds, structure_state, time_message
+from .state_messages import nanoseconds, state_writer, time_message
 
 MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
@@ -43,14 +44,18 @@ class SimulatorNode(RobotNode):
             "real_time_factor", 1.0, "simulated seconds per second", low=0.01, high=100.0, live=True
         )
         period = self.parameter("control_period", 0.02, "s between two states", low=0.0005, high=1.0)
-        integrator = self.parameter("integrator", "rattle", "how to integrate", choices=tuple(INTEGRATORS))
+        is_structure = isinstance(robot.model, Structure)
+        known = tuple(INTEGRATORS) if is_structure else MECHANISM_INTEGRATORS
+        default = "rattle" if is_structure else "rk4"
+        integrator = self.parameter("integrator", "", f"how to integrate; empty for {default}", choices=("", *known))
+        integrator = integrator or default
         longest = self.parameter(
             "time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0
         )
         rigid = self.parameter("rigid_bars", True, "bars keep their length")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
         freshness = self.parameter(
-            "freshness", 0.5, "s without a command after which the spools hold", low=0.01, high=60.0
+            "freshness", 0.5, "s without a command after which the actuators hold", low=0.01, high=60.0
         )
         self._patience = self.parameter(
             "patience", 0.25, "s of wall time until a state is sent again", low=0.01, high=10.0
@@ -67,13 +72,9 @@ class SimulatorNode(RobotNode):
         self._period = round(period * 1e9)
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
-        assert isinstance(self._simulation.model, NetworkModel)
-        self._model = self._simulation.model
         self._gate = CommandGate(robot.actuators, freshness=freshness)
-        self._robot, self._ticks, self._holding = robot, 0, True
-        structure = robot.structure
-        self._drives = {each.name: each.drives for each in robot.actuators}
-        self._tendons = [n for n, k in zip(structure.member_names, structure.kinds, strict=True) if k != "bar"]
+        self._ticks, self._holding = 0, True
+        self._writer = state_writer(robot)
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
         self._simulation.reset()
@@ -115,7 +116,7 @@ class SimulatorNode(RobotNode):
         if self._gate.stopped:
             self.tell(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
         elif self._holding and self._gate.source:
-            self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the spools hold")
+            self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold")
         elif not self._holding:
             self._running()
 
@@ -133,7 +134,7 @@ class SimulatorNode(RobotNode):
             waited = wall - self._answered
             self.tell(
                 ERROR if self._gate.source else WARN,
-                "the controller does not answer: the spools hold and the simulated time stands still",
+                "the controller does not answer: the actuators hold and the simulated time stands still",
                 silent_for=f"{waited:.1f} s",
             )
 
@@ -156,10 +157,8 @@ class SimulatorNode(RobotNode):
             self.tell(OK, "running", real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s")
 
     def _hold(self) -> None:
-        """Spools hold where they are."""
-        rest = self._model.state.rest_lengths
-        member = self._robot.structure.member
-        self._model.command("position", {name: float(rest[member(m)]) for name, m in self._drives.items()})
+        """Actuators hold where they are."""
+        self._simulation.hold()
         self._holding = True
 
     # -- messages -------------------------------------------------------------------------------------------------
@@ -170,23 +169,18 @@ class SimulatorNode(RobotNode):
         state = self._simulation.state
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
-        structure, output = self._robot.structure, self._model.output
-        truth = structure_state(
-            stamp, WORLD, "simulator", structure.node_names, state.nodes, state.velocities,
-            "" if output is None else output.name, seen.pose, seen.twist, 0.0, True,
-        )  # fmt: skip
-        self._truth.publish(truth)
-        tendons = TendonState(name=list(self._tendons), estimated=False)
+        self._truth.publish(self._writer.write(stamp, "simulator", state, seen.pose, seen.twist))
+        tendons = TendonState(name=list(self._writer.tendons), estimated=False)
         tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
-        tendons.length = [seen.lengths[name] for name in self._tendons]
-        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
-        tendons.tension = [seen.tensions[name] for name in self._tendons]
+        tendons.length = [seen.lengths[name] for name in self._writer.tendons]
+        tendons.rest_length = [seen.rest_lengths[name] for name in self._writer.tendons]
+        tendons.tension = [seen.tensions[name] for name in self._writer.tendons]
         self._tendon_states.publish(tendons)
-        joints = JointState(name=list(self._drives))
+        joints = JointState(name=list(seen.positions))
         joints.header.stamp, joints.header.frame_id = stamp, WORLD
-        joints.position = [seen.rest_lengths[member] for member in self._drives.values()]
-        joints.velocity = [float(speed) for speed in self._model.spool_speeds()]
-        joints.effort = [seen.tensions[member] for member in self._drives.values()]
+        joints.position = list(seen.positions.values())
+        joints.velocity = list(seen.rates.values())
+        joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
         self._published = time.monotonic()
 
@@ -199,17 +193,16 @@ class SimulatorNode(RobotNode):
         if mode is None:
             self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 position, 1 velocity, 2 effort")
             return
-        rest = dict(zip(self._drives, self._rests(), strict=True))
         verdict = self._gate.check(
             list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
-            now=self._now, positions=rest,
+            now=self._now, positions=self._simulation.observe().positions,
         )  # fmt: skip
         for refusal in verdict.refusals:
             self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
         if verdict.accepted:
             self._holding = False
             for name, (kind, value) in verdict.set_points.items():
-                self._model.command(kind.value, {name: value})
+                self._simulation.model.command(kind.value, {name: value})
         elif self._gate.stopped:
             self._hold()
         else:
@@ -219,10 +212,6 @@ class SimulatorNode(RobotNode):
             self._advance()
             if not verdict.refusals:
                 self._running()
-
-    def _rests(self) -> list[float]:
-        rest, member = self._model.state.rest_lengths, self._robot.structure.member
-        return [float(rest[member(name)]) for name in self._drives.values()]
 
     # -- services -------------------------------------------------------------------------------------------------
 
@@ -246,7 +235,7 @@ class SimulatorNode(RobotNode):
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._gate.stop("called by service")
         self._hold()
-        response.success, response.message = True, "the spools hold until simulator/release is called"
+        response.success, response.message = True, "the actuators hold until simulator/release is called"
         return response
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
