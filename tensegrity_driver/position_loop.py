@@ -2,11 +2,12 @@
 
 A servo in free-run (wheel) mode only knows speeds; its potentiometer closes the loop here (001, section 7.2):
 
-    v = clip(k_p e + s, ±rate),   s ← s + T (k_i e + (v_sent − v_asked) / T_t),   e = goal − length
+    v = clip(k_p e + s, ±rate),   s ← clip(s + T k_i e, ±rate / 2),   e = goal − length
 
-so that the sum s never winds up against a limit, whoever applied it: the rate here, or the safety layer later. T is the
-period that really passed. Servos that count turns are sent positions, moved on at no more than the rate.
-Nothing here reads a clock.
+The sum s stays as it is where the last speed sent fell short of the one asked for and s would grow further that way, so
+that it never winds up against a limit, whoever applied it: the rate here, or the safety layer later. T is the period
+that really passed. Servos that count turns are sent positions, moved on at no more than the rate. Nothing here reads a
+clock.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ TENSION_TIME = 0.2
 """Time constant [s] with which a spool approaches a tension that is asked for; long against the delay of a bus."""
 LONGEST_STEP = 5.0
 """Periods as planned after which a longer one counts as this long: a loop must not catch up on a pause."""
+
+
+LARGEST_SUM = 0.5
+"""Fraction of the rate that the integral part may ask for: enough for a loaded servo to hold."""
 
 
 class Loop(Protocol):
@@ -48,7 +53,7 @@ class FreeRunLoop:
         spool: its limits hold here.
         period: s as planned.
         proportional: 1/s; None takes 0.1 per period, which leaves room for two cycles of delay.
-        integral: 1/s²; None takes an eighth of proportional squared.
+        integral: 1/s²; None takes a quarter of proportional squared, the double pole of a spool that just follows.
         dead_band: m of error that count as none: half the resolution of the potentiometer.
 
     Raises:
@@ -66,7 +71,7 @@ class FreeRunLoop:
     ) -> None:
         self.spool, self.period = spool, period
         self.proportional = 0.1 / period if proportional is None else proportional
-        self.integral = self.proportional**2 / 8.0 if integral is None else integral
+        self.integral = self.proportional**2 / 4.0 if integral is None else integral
         resolution = abs(spool.potentiometer.slope) if spool.potentiometer is not None else 0.0
         self.dead_band = 0.5 * resolution if dead_band is None else dead_band
         if not (0.0 < self.proportional * period <= 0.5 and 0.0 <= self.integral <= self.proportional**2):
@@ -100,9 +105,10 @@ class FreeRunLoop:
         if abs(error) <= self.dead_band:
             error = 0.0
         given = sent.value if sent is not None and sent.kind is Drive.VELOCITY else 0.0
-        track = min(1.0, step * self.proportional)
-        self._sum += self.integral * error * step + track * (given - self._asked)
-        self._sum = min(max(self._sum, -actuator.rate), actuator.rate)
+        short = self._asked - given  # what a limit took away from the last speed
+        if short * error <= 0.0:
+            most = LARGEST_SUM * actuator.rate
+            self._sum = min(max(self._sum + self.integral * error * step, -most), most)
         self._asked = self.proportional * error + self._sum
         speed = min(max(self._asked, -actuator.rate), actuator.rate)
         return DriveCommand(Drive.VELOCITY, speed, actuator.rate, actuator.effort, goal)
