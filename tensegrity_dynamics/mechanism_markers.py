@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .markers import Drawing, draw_axes, rgb
-from .mechanism_visual import COLOURS, OPACITY, MechanismPicture, least_ceiling
+from .mechanism_visual import COLOURS, EDGE_COLOUR, OPACITY, MechanismPicture, least_ceiling
 from .output_frame import Pose
 from .robot import Robot
 from .urdf import link_names
@@ -41,7 +41,9 @@ class MechanismDrawing:
 
     def _draw_solids(self) -> list[Drawing]:
         centres, quaternions = self._picture.solid_poses()
-        return [
+        edges, width = self._picture.block_edges().reshape(-1, 3), 0.5 * self._picture.sizes.tendon
+        outlines = Drawing("edges", 0, "lines", (width, 0.0, 0.0), rgb(EDGE_COLOUR), edges)
+        return [outlines] + [
             Drawing(
                 solid.role, number, solid.kind, solid.size, rgb(COLOURS[solid.role]), NONE,
                 opacity=OPACITY.get(solid.role, 1.0), position=centre, quaternion=quaternion,
@@ -60,7 +62,6 @@ class MechanismDrawing:
         ends, wound, width = self._picture.cable_ends(), self._picture.wound(), 2.0 * self._picture.sizes.tendon
         tight, straight = np.flatnonzero(~slack), ends[~slack].reshape(-1, 3)
         # The wound part stays where it is when its cable is slack, in grey.
-        rims = np.stack((wound[:, :-1], wound[:, 1:]), axis=2).reshape(-1, 3)
         rim_colours = np.where(slack[:, None], rgb(SLACK_COLOUR), colours)
         loose = dashes(ends.reshape(-1, 3), np.arange(2 * len(ends)).reshape(-1, 2)[slack]).reshape(-1, 3)
         return [
@@ -69,7 +70,7 @@ class MechanismDrawing:
             ),
             Drawing(
                 "wound", 0, "lines", (width, 0.0, 0.0),
-                np.repeat(rim_colours, 2 * (wound.shape[1] - 1), axis=0), rims,
+                np.repeat(rim_colours, 2 * wound.shape[1], axis=0), wound.reshape(-1, 3),
             ),
             Drawing("slack", 0, "lines", (0.75 * width, 0.0, 0.0), rgb(SLACK_COLOUR), loose),
         ]  # fmt: skip
@@ -85,9 +86,9 @@ class MechanismDrawing:
     def _draw_ground(self) -> Drawing:
         """A plate under everything at the start."""
         picture = self._picture
-        middle, reach = 0.5 * (picture.low + picture.high), 0.9 * picture.sizes.span
-        x, y = middle[:2]
-        z = min(0.0, picture.low[2]) - 1e-3 * picture.sizes.span
+        low, high = picture.outline.min(axis=0), picture.outline.max(axis=0)
+        (x, y), reach = 0.5 * (low + high)[:2], 0.9 * picture.sizes.span
+        z = min(0.0, low[2]) - 1e-3 * picture.sizes.span
         corners = np.array([[x + a * reach, y + b * reach, z] for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
         faces = corners[[0, 1, 2, 0, 2, 3]]
         return Drawing("ground", 0, "triangles", (1.0, 1.0, 1.0), rgb(PLATE_COLOUR), faces, opacity=0.25)

@@ -25,14 +25,17 @@ from .visual import BAR_COLOUR, FIXED_COLOUR, Sizes, place_cylinders, round_ceil
 COLOURS = {
     "bodies": BAR_COLOUR,
     "rods": BAR_COLOUR,
-    "points": (96, 106, 124),
+    "points": (58, 124, 176),
     "blocks": (150, 162, 184),
-    "pulleys": (86, 128, 160),
+    "pulleys": (58, 124, 176),
     "marks": (244, 246, 248),
     "joints": FIXED_COLOUR,
     "rails": (176, 182, 192),
 }
-OPACITY = {"blocks": 0.45}  # else the block would hide the pulley that it carries
+EDGE_COLOUR = (96, 106, 124)
+OPACITY = {"blocks": 0.35}  # else the block would hide the pulley that it carries
+CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])  # of a box of sides 1
+EDGES = np.array([[i, i + step] for step in (1, 2, 4) for i in range(8) if not i & step])  # between which corners
 ARC_STEPS = 28  # straight pieces of the cable that is wound on a pulley
 FULL_TURN = 0.98 * 2.0 * np.pi  # more turns lie in the same place
 
@@ -85,7 +88,7 @@ class MechanismPicture:
 
     Attributes:
         sizes: radii that suit it. start: (nq,), the stated start. solids: in the order of `solid_poses`.
-        low, high: (3,) m, corners of the box around everything at the start.
+        outline: (n, 3) m, points around everything but rails at the start.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -101,10 +104,11 @@ class MechanismPicture:
         self.sizes = self._find_sizes()
         self.solids = tuple(self._list_solids())
         self._bodies = np.array([solid.body for solid in self.solids], dtype=np.int64)
+        self._blocks = [row for row, solid in enumerate(self.solids) if solid.role == "blocks" and solid.kind == "box"]
         self._origins = np.array([solid.placement.origin for solid in self.solids]).reshape(-1, 3)
         self._turns = np.array([quaternion_from_matrix(solid.placement.axes) for solid in self.solids]).reshape(-1, 4)
         self.move(self.start)
-        self.low, self.high = self._box()
+        self.outline = self._outline()
 
     def move(self, q: NDArray[np.float64]) -> MechanismPicture:
         """Place everything at q (nq,); returns itself."""
@@ -120,6 +124,15 @@ class MechanismPicture:
         centres = positions[self._bodies] + np.einsum("sij,sj->si", rotations[self._bodies], self._origins)
         return centres, _multiply(quaternions[self._bodies], self._turns)
 
+    def block_edges(self) -> NDArray[np.float64]:
+        """(k, 2, 3) m: the edges of the blocks, which are so clear that they need some."""
+        centres, quaternions = self.solid_poses()
+        corners = [
+            centres[row] + (CORNERS * self.solids[row].size) @ matrix_from_quaternion(quaternions[row]).T
+            for row in self._blocks
+        ]
+        return np.array(corners).reshape(-1, 8, 3)[:, EDGES].reshape(-1, 2, 3)
+
     def body_poses(self) -> list[Pose]:
         """Position (3,) m and quaternion wxyz (4,) of every body in sweep order."""
         return list(zip(self._places.positions, self._places.quaternions, strict=True))
@@ -133,21 +146,20 @@ class MechanismPicture:
         return self._places.cables()
 
     def wound(self) -> NDArray[np.float64]:
-        """(c, ARC_STEPS + 1, 3) m: the cable on every pulley, from where it leaves, at most one turn."""
+        """(c, ARC_STEPS, 2, 3) m: the cable on every pulley as lines, from where it leaves, at most one turn."""
         ends = self._places.cables()
         centres = self._places.positions[self._pulleys]
-        rests = self._places.rest_lengths()
-        angles = (
-            np.clip((self._longest - rests) / self._radii, 0.0, FULL_TURN)[:, None] if len(ends) else np.ones((0, 1))
-        )
+        angles = np.clip((self._longest - self._places.rest_lengths()) / self._radii, 0.0, FULL_TURN)
         along = ends[:, 1] - ends[:, 0]
         along /= np.linalg.norm(along, axis=1)[:, None]
-        angle = (angles * np.linspace(0.0, 1.0, ARC_STEPS + 1))[:, :, None]
+        angle = (angles[:, None] * np.linspace(0.0, 1.0, ARC_STEPS + 1))[:, :, None]
         # Backwards along the cable: from the point where it leaves, the rim goes against its direction.
         arms = (ends[:, 0] - centres)[:, None, :]
-        return (
-            centres[:, None, :] + np.cos(angle) * arms - np.sin(angle) * self._radii[:, None, None] * along[:, None, :]
-        )
+        rim = np.cos(angle) * arms - np.sin(angle) * self._radii[:, None, None] * along[:, None, :]
+        lines = centres[:, None, None, :] + np.stack((rim[:, :-1], rim[:, 1:]), axis=2)
+        # A little longer, so that lines of this width leave no wedges open on the outside.
+        middles = lines.mean(axis=2, keepdims=True)
+        return middles + (1.0 + self.sizes.tendon / self._radii)[:, None, None, None] * (lines - middles)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -160,7 +172,7 @@ class MechanismPicture:
         span = max(float(np.linalg.norm(box)), 1e-6)
         thickest = max((entry.cable_radius for entry in self.model.entries), default=0.0)
         return Sizes(
-            span=span, bar=0.009 * span, tendon=max(thickest, 0.0026 * span), spring=0.009 * span, node=0.013 * span
+            span=span, bar=0.009 * span, tendon=max(thickest, 0.0032 * span), spring=0.009 * span, node=0.013 * span
         )  # fmt: skip
 
     def _arms(self) -> Iterator[tuple[int, str, NDArray[np.float64]]]:
@@ -225,25 +237,24 @@ class MechanismPicture:
         for joint in self.model.mechanism.joints:
             parent, at = self._index[joint.parent], joint.placement
             if joint.kind == "prismatic":
-                low, high = np.clip(self._limits.get(joint.name, (-np.inf, np.inf)), -0.9 * span, 0.9 * span)
+                low, high = np.clip(self._limits.get(joint.name, (-np.inf, np.inf)), -0.7 * span, 0.7 * span)
                 along = at.axes @ joint.axis
                 ends = np.array([at.origin + low * along, at.origin + high * along])
                 centres, turns, lengths = place_cylinders(ends, np.array([[0, 1]]))
-                size = (self.sizes.bar, self.sizes.bar, float(lengths[0]))
+                width = 0.7 * self.sizes.bar
+                size = (width, width, float(lengths[0]))
                 yield Solid(parent, "rails", "cylinder", size, Frame(centres[0], matrix_from_quaternion(turns[0])))
             elif parent < 0 and joint.kind != "floating" and joint.name not in blocks:
                 yield Solid(parent, "joints", "sphere", (3.4 * self.sizes.node,) * 3, Frame(at.origin))
 
-    def _box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Corners of the box around the balls that enclose the solids' ends, and around the cables."""
+    def _outline(self) -> NDArray[np.float64]:
+        """(n, 3) m: corners of the boxes around the solids, ends of the cables and the output."""
         centres, quaternions = self.solid_poses()
         points = [self.cable_ends().reshape(-1, 3), np.array([pose[0] for pose in self.output_poses()]).reshape(-1, 3)]
         for solid, centre, quaternion in zip(self.solids, centres, quaternions, strict=True):
             if solid.role != "rails":
-                reach = np.abs(matrix_from_quaternion(quaternion)) @ (0.5 * np.array(solid.size))
-                points.append(np.array([centre - reach, centre + reach]))
-        every = np.vstack(points)
-        return every.min(axis=0), every.max(axis=0)
+                points.append(centre + (CORNERS * solid.size) @ matrix_from_quaternion(quaternion).T)
+        return np.vstack(points)
 
 
 def least_ceiling(model: MechanismModel) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.mechanism_visual import COLOURS, OPACITY, MechanismPicture
+from tensegrity_dynamics.mechanism_visual import COLOURS, EDGE_COLOUR, OPACITY, MechanismPicture
 from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.robot import Robot
 from tensegrity_dynamics.visual import SLACK_COLOUR, SLACK_SHARE, dashes, tension_colours
@@ -71,9 +71,7 @@ class MechanismScene:
         self._server = server
         self._picture = picture = MechanismPicture(robot)
         self.sizes = picture.sizes
-        low, high = picture.low, picture.high
-        corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
-        self.cell = set_up_stage(server, corners, self.sizes.span)
+        self.cell = set_up_stage(server, picture.outline, self.sizes.span)
         groups: dict[tuple[str, float], list[int]] = {}
         for row, solid in enumerate(picture.solids):
             groups.setdefault((solid.kind, OPACITY.get(solid.role, 1.0)), []).append(row)
@@ -82,6 +80,12 @@ class MechanismScene:
             for number, ((kind, opacity), rows) in enumerate(groups.items())
         ]
         self._cables, self._wound = self._add_cables()
+        edges = picture.block_edges()
+        self._edges = None
+        if len(edges):
+            self._edges = server.scene.add_line_segments(
+                "/robot/edges", edges, np.array(EDGE_COLOUR, dtype=np.uint8), thickness=0.5 * self.sizes.tendon
+            )
         self._slack = server.scene.add_line_segments(
             "/robot/slack",
             np.zeros((1, 2, 3)),
@@ -109,12 +113,11 @@ class MechanismScene:
             if not len(paths):
                 made.append(None)
                 continue
-            corners = np.arange(paths.shape[0] * paths.shape[1]).reshape(paths.shape[:2])
-            members = np.stack((corners[:, :-1], corners[:, 1:]), axis=2).reshape(-1, 2)
-            mesh = meshes.cylinder(10)
+            points = paths.reshape(-1, 3)
+            members = np.arange(len(points)).reshape(-1, 2)
             made.append(
                 Cylinders(
-                    self._server, f"/robot/{name}", members, paths.reshape(-1, 3), mesh, self.sizes.tendon, 1.0,
+                    self._server, f"/robot/{name}", members, points, meshes.cylinder(10), self.sizes.tendon, 1.0,
                     SLACK_COLOUR,
                 )
             )  # fmt: skip
@@ -126,13 +129,15 @@ class MechanismScene:
         poses = picture.solid_poses()
         for solids in self._solids:
             solids.update(*poses)
+        if self._edges is not None:
+            self._edges.points = picture.block_edges()
         if self._cables is not None and self._wound is not None:
             slack = tensions <= SLACK_SHARE * ceiling
             colours = tension_colours(tensions, ceiling)
             colours[slack] = SLACK_COLOUR
             ends, wound = picture.cable_ends(), picture.wound()
             self._cables.update(ends.reshape(-1, 3), colours, slack)
-            self._wound.update(wound.reshape(-1, 3), np.repeat(colours, wound.shape[1] - 1, axis=0))
+            self._wound.update(wound.reshape(-1, 3), np.repeat(colours, wound.shape[1], axis=0))
             if slack.any():
                 self._slack.points = dashes(ends[slack].reshape(-1, 3), np.arange(2 * slack.sum()).reshape(-1, 2))
             self._slack.visible = bool(slack.any())

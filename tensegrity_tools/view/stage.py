@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.visual import round_ceiling
 
 FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
+FLAT = 0.1  # of the span; what is lower is looked at from above
 
 
 def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> float:
@@ -43,7 +44,8 @@ def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: f
     camera.look_at = middle
     # Far enough for a ball around the points, with room to move, to fit between the upper and the lower edge.
     reach = 1.25 * max(float(np.linalg.norm(points - middle, axis=1).max()), 0.4 * span)
-    direction = np.array([0.80, -0.52, 0.30])
+    flat = high[2] - low[2] < FLAT * span
+    direction = np.array([0.42, -0.62, 0.85] if flat else [0.80, -0.52, 0.30])
     camera.position = middle + reach / np.sin(0.5 * FIELD_OF_VIEW) * direction / np.linalg.norm(direction)
     camera.up = (0.0, 0.0, 1.0)
     return cell
