@@ -1,0 +1,354 @@
+"""What answers when the first answer does not do: other solvers, then relaxed priorities.
+
+`piqp` (proximal interior point) and `osqp` (operator splitting) are sharpened by solving the conditions of optimality
+of the active rows that they found exactly; this is accepted only where it moves the answer little and keeps all signs.
+
+A problem without a solution is relaxed in this order: tracking gives way as little as it can along its directions T,
+
+    min 1/2 |V t|^2    s.t.  A x = b + T t,  floors and limits
+
+and where that does not help either, the floors give way as little as they can first; limits never do. Where the
+directions T cannot restore the equations within the limits, the equations themselves are met as well as they can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import InfeasibleControlError
+
+from .free_accelerations import InputProblem, Relaxed
+from .qp_solvers import (
+    INFEASIBLE,
+    ITERATION_LIMIT,
+    NUMERICAL,
+    SOLVED,
+    ActiveSet,
+    QPResult,
+    QuadraticProgram,
+    Sizes,
+)
+
+Array = NDArray[np.float64]
+
+LIGHT = 1e-6  # weight of the next priority beside the one above it
+STIFF = 1e3  # how much more an equation counts than tracking
+NOTHING = 1e-9  # below which nothing was given up
+
+
+class Piqp:
+    """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        import piqp
+
+        self._known = {
+            piqp.PIQP_SOLVED: SOLVED,
+            piqp.PIQP_PRIMAL_INFEASIBLE: INFEASIBLE,
+            piqp.PIQP_MAX_ITER_REACHED: ITERATION_LIMIT,
+        }
+        self._solver = piqp.DenseSolver()
+        settings = self._solver.settings
+        settings.eps_abs = settings.eps_duality_gap_abs = 1e-10
+        settings.eps_rel = settings.eps_duality_gap_rel = 1e-12
+        settings.check_duality_gap = True
+        self._ready = False
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`."""
+        P, q, A, b, C, c_low, c_high, x_low, x_high = program
+        put = self._solver.update if self._ready else self._solver.setup
+        square = (np.asfortranarray(P), q, np.asfortranarray(A), b, np.asfortranarray(C))
+        put(*square, c_low, c_high, x_low, x_high)
+        self._ready = True
+        status = self._known.get(self._solver.solve(), NUMERICAL)
+        found = self._solver.result
+        z = np.array(found.z_l) - np.array(found.z_u)
+        w = np.array(found.z_bl) - np.array(found.z_bu)
+        raw = QPResult(status, np.array(found.x), -np.array(found.y), z, w, int(found.info.iter))
+        return sharpened(program, raw) if status == SOLVED else raw
+
+
+class Osqp:
+    """The operator-splitting solver `osqp`, sharpened; its set-up and last solution are kept."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        n, p, r = sizes
+        self._pattern = np.triu_indices(n)
+        self._solver: Any = None
+        self._rows = np.zeros((p + r + n, n))
+        self._rows[p + r :] = np.eye(n)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`."""
+        import osqp
+        from scipy.sparse import csc_matrix
+
+        n, p, r = self.sizes
+        upper = np.ascontiguousarray(program.P.T[np.tril_indices(n)])  # columns of the upper triangle one by one
+        self._rows[:p], self._rows[p : p + r] = program.A, program.C
+        low = np.maximum(np.concatenate((program.b, program.c_low, program.x_low)), -1e30)
+        high = np.minimum(np.concatenate((program.b, program.c_high, program.x_high)), 1e30)
+        entries = self._rows.reshape(-1, order="F")
+        if self._solver is None:
+            ends = np.cumsum(np.arange(n + 1))
+            inside = np.concatenate([np.arange(j + 1) for j in range(n)])
+            count = self._rows.shape[0]
+            quadratic = csc_matrix((upper, inside, ends), shape=(n, n))
+            rows = csc_matrix((entries, np.tile(np.arange(count), n), count * np.arange(n + 1)), shape=(count, n))
+            self._solver = osqp.OSQP()
+            self._solver.setup(
+                quadratic, program.q, rows, low, high,
+                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=50_000, check_termination=25, polishing=False,
+            )  # fmt: skip
+        else:
+            self._solver.update(q=program.q, l=low, u=high, Px=upper, Ax=entries)
+        found = self._solver.solve(raise_error=False)
+        word = str(found.info.status)
+        status = SOLVED if word.startswith("solved") else ITERATION_LIMIT if "iterations" in word else NUMERICAL
+        if "primal infeasible" in word:
+            status = INFEASIBLE
+        y = -np.asarray(found.y)
+        raw = QPResult(status, np.array(found.x), y[:p], y[p : p + r], y[p + r :], int(found.info.iter))
+        return sharpened(program, raw) if status == SOLVED else raw
+
+
+def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
+    """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`."""
+    P, q, A, b, C, c_low, c_high, x_low, x_high = program
+    n, p, r = program.sizes
+    rows, forces = np.concatenate((C, np.eye(n))), np.concatenate((raw.z, raw.w))
+    low, high = np.concatenate((c_low, x_low)), np.concatenate((c_high, x_high))
+    value = rows @ raw.x
+    at_low, at_high = value - low < forces, high - value < -forces
+    active = np.flatnonzero(at_low | at_high)
+    bounds = np.where(at_low, low, high)[active]
+    border = np.concatenate((A, rows[active]))
+    size = n + border.shape[0]
+    system = np.zeros((size, size))
+    system[:n, :n], system[:n, n:], system[n:, :n] = P, -border.T, border
+    steady = system + 1e-9 * max(1.0, float(np.max(np.abs(P)))) * np.diag(np.where(np.arange(size) < n, 1.0, 1.0))
+    wanted = np.concatenate((-q, b, bounds))
+    guess = np.concatenate((raw.x, raw.y, forces[active]))
+    try:
+        inverse = np.linalg.inv(steady)
+    except np.linalg.LinAlgError:
+        return raw
+    for _ in range(10):
+        guess = guess + inverse @ (wanted - system @ guess)
+    x = guess[:n]
+    exact = np.zeros(r + n)
+    exact[active] = guess[n + p :]
+    scale = 1e-9 * (1.0 + np.max(np.abs(exact), initial=0.0))
+    signs = np.all(exact[at_low & ~at_high] >= -scale) and np.all(exact[at_high & ~at_low] <= scale)
+    value = rows @ x
+    slack = np.minimum(value - low, high - value)
+    near = np.max(np.abs(x - raw.x)) <= 1e-4 * (1.0 + np.max(np.abs(raw.x)))
+    if not (np.all(np.isfinite(guess)) and signs and near and np.all(slack >= -1e-9 * (1.0 + np.abs(value)))):
+        return raw
+    x = np.clip(x, x_low, x_high)
+    return raw._replace(x=x, y=guess[n : n + p], z=exact[:r], w=exact[r:])
+
+
+def clashing_names(problem: InputProblem, proof: QPResult) -> tuple[str, ...]:
+    """Names of the rows that a certificate weighs; rounding weighs nothing."""
+    program = problem.program
+    sizes = np.linalg.norm(program.C, axis=1)
+    gives = np.asarray(problem.gives)
+    rows, unknowns = np.abs(proof.z) * sizes, np.abs(proof.w)
+    least = 1e-9 * max(np.max(rows, initial=0.0), np.max(unknowns, initial=0.0))
+    names = [name for name, weight in zip(problem.all_names, unknowns, strict=True) if weight > least]
+    names += [name for name, weight in zip(problem.row_names, rows, strict=True) if weight > least]
+    pull, parts = np.abs(proof.y @ gives), np.abs(proof.y) @ np.abs(gives)
+    least = 1e-9 * float(np.max(parts, initial=0.0))
+    tracked: tuple[str, ...] = tuple(problem.tracked)  # type: ignore[arg-type]
+    return (*names, *(name for name, weight in zip(tracked, pull, strict=True) if weight > least))
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Unknowns x (n,) of a relaxed problem, what was given up, and the word for how."""
+
+    x: Array
+    relaxed: tuple[Relaxed, ...]
+    fallback: str
+    residual: float
+
+
+def relax(problem: InputProblem) -> Answer:
+    """The least relaxation of a problem that has no solution, in the order of the module.
+
+    Raises:
+        InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; names them.
+    """
+    program = problem.program
+    size = np.linalg.norm(program.A, axis=1)
+    every = np.hstack((np.asarray(problem.gives), np.diag(np.where(size > 0.0, size, 1.0))))
+    stiff = np.concatenate((np.asarray(problem.tracking_weights), np.full(size.size, STIFF)))
+    for gives, weights in ((np.asarray(problem.gives), np.asarray(problem.tracking_weights)), (every, stiff)):
+        for soft in (False, True):
+            bounded = _with_soft_floors(problem, gives, weights) if soft else program
+            if bounded is None:
+                continue
+            given, x = _least_giving(bounded, gives, weights)
+            if given is not None:
+                return _report(problem, x, gives @ given, given)
+    found = ActiveSet(Sizes(program.q.size, 0, program.c_low.size)).solve(
+        program._replace(A=np.zeros((0, program.q.size)), b=np.zeros(0))
+    )
+    if found.status == INFEASIBLE:
+        names = [
+            name
+            for name, force in zip((*problem.row_names, *problem.all_names), (*found.z, *found.w), strict=True)
+            if force
+        ]
+        raise InfeasibleControlError(f"the limits {', '.join(names)} contradict each other; correct one of them.")
+    return hold(problem)
+
+
+def hold(problem: InputProblem) -> Answer:
+    """The preferred inputs, within their limits; tracking gives way as it must."""
+    program = problem.program
+    free = () if problem.free is None else np.asarray(problem.free.preferred)
+    x = np.clip(np.concatenate((np.asarray(problem.preferred), free)), program.x_low, program.x_high)
+    error = program.A @ x - program.b
+    given = np.linalg.lstsq(np.asarray(problem.gives), error, rcond=None)[0]
+    return replace(_report(problem, x, np.asarray(problem.gives) @ given, given), fallback="held")
+
+
+def _least_giving(program: QuadraticProgram, gives: Array, weights: Array) -> tuple[Array | None, Array]:
+    """How far tracking gives way at least (t,), and the best unknowns then; None where that does not help."""
+    n = program.q.size
+    wider = _widened(program, gives, weights)
+    found = ActiveSet(wider.sizes).solve(wider)
+    if found.status != SOLVED:
+        return None, found.x
+    given = found.x[n:]
+    exact = program._replace(b=program.b + gives @ given)
+    best = ActiveSet(exact.sizes).solve(exact)
+    # On the very edge of what is possible rounding may forbid the second step; the first one is an answer as well.
+    return given, best.x if best.status == SOLVED and np.all(np.isfinite(best.x)) else found.x[:n]
+
+
+def _widened(program: QuadraticProgram, gives: Array, weights: Array) -> QuadraticProgram:
+    """The program with the amounts by which tracking gives way as further unknowns, which count above all else."""
+    n, ways = program.q.size, weights.size
+    lightly = LIGHT / max(float(np.max(np.diag(program.P), initial=0.0)), 1e-300)
+    P = np.zeros((n + ways, n + ways))
+    P[:n, :n] = lightly * program.P
+    P[range(n, n + ways), range(n, n + ways)] = (weights / np.min(weights)) ** 2
+    return QuadraticProgram(
+        P,
+        np.concatenate((lightly * program.q, np.zeros(ways))),
+        np.hstack((program.A, -gives)),
+        program.b,
+        np.hstack((program.C, np.zeros((program.c_low.size, ways)))),
+        program.c_low,
+        program.c_high,
+        np.concatenate((program.x_low, np.full(ways, -np.inf))),
+        np.concatenate((program.x_high, np.full(ways, np.inf))),
+    )
+
+
+def _with_soft_floors(problem: InputProblem, gives: Array, weights: Array) -> QuadraticProgram | None:
+    """The program with its floors lowered as little as it takes, in parts of their size; None where none can be."""
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    n, r = program.q.size, program.c_low.size
+    rows, low, high = [np.zeros((0, n))], [np.zeros(0)], [np.zeros(0)]
+    soft_rows = problem.rows is not None and problem.rows.priority == "floor"
+    soft_free = problem.free is not None and problem.free.priority == "floor"
+    if soft_rows:
+        rows, low, high = [program.C], [program.c_low], [program.c_high]
+    if soft_free:
+        rows, low, high = (
+            [*rows, np.eye(n)[inputs:]],
+            [*low, program.x_low[inputs:]],
+            [*high, program.x_high[inputs:]],
+        )
+    floors, least, most = np.concatenate(rows), np.concatenate(low), np.concatenate(high)
+    count = least.size
+    if count == 0:
+        return None
+    hard = (
+        program
+        if not soft_free
+        else program._replace(
+            x_low=np.concatenate((program.x_low[:inputs], np.full(n - inputs, -np.inf))),
+            x_high=np.concatenate((program.x_high[:inputs], np.full(n - inputs, np.inf))),
+        )
+    )
+    if soft_rows:
+        hard = hard._replace(C=np.zeros((0, n)), c_low=np.zeros(0), c_high=np.zeros(0))
+    tracking = _widened(hard, gives, weights)
+    wide = tracking.q.size
+    unit = np.maximum(np.where(np.isfinite(least), np.abs(least), 0.0), np.where(np.isfinite(most), np.abs(most), 0.0))
+    unit = np.where(unit > 0.0, unit, 1.0)
+    P = np.zeros((wide + count, wide + count))
+    P[:wide, :wide] = LIGHT * tracking.P
+    P[range(wide, wide + count), range(wide, wide + count)] = 1.0
+    kept = tracking.c_low.size
+    C = np.zeros((kept + count, wide + count))
+    C[:kept, :wide], C[kept:, :n], C[kept:, wide:] = tracking.C, floors, np.diag(unit)
+    soft = QuadraticProgram(
+        P,
+        np.concatenate((LIGHT * tracking.q, np.zeros(count))),
+        np.hstack((tracking.A, np.zeros((tracking.b.size, count)))),
+        tracking.b,
+        C,
+        np.concatenate((tracking.c_low, least)),
+        np.concatenate((tracking.c_high, most)),
+        np.concatenate((tracking.x_low, np.full(count, -np.inf))),
+        np.concatenate((tracking.x_high, np.full(count, np.inf))),
+    )
+    found = ActiveSet(soft.sizes).solve(soft)
+    if found.status != SOLVED:
+        return None
+    by = found.x[wide:] * unit
+    least, most = least - np.maximum(by, 0.0) - 1e-10 * unit, most - np.minimum(by, 0.0) + 1e-10 * unit
+    lowered = program
+    if soft_rows:
+        lowered = lowered._replace(c_low=least[:r], c_high=most[:r])
+        least, most = least[r:], most[r:]
+    if soft_free:
+        lowered = lowered._replace(
+            x_low=np.concatenate((program.x_low[:inputs], least)),
+            x_high=np.concatenate((program.x_high[:inputs], most)),
+        )
+    return lowered
+
+
+def _report(problem: InputProblem, x: Array, moved: Array, given: Array) -> Answer:
+    """What is given up at x, compared with the problem as asked."""
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    tracked = tuple(problem.tracked)  # type: ignore[arg-type]
+    found = [
+        Relaxed("tracking", name, float(by)) for name, by in zip(tracked, given, strict=False) if abs(by) > NOTHING
+    ]
+    broken = []
+    fallback = "tracking relaxed"
+    values = np.concatenate((program.C @ x, x[inputs:]))
+    least = np.concatenate((program.c_low, program.x_low[inputs:]))
+    most = np.concatenate((program.c_high, program.x_high[inputs:]))
+    for name, value, low, high in zip(
+        (*problem.row_names, *problem.all_names[inputs:]), values, least, most, strict=True
+    ):
+        by = max(low - value, value - high)
+        size = max((abs(bound) for bound in (low, high) if np.isfinite(bound)), default=1.0)
+        if by > NOTHING * min(size or 1.0, 1.0):
+            broken.append(Relaxed("floor", name, float(value - low if value < low else value - high)))
+            fallback = "floor relaxed"
+    own = np.asarray(problem.gives) @ given[: len(tracked)]
+    left = program.A @ x - program.b - own
+    if given.size > len(tracked) and np.max(np.abs(left), initial=0.0) > NOTHING:
+        fallback = "equations relaxed"
+        found += [
+            Relaxed("equations", f"equation {i + 1}", float(by)) for i, by in enumerate(left) if abs(by) > NOTHING
+        ]
+    residual = float(np.max(np.abs(program.A @ x - program.b - moved), initial=0.0))
+    return Answer(x, (*broken, *found), fallback, residual)
