@@ -24,16 +24,19 @@ class RobotState:
     """What a controller may know about the robot; whatever is not known stays None.
 
     Attributes:
-        positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons.
+        positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons, rad or m of joints.
         nodes: (n, 3) m, estimated or measured.
         pose: of the output frame, estimated or measured.
         tensions: (a,) N of the actuated tendons.
+        q, v: coordinates and velocities of a mechanism, estimated or measured.
     """
 
     positions: Array | None = None
     nodes: Array | None = None
     pose: Pose | None = None
     tensions: Array | None = None
+    q: Array | None = None
+    v: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from .controller import Controller
 # Module and class by name; a module is imported only when its controller is asked for.
 CONTROLLERS: dict[str, tuple[str, str]] = {
     "tendon_length": ("tensegrity_control.tendon_length", "TendonLengthControl"),
+    "joint_position": ("tensegrity_control.joint_position", "JointPositionControl"),
 }
 
 

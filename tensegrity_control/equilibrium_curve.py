@@ -30,7 +30,7 @@ from tensegrity_dynamics.statics.shape import Shape
 from tensegrity_dynamics.statics.solver import ShapeSolver
 
 from .pose_goal import rotation_error_rate
-from .pose_jacobian import sensitivity
+from .pose_jacobian import longest_period, sensitivity
 
 Array = NDArray[np.float64]
 
@@ -126,6 +126,11 @@ class EquilibriumCurve:
         worst = int(np.argmax(used.max(axis=0)))
         return float(used[:, worst].max()), worst
 
+    def longest_period(self) -> float:
+        """s, of the small oscillations about the shapes at both ends."""
+        rigid = self.solver.rigid_bars
+        return max(longest_period(shape, rigid_bars=rigid) for shape in (self.first, self.last))
+
     def shape_at(self, place: float) -> Shape:
         """The equilibrium at a place, solved anew from the nearest known shape; its lengths equal `lengths(place)`."""
         if place <= 0.0 or place >= 1.0 or self.span <= 0.0:
@@ -168,7 +173,7 @@ class EquilibriumCurve:
         values = np.array([shape.rest_lengths[self.members] for shape in solved])
         rates = np.array([slopes(place) for place in knots])
         steps = np.diff(self.places)[:, None]
-        self._length_pieces = _hermite(values[:-1], values[1:], rates[:-1], rates[1:], steps)
+        self._length_pieces = hermite_pieces(values[:-1], values[1:], rates[:-1], rates[1:], steps)
 
         poses = [shape.pose for shape in solved]
         moves = []
@@ -181,7 +186,7 @@ class EquilibriumCurve:
         self._turns = [matrix_from_quaternion(pose[1]) for pose in poses]
         turned = np.array([rotation_vector(b @ a.T) for a, b in zip(self._turns[:-1], self._turns[1:], strict=True)])
         end = np.array([rotation_error_rate(-r) @ w for r, w in zip(turned, motion[1:, 3:], strict=True)])
-        self._pose_pieces = _hermite(
+        self._pose_pieces = hermite_pieces(
             np.hstack((position[:-1], np.zeros_like(turned))),
             np.hstack((position[1:], turned)),
             motion[:-1],
@@ -206,7 +211,7 @@ class EquilibriumCurve:
         return shape
 
 
-def _hermite(values: Array, next_values: Array, slopes: Array, next_slopes: Array, steps: Array) -> Array:
+def hermite_pieces(values: Array, next_values: Array, slopes: Array, next_slopes: Array, steps: Array) -> Array:
     """(k, 4, n) coefficients of the cubic pieces, constant first."""
     rise = (next_values - values) / steps
     square = (3.0 * rise - 2.0 * slopes - next_slopes) / steps

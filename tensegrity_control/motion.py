@@ -12,7 +12,6 @@ from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.statics.shape import Shape
 
 from .equilibrium_curve import EquilibriumCurve
-from .pose_jacobian import longest_period
 from .time_scaling import Brake, Cubic, MinimumJerk, TimeLaw, Waypoints
 
 Array = NDArray[np.float64]
@@ -91,8 +90,7 @@ def timed(
     if duration is None:
         by_swing = 0.0
         if swing_periods > 0.0:
-            periods = [longest_period(shape, rigid_bars=curve.solver.rigid_bars) for shape in (curve.first, curve.last)]
-            by_swing = swing_periods * max(periods)
+            by_swing = swing_periods * curve.longest_period()
         return law(max(by_rate, by_swing)), ""
     if duration >= by_rate:
         return law(duration), ""
@@ -108,7 +106,7 @@ def through(curve: EquilibriumCurve, times: list[float], places: Array) -> TimeL
     if used > 1.0:
         actuator = curve.robot.actuators[worst]
         raise InfeasibleControlError(
-            f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} m/s, above its rate limit of "
-            f"{actuator.rate:.4g} m/s; stretch all times by a factor of {used:.3g} or more."
+            f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} {actuator.units[1]}, above its rate limit "
+            f"of {actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {used:.3g} or more."
         )
     return law

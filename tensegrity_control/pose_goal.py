@@ -11,12 +11,13 @@ which matters where some axes are free, since their error stays large.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.output_frame import OutputFrame, Pose, cross_matrix, pose_error
+from tensegrity_dynamics.output_frame import Pose, cross_matrix, pose_error
 from tensegrity_dynamics.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 Array = NDArray[np.float64]
@@ -29,12 +30,12 @@ class PoseGoal:
     Args:
         position: (3,) m in the world frame.
         quaternion: (4,) w, x, y, z of unit norm.
-        output: the frame that is meant; only its controlled axes count.
+        output: the `OutputFrame` or `BodyOutput` that is meant; only its controlled axes count.
     """
 
     position: Array
     quaternion: Array
-    output: OutputFrame
+    output: Any
 
     @property
     def pose(self) -> Pose:
@@ -59,7 +60,7 @@ class PoseGoal:
 
 
 def make_goal(
-    output: OutputFrame, position: ArrayLike | None, quaternion: ArrayLike | None, present: Pose | None = None
+    output: Any, position: ArrayLike | None, quaternion: ArrayLike | None, present: Pose | None = None
 ) -> PoseGoal:
     """Check a goal; what is not given stays as at the `present` pose.
 

@@ -33,6 +33,12 @@ PRESSING = 1.0e-2
 NO_PRESSURE = 1.0e-8
 NO_VIOLATION = 1.0e-7
 
+QUANTITIES = {
+    "tension": ("N", "floor", "ceiling"), "rest length": ("m", "shortest", "longest"),
+    "angle": ("rad", "lowest", "highest"), "position": ("m", "lowest", "highest"),
+}  # fmt: skip
+"""Unit and words for the two ends of what is limited."""
+
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -42,7 +48,7 @@ class Limits:
         low, high: (r,) N or m; infinite where there is no limit.
         scale: (r,) size of a typical value, to judge what counts as touching.
         names: r member names.
-        quantities: r of "tension" (N) or "rest length" (m).
+        quantities: r of `QUANTITIES`.
     """
 
     low: Array
@@ -64,10 +70,8 @@ class Limits:
         """What binds and with which value, as in 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
         at_low = value - self.low[row] < self.high[row] - value
         bound = self.low[row] if at_low else self.high[row]
-        if self.quantities[row] == "tension":
-            unit, word = "N", "floor" if at_low else "ceiling"
-        else:
-            unit, word = "m", "shortest" if at_low else "longest"
+        unit, lowest, highest = QUANTITIES[self.quantities[row]]
+        word = lowest if at_low else highest
         return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}"
 
 

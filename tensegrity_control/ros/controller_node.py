@@ -14,20 +14,23 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
+from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
+from tensegrity.msg import ActuatorCommand, Reference, StructureState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.output_frame import Pose, pose_error
 from tensegrity_dynamics.robot_file import load_robot
 from tensegrity_dynamics.ros.node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
-from tensegrity_dynamics.ros.shape_messages import ShapeReader, fill_pose, pose_from_message
+from tensegrity_dynamics.ros.shape_messages import fill_pose, pose_from_message
 from tensegrity_dynamics.ros.state_messages import fill_twist, nanoseconds, time_message
+from tensegrity_dynamics.structure import Structure
 
 from ..controller import RobotState
 from ..controllers import controllers, make_controller
+from .state_reader import state_reader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -39,7 +42,12 @@ class ControllerNode(RobotNode):
     def __init__(self) -> None:
         super().__init__("controller")
         self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        kind = self.parameter("controller", "tendon_length", "which controller", choices=controllers())
+        is_structure = isinstance(self._robot.model, Structure)
+        default = "tendon_length" if is_structure else "joint_position"
+        kind = (
+            self.parameter("controller", "", f"which controller; empty for {default}", choices=("", *controllers()))
+            or default
+        )
         rigid = self.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
         gain = self.parameter(
             "feedback_gain", 0.0, "1/s, integral correction of the pose while holding", low=0.0, high=100.0
@@ -51,9 +59,10 @@ class ControllerNode(RobotNode):
             "lockstep", False, "the simulator waits for answers; the controller works the same way either way"
         )
         self._name = kind
-        self._controller: Any = make_controller(kind, self._robot, rigid_bars=rigid, feedback_gain=gain)
-        self._reader = ShapeReader(self._robot)
-        self._tendons: TendonState | None = None
+        options = {"rigid_bars": rigid, "feedback_gain": gain} if is_structure else {}
+        self._controller: Any = make_controller(kind, self._robot, **options)
+        self._reader = state_reader(self._robot)
+        self._joints: JointState | None = None
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
@@ -62,7 +71,7 @@ class ControllerNode(RobotNode):
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
-        self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
+        self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
         self.create_service(SetGoalPose, "set_goal_pose", self._set_goal)
         self.create_service(Trigger, "hold", self._hold)
@@ -80,8 +89,8 @@ class ControllerNode(RobotNode):
 
     # -- control --------------------------------------------------------------------------------------------------
 
-    def _keep_tendons(self, message: TendonState) -> None:
-        self._tendons = message
+    def _keep_joints(self, message: JointState) -> None:
+        self._joints = message
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
@@ -115,26 +124,18 @@ class ControllerNode(RobotNode):
             self.tell(WARN, "the estimator has no shape; commands go on without feedback", late_states=self._late)
 
     def _start(self, message: StructureState, stamp: int) -> bool:
-        """Take over from where the spools are; needs the tendon state of the same time."""
-        tendons = self._tendons
-        if tendons is None or nanoseconds(tendons.header.stamp) != stamp:
+        """Take over from where the actuators are; needs their positions at the same time."""
+        joints = self._joints
+        if joints is None or nanoseconds(joints.header.stamp) != stamp:
             return False
-        driven = {each.drives: each.name for each in self._robot.actuators}
-        rest = {driven[n]: r for n, r in zip(tendons.name, tendons.rest_length, strict=False) if n in driven}
         try:
-            nodes = self._reader.nodes(message)
-            self._controller.reset(1e-9 * stamp, RobotState(positions=self._positions(rest), nodes=nodes))
+            self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
         except TensegrityError as error:
             self.tell(ERROR, f"cannot take over: {error}")
             return False
         if self._stamp is not None:
             self._finish(False, "the simulation was reset")
         return True
-
-    def _positions(self, rest: dict[str, float]) -> Any:
-        from ..controller import positions_of
-
-        return positions_of(self._robot, rest)
 
     def _publish_reference(self, stamp: Time, command: Any) -> None:
         status, wanted = self._controller.status(self._now), self._controller.reference(self._now)
@@ -229,10 +230,12 @@ class ControllerNode(RobotNode):
             handle.abort()
             result.reason = str(error)
             return result
-        self._running, self._ended = handle, Future()
-        await self._ended
-        success, result.reason = self._ended.result()
-        self._running = self._ended = None
+        ended = Future()
+        self._running, self._ended = handle, ended
+        await ended
+        success, result.reason = ended.result()
+        if self._ended is ended:  # else another trajectory has taken its place
+            self._running = self._ended = None
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
         tolerance = (

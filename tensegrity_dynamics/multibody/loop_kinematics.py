@@ -44,6 +44,11 @@ class BodyOutput:
             if axis not in AXES:
                 raise TensegrityError(f"output {self.name}: " + unknown_name("axis", axis, AXES))
 
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(k,) which of x, y, z, rx, ry, rz are controlled."""
+        return np.array([AXES.index(axis) for axis in self.controlled], dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:

@@ -180,7 +180,13 @@ class EquilibriumSolver:
                 self._check_ends(q)
                 return self._shape(q, tau, worst, iteration)
             # less force than before: nearer to Newton's method; more: nearer to following the force
-            shift = 0.0 if worst < 1e-3 * scale else min(1.0, shift * worst / last if np.isfinite(last) else 1.0)
+            if worst < 1e-3 * scale:
+                shift = 0.0
+            elif worst > last:
+                # a cycle between slack and tight ends only with shorter and shorter steps
+                shift = min(10.0 ** (1 + iteration // 75), max(1.0, 2.0 * shift))
+            elif np.isfinite(last):
+                shift *= max(0.1, worst / last)
             last = worst
             stiffness, basis = self._stiffness(q, tau, force.size)
             step = self._step(q, stiffness, basis, force, shift)

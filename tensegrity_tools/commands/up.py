@@ -60,16 +60,16 @@ def _interrupt(*_: Any) -> None:
 
 def _checked(name: str, tour: bool) -> Any:
     """The robot, or a plain word on why it cannot be driven."""
-    from tensegrity_dynamics import forward_kinematics, load_robot
+    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics.estimation import make_estimator
 
     loaded = load_robot(name)
-    with console.status("finding the robot's shape (the first time its kernels are compiled, about half a minute)"):
-        shape = forward_kinematics(loaded, rigid_bars=True)
-    if not shape.stable:
+    with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
+        stable = make_estimator(loaded).solve({}).shape.stable
+    if not stable:
         raise TensegrityError(
-            f"{loaded.name} is not a prestressed structure at the lengths of its file: its shape is not determined by "
-            f"them, so it cannot be driven. `tensegrity check {name}` shows the free motion; longer bars or shorter "
-            "tendons give it a prestress."
+            f"{loaded.name} is not prestressed at the start of its file: its shape is not determined, so it cannot be "
+            f"driven. `tensegrity check {name}` shows more; longer bars or shorter tendons give it a prestress."
         )
     if tour and not loaded.tour:
         raise TensegrityError(
