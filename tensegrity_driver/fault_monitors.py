@@ -1,4 +1,4 @@
-"""Monitors of one tendon each: small objects that look at a cycle and say whether something is wrong.
+"""Monitors of one tendon each: objects that look at a cycle and say whether sensors or motion are wrong.
 
 `update(cycle, readings, commands)` takes what was read in this cycle and what had been sent in the one before, and
 returns a fault or None. `detects_within` is the largest number of bus cycles from the first cycle that shows the cause
@@ -151,8 +151,7 @@ class SensorJump(TendonMonitor):
         last, self._last, elapsed, self._elapsed = self._last, tendon.length, self._elapsed, 0
         change = tendon.length - last
         settings, turn = self.settings, 2.0 * math.pi * self.spool.radius
-        rate = self.spool.actuator.rate * settings.speed_gain
-        allowed = rate * max(settings.period, readings.period) * elapsed + settings.jump
+        allowed = possible_step(self.spool, settings, readings, elapsed)
         if not abs(change) > allowed:  # nan at the first reading
             return self._lost
         turns = round(change / turn)
@@ -206,8 +205,9 @@ class SensorFrozen(TendonMonitor):
 
     @property
     def detects_within(self) -> int:
-        """Bus cycles from cause to fault, at the speed limit of the actuator."""
-        return math.ceil(self.settings.stuck_distance / (self.spool.actuator.rate * self.settings.period)) + 1
+        """Bus cycles from the command that should move it to the fault, at the speed limit of the actuator."""
+        cycles = self.settings.stuck_distance / (self.spool.actuator.rate * self.settings.period)
+        return self.settings.lag + math.ceil(cycles + 1e-9) + 1
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
@@ -260,6 +260,8 @@ class Motion(TendonMonitor):
         before = self._past[-1][0] if self._past else math.nan
         speed = commanded_speed(command, before, self.spool, readings.period or self.settings.period)
         step = speed * (readings.period or self.settings.period)
+        if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
+            self._past.clear()  # no spool turns like that: the sensor jumped, and SensorJump says so
         self._past.append((length, max(step, 0.0), min(step, 0.0)))
         return None if math.isnan(length) else self._judge(cycle, length)
 
@@ -331,7 +333,7 @@ class Stuck(TendonMonitor):
             return None
         period = readings.period or settings.period
         step = commanded_speed(command, length, self.spool, period) * period
-        goal = command.value if command.kind is Drive.POSITION else command.goal
+        goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
         if goal is not None and abs(goal - length) <= settings.stuck_distance:
             step = 0.0  # near its goal a loaded spool may well stand
         moved = abs(length - self._first)
@@ -344,6 +346,12 @@ class Stuck(TendonMonitor):
         if abs(self._asked) <= settings.stuck_distance + lag or other > MOVED * settings.stuck_distance:
             return None
         return f"it stands still although {abs(self._asked) * 1e3:.1f} mm were commanded"
+
+
+def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
+    """How far [m] a spool can turn in some cycles, with what its sensor may add."""
+    period = readings.period if math.isfinite(readings.period) else 0.0
+    return spool.actuator.rate * settings.speed_gain * max(settings.period, period) * cycles + settings.jump
 
 
 def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, period: float) -> float:

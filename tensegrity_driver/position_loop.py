@@ -125,10 +125,10 @@ class PositionLoop:
     """
 
     def __init__(self, spool: Spool, period: float, *, tension: float | None = None) -> None:
-        if spool.encoder is None or spool.encoder_turn:
+        if spool.encoder is None or spool.encoder_turn or spool.measured_by != "encoder":
             raise TensegrityError(
-                f"{spool.name}: its servo counts no turns or its encoder has no calibration; use the free-run loop, or "
-                "calibrate the encoder."
+                f"{spool.name}: its servo counts no turns, or its encoder has no calibration or does not measure; use "
+                "the free-run loop, or calibrate the encoder and measure by it."
             )
         ceiling = spool.actuator.effort if tension is None else tension
         if not 0.0 < ceiling <= spool.actuator.effort:

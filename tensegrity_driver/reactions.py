@@ -263,17 +263,23 @@ class FaultLatch:
                 strongest = reaction
         return strongest
 
+    @property
+    def latched(self) -> tuple[Fault, ...]:
+        """Those that stay until they are cleared; the others end with their cause."""
+        return tuple(fault for fault in self._held.values() if fault.kind in self.settings.latched)
+
     def clear(self) -> tuple[Fault, ...]:
-        """Forget the latched faults; returns them.
+        """Forget the latched faults; returns them. Those that end with their cause stay until it has ended.
 
         Raises:
-            CommandRefused: the cause of a fault is still there, with the lines of all such faults.
+            CommandRefused: the cause of a latched fault is still there, with the lines of all such faults.
         """
-        still = [fault.line for key, fault in self._held.items() if key in self._present]
+        held = self.latched
+        still = [fault.line for fault in held if fault.key in self._present]
         if still:
             raise CommandRefused("faults cannot be cleared while their causes are there: " + " | ".join(still))
-        held = self.faults
-        self._held.clear()
+        for fault in held:
+            del self._held[fault.key]
         return held
 
     def restore(self, faults: Iterable[Fault]) -> None:

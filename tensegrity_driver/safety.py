@@ -64,6 +64,11 @@ BLIND = frozenset(
 )
 """Faults after which the measured length of a tendon is not followed any more."""
 
+ENCODER_WRONG = frozenset({FaultKind.TURNS_LOST, FaultKind.SENSOR_JUMP, FaultKind.SENSOR_FROZEN})
+"""Faults of a measuring encoder after which a servo that goes to positions would run: its torque goes off then."""
+JOGGED = frozenset({FaultKind.SPOOL_LIMIT, FaultKind.TENSION_CEILING, FaultKind.SLACK, FaultKind.OVERLOAD})
+"""Faults out of which a tendon may be moved slowly by hand."""
+
 
 def make_monitors(spools: Sequence[Spool], settings: SafetySettings) -> list[Monitor]:
     """All monitors for these spools and their bus."""
@@ -90,6 +95,7 @@ def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lea
     ceiling = actuator.effort if not 0.0 < asked.tension <= actuator.effort else asked.tension
     if asked.kind is Drive.TORQUE_OFF:
         return DriveCommand(Drive.TORQUE_OFF)
+    wanted = asked.goal if asked.goal is not None and math.isfinite(asked.goal) else None
     length = math.nan if tendon is None else tendon.length
     known = plausible(length, spool)
     tension = math.nan if tendon is None else tendon.tension
@@ -104,16 +110,15 @@ def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lea
             if spool.stiffness is not None and math.isfinite(tension):
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * lead)))
             speed = min(max(speed, 0.0 if tight else slowest), fastest)
-        goal = asked.goal if asked.goal is not None and math.isfinite(asked.goal) else None
-        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, goal)
+        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, wanted)
     if not known:
         return None
     goal = asked.value if math.isfinite(asked.value) else length
     if tight:
         goal = max(goal, length)
     goal = min(max(goal, length - rate * lead), length + rate * lead)
-    goal = min(max(goal, low), high) if not tight else min(max(goal, length), max(high, length))
-    return DriveCommand(Drive.POSITION, goal, rate, ceiling, goal)
+    goal = min(max(goal, min(low, length)), max(high, length))
+    return DriveCommand(Drive.POSITION, goal, rate, ceiling, wanted)
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ class SafetyLayer:
         self._follow: dict[str, tuple[Mode, float]] = {}
         self._doing: dict[str, Reaction] = {}
         self._released: dict[str, float] = {}
+        self._jogs: dict[str, float] = {}
         for point in self._points.values():
             point.hold(math.nan)
 
@@ -179,8 +185,9 @@ class SafetyLayer:
         Raises:
             CommandRefused: a length is missing, old or impossible, or a fault is latched; nothing has changed then.
         """
-        if self.latch.faults:
-            raise CommandRefused("clear the faults first: " + " | ".join(each.line for each in self.latch.faults))
+        held = self.latch.latched
+        if held:
+            raise CommandRefused("clear the faults first: " + " | ".join(each.line for each in held))
         wrong = []
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
@@ -209,6 +216,34 @@ class SafetyLayer:
             raise
         return held
 
+    def jog(self, name: str, length: float) -> None:
+        """Move one tendon that has a fault slowly to a length [m] within its limits, to get rid of the cause.
+
+        Raises:
+            CommandRefused: it has no fault, or one after which its sensor or servo is not to be trusted.
+        """
+        mine = [fault for fault in self.latch.faults if fault.tendon == name]
+        doubtful = [fault for fault in mine if fault.kind not in JOGGED]
+        low, high = self._spools[name].actuator.position
+        if not mine or doubtful or self._doing.get(name) is Reaction.TORQUE_OFF or not low <= length <= high:
+            why = doubtful[0].line if doubtful else "it has no fault, no torque, or the length lies outside its limits"
+            raise CommandRefused(f"{name} may not be moved by hand: {why}.")
+        self._jogs[name] = length
+
+    def replace_spool(self, spool: Spool, loop: Loop) -> None:
+        """Take a spool that was calibrated or homed again; its monitors begin anew, its faults can then be cleared.
+
+        Raises:
+            CommandRefused: no fault holds, so that the tendon might just be moving; hold it first.
+        """
+        if not self.latch.faults:
+            raise CommandRefused(f"{spool.name} is in use; stop it before its calibration is changed.")
+        self._spools[spool.name] = spool
+        self._loops = {**self._loops, spool.name: loop}
+        self._points[spool.name] = SetPoint(spool, self._points[spool.name].lead)
+        kept = [each for each in self.monitors if getattr(each, "name", None) != spool.name]
+        self.monitors = kept + [kind(spool, self.settings) for kind in TENDON_MONITORS]
+
     # -- one cycle -------------------------------------------------------------------------------------------------
 
     def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
@@ -216,12 +251,15 @@ class SafetyLayer:
         found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
         new = self.latch.update(fault for fault in found if fault is not None)
         blind = {fault.tendon for fault in self.latch.faults if fault.kind in BLIND}
+        lost = {fault.tendon for fault in self.latch.faults if fault.kind in ENCODER_WRONG}
         period = usable_period(readings.period, self.settings.period)
         commands: dict[str, DriveCommand] = {}
         notes: list[str] = []
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
             reaction = self.latch.reaction(name)
+            if name in lost and spool.measured_by == "encoder":
+                reaction = Reaction.TORQUE_OFF
             if name in set_points and reaction is None:
                 self._follow[name] = set_points[name]
             asked = self._asked(name, tendon, reaction, name in blind, period, notes)
@@ -248,6 +286,7 @@ class SafetyLayer:
             self._hold(name, length)
             self._doing[name] = reaction
             self._released[name] = length
+            self._jogs.pop(name, None)
         elif reaction is None and self._doing.pop(name, None) is not None:
             self._hold(name, length)
         if reaction is Reaction.TORQUE_OFF:
@@ -255,7 +294,10 @@ class SafetyLayer:
         point, loop = self._points[name], self._loops[name]
         if not math.isfinite(point.goal) and not blind:
             self._hold(name, length)
-        if reaction is Reaction.RELEASE and tendon is not None and not blind:
+        if reaction is not None and name in self._jogs and not blind:
+            step = self.settings.release_rate * period
+            point.hold(min(max(self._jogs[name], point.goal - step), point.goal + step))
+        elif reaction is Reaction.RELEASE and tendon is not None and not blind:
             self._release(name, tendon, period)
         elif reaction is None and name in self._follow and math.isfinite(length):
             try:

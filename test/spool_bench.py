@@ -86,7 +86,7 @@ class Axis:
         """One cycle with a new command (None: nothing was sent)."""
         self.queue.append(command)
         acting = self.queue.popleft()
-        speed = self.drift
+        speed, floor = self.drift, 0.0
         if acting is not None and acting.kind is Drive.TORQUE_OFF:
             self.torque, speed = False, 0.0
             self.length += 0.5 * max(self.reach - self.length, 0.0)  # pulled loose
@@ -97,10 +97,12 @@ class Axis:
                 wanted = acting.value
             else:
                 wanted = min(max((acting.value - self.length) / period, -rate), rate)
-            if not (wanted < 0.0 and self.tension >= acting.tension > 0.0):
-                speed += self.gain * wanted
+            speed += self.gain * wanted
+            if acting.tension > 0.0 and not self.snapped:  # the torque limit stops winding in, wanted or not
+                least = min(self.reach - acting.tension / self.stiffness, self.length)
+                floor = least
         if not self.jammed:
-            self.length += speed * period
+            self.length = max(self.length + speed * period, floor)
 
     def read(self) -> ServoReading:
         """What the bus would say."""

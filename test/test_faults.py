@@ -1,0 +1,212 @@
+"""Every fault is found within its bus cycles, stops what it must, and stays until its cause has gone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from fault_cell import CASES, NAMES, Case, Cell, K, S
+from spool_bench import PERIOD, RADIUS
+
+from tensegrity_driver.bus_monitors import BUS_MONITORS
+from tensegrity_driver.fault_monitors import worst_bound
+from tensegrity_driver.position_loop import PositionLoop
+from tensegrity_driver.reactions import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety import TENDON_MONITORS
+from tensegrity_driver.servo_state import Drive, Line
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind.value)
+def test_a_fault_is_found_in_time_stops_its_tendon_and_ends_only_with_its_cause(case: Case) -> None:
+    cell = Cell(encoder=case.encoder, safety=replace(S, **case.settings), **case.spool)
+    cell.run(40)
+    assert not cell.layer.latch.faults
+    case.inject(cell)
+    points = {} if case.move is None else {"draw_1": (Mode.POSITION, case.move)}
+    fault = cell.until(case.kind, case.tendon, case.within, points, case.first)
+    assert fault.line.startswith(f"{case.tendon or 'bus'}: ") and ";" in fault.line
+
+    # the reaction, on this tendon and on the others
+    step = cell.run(1)
+    assert step.reactions.get("draw_1") == case.reaction
+    assert step.reactions.get("draw_2") == (None if case.reaction is None else Reaction.HOLD)
+    others = [cell.bench.axes[name].length for name in NAMES[1:]]
+    here = cell.axis.length
+    goals = {name: (Mode.POSITION, 0.19) for name in NAMES}
+    if case.reaction is not None:
+        step = cell.run(100, goals)  # commands are not followed any more
+        assert [cell.bench.axes[name].length for name in NAMES[1:]] == pytest.approx(others, abs=3e-4)
+        if case.reaction is Reaction.HOLD and case.kind is not K.STUCK:
+            assert cell.axis.length == pytest.approx(here, abs=6e-4)
+        if case.reaction is Reaction.TORQUE_OFF:
+            assert step.commands["draw_1"].kind is Drive.TORQUE_OFF
+        if case.reaction is Reaction.RELEASE:
+            assert 0.0 < cell.axis.length - here <= S.release_distance + 1e-3
+
+    # while the cause is there it stays; without it the fault is cleared, at once or by a person
+    latched = case.kind in S.latched
+    gone = {K.SENSOR_JUMP, K.RUNAWAY, K.WRONG_SIGN, K.STUCK, K.TENSION_CEILING}  # by the reaction itself
+    if latched and case.kind not in gone:
+        with pytest.raises(CommandRefused, match="causes are there"):
+            cell.layer.clear(cell.bench.read())
+    cell.each_cycle = None
+    case.mend(cell)
+    cell.run(30)
+    if latched:
+        assert case.kind in {each.kind for each in cell.layer.latch.faults}
+        cell.layer.clear(cell.bench.read())
+    assert not [each for each in cell.layer.latch.faults if each.kind is not K.SLACK]
+
+    # and the robot goes on from where it is, without a jump, and follows again
+    stands = [cell.bench.axes[name].length for name in NAMES]
+    cell.run(20)
+    assert [cell.bench.axes[name].length for name in NAMES] == pytest.approx(stands, abs=3e-4)
+    cell.run(200, {"draw_1": (Mode.POSITION, 0.208)})
+    assert cell.axis.length == pytest.approx(0.208, abs=3e-4)
+    assert not [each for each in cell.layer.latch.faults if each.kind is not K.SLACK]
+
+
+def test_every_kind_of_fault_is_injected_by_some_test() -> None:
+    elsewhere = {K.SPOOL_LIMIT, K.TURNS_LOST, K.SLACK}
+    assert {case.kind for case in CASES} | elsewhere == set(FaultKind)
+    assert not {case.kind for case in CASES} & elsewhere
+
+
+def test_every_monitor_states_how_many_cycles_it_needs_and_none_needs_a_second() -> None:
+    monitors = Cell().layer.monitors
+    assert len(monitors) == len(BUS_MONITORS) + len(NAMES) * len(TENDON_MONITORS)
+    assert all(1 <= each.detects_within <= 50 for each in monitors)
+    assert worst_bound(monitors) == S.stale + 1
+
+
+def test_a_spool_outside_its_limits_is_found_holds_and_can_be_jogged_back() -> None:
+    cell = Cell()
+    cell.axis.length = cell.axis.reach = 0.275
+    cell.layer.take_over(cell.bench.read())
+    for _ in range(2):
+        step = cell.layer.step(cell.cycle, cell.bench.read(), {})
+        cell.bench.move(dict(step.commands))
+    assert [(each.kind, each.tendon) for each in step.new] == [(K.SPOOL_LIMIT, "draw_1")]
+    with pytest.raises(CommandRefused, match="outside 160"):
+        cell.layer.clear(cell.bench.read())
+    with pytest.raises(CommandRefused, match="may not be moved by hand"):
+        cell.layer.jog("draw_2", 0.2)
+    with pytest.raises(CommandRefused, match="outside its limits"):
+        cell.layer.jog("draw_1", 0.3)
+    cell.layer.jog("draw_1", 0.268)
+    before = cell.axis.length
+    for _ in range(150):
+        step = cell.layer.step(cell.cycle, cell.bench.read(), {})
+        cell.bench.move(dict(step.commands))
+        assert cell.axis.length <= before + 1e-9 or abs(cell.axis.length - 0.268) < 1e-3  # never further out
+        before = cell.axis.length
+    assert cell.axis.length == pytest.approx(0.268, abs=5e-4)
+    cell.layer.clear(cell.bench.read())
+    assert not cell.layer.latch.latched
+
+
+@pytest.mark.parametrize("turns", [-3, 1, 7])
+def test_lost_turns_take_the_torque_off_and_need_a_new_home(turns: int) -> None:
+    cell = Cell(encoder=True)
+    cell.run(40)
+    position = cell.axis.read().position
+    assert position is not None
+    cell.axis.override["position"] = position + 2.0 * math.pi * turns
+    fault = cell.until(K.TURNS_LOST, "draw_1", 1, first=())
+    assert f"{abs(turns)} whole turns" in fault.line and "home this tendon again" in fault.line
+    assert cell.layer.sent["draw_1"].kind is Drive.TORQUE_OFF  # else the servo would run after the lost turns
+    cell.run(10)
+    with pytest.raises(CommandRefused, match="causes are there"):
+        cell.layer.clear(cell.bench.read())
+    home = replace(cell.axis.spool, encoder=Line(-RADIUS, 0.21 + 2.0 * math.pi * turns * RADIUS))
+    del cell.axis.override["position"]
+    cell.axis.spool = home
+    cell.layer.replace_spool(home, PositionLoop(home, PERIOD))
+    cell.run(2)
+    cell.layer.clear(cell.bench.read())
+    stands = cell.axis.length
+    cell.run(20)
+    assert cell.axis.length == pytest.approx(stands, abs=3e-4)
+    cell.run(200, {"draw_1": (Mode.POSITION, 0.209)})
+    assert cell.axis.length == pytest.approx(0.209, abs=2e-4)
+
+
+def test_a_calibration_in_use_is_not_changed() -> None:
+    cell = Cell()
+    cell.run(3)
+    with pytest.raises(CommandRefused, match="is in use"):
+        cell.layer.replace_spool(cell.axis.spool, cell.loops["draw_1"])
+
+
+def test_a_tendon_that_gets_slack_slowly_is_named_but_goes_on() -> None:
+    cell = Cell()
+    cell.each_cycle = lambda: setattr(cell.axis, "reach", max(cell.axis.reach - 2e-5, 0.2))
+    cell.run(20, {"draw_2": (Mode.POSITION, 0.209)})
+    fault = cell.until(K.SLACK, "draw_1", 120 + S.persist)
+    assert "slack" in fault.line
+    cell.run(200)
+    assert cell.bench.axes["draw_2"].length == pytest.approx(0.209, abs=2e-4)
+    cell.each_cycle = None
+    cell.axis.reach = 0.2125
+    cell.run(2)
+    assert not cell.layer.latch.faults  # it ends with its cause
+
+
+def test_paying_out_is_not_a_snapped_tendon_even_where_it_is_stiff() -> None:
+    cell = Cell()
+    cell.axis.reach = 0.2115
+    cell.run(100)
+    step = cell.run(150, {"draw_1": (Mode.POSITION, 0.2145)})
+    assert cell.axis.tension == 0.0
+    assert {each.kind for each in step.faults} == {K.SLACK}
+
+
+def test_a_fault_of_one_tendon_never_hides_that_of_another() -> None:
+    cell = Cell()
+    cell.run(10)
+    cell.bench.axes["draw_2"].silent = True
+    cell.until(K.SERVO_SILENT, "draw_2", S.silent)
+    cell.axis.override["temperature"] = 90.0
+    cell.until(K.OVERHEATING, "draw_1", S.persist)
+    step = cell.run(1)
+    assert step.reactions == {"draw_1": Reaction.TORQUE_OFF, "draw_2": Reaction.HOLD, "saddle_1": Reaction.HOLD}
+    cell.axis.override.clear()
+    cell.run(10)
+    with pytest.raises(CommandRefused, match="draw_2"):
+        cell.layer.clear(cell.bench.read())
+    assert {each.tendon for each in cell.layer.latch.faults} >= {"draw_1", "draw_2"}  # all stay, not only the one
+
+
+def test_reactions_are_those_that_the_robot_file_chooses() -> None:
+    chosen = SafetySettings.from_mapping(
+        {"period": PERIOD, "reactions": {"overheating": "hold", "servo_silent": "torque off"}, "others": "torque off"}
+    )
+    cell = Cell(safety=chosen)
+    cell.run(5)
+    cell.axis.override["temperature"] = 90.0
+    cell.until(K.OVERHEATING, "draw_1", S.persist)
+    assert cell.run(1).reactions["draw_1"] is Reaction.HOLD
+    assert cell.run(1).commands["draw_2"].kind is Drive.TORQUE_OFF
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ({"silnet": 3}, "Did you mean 'silent'"),
+        ({"reactions": {"runawy": "hold"}}, "Did you mean 'runaway'"),
+        ({"reactions": {"runaway": "wait"}}, "no reaction 'wait'"),
+        ({"reactions": {"runaway": "warn"}}, "choose hold, release or torque off"),
+        ({"others": "warn"}, "must at least hold"),
+        ({"silent": 0}, "above zero"),
+        ({"period": math.nan}, "above zero"),
+        ({"voltages": [12.0, 9.0]}, "the lower one first"),
+        ({"latched": ["slack", "bliss"]}, "no fault 'bliss'"),
+        ({"latched": 3}, "must be a list"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_naming_the_field(block, words) -> None:
+    with pytest.raises(TensegrityError, match=words):
+        SafetySettings.from_mapping(block)
