@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from view_robots import prism_robot
+from view_robots import MECHANISMS, prism_robot
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.markers import StructureDrawing
@@ -80,7 +80,7 @@ def test_taken_and_forbidden_names_are_changed(prism):
     assert not any(letter in "".join(links) for letter in " /<>")
 
 
-def test_mechanism_has_no_description_here():
+def test_robot_of_no_known_kind_has_no_description():
     with pytest.raises(TensegrityError, match="mechanism"):
         make_urdf(Robot(name="arm", model=object()))
 
@@ -176,7 +176,8 @@ def test_unset_pose_is_no_goal():
 
 
 @pytest.mark.system
-def test_markers_and_view_follow_a_robot_on_dds():
+@pytest.mark.parametrize("name", [SHIPPED[0], MECHANISMS[0]])
+def test_markers_and_view_follow_a_robot_on_dds(name):
     rclpy = pytest.importorskip("rclpy")
     interfaces = pytest.importorskip("tensegrity.msg")
     from diagnostic_msgs.msg import DiagnosticArray
@@ -185,8 +186,8 @@ def test_markers_and_view_follow_a_robot_on_dds():
     from std_msgs.msg import String
     from visualization_msgs.msg import MarkerArray
 
-    robot = load_robot(SHIPPED[0])
-    structure = robot.structure
+    robot = load_robot(name)
+    is_structure = isinstance(robot.model, Structure)
     programs = [
         subprocess.Popen(
             [sys.executable, "-m", module, "--ros-args", "-p", f"robot:={robot.name}", *more], env=os.environ
@@ -210,12 +211,13 @@ def test_markers_and_view_follow_a_robot_on_dds():
             DiagnosticArray, "/diagnostics", lambda m: heard["diagnostics"].update({s.name: s for s in m.status}), 10
         )
         states = node.create_publisher(interfaces.StructureState, "structure_state", 1)
-        message = interfaces.StructureState(
-            source="test",
-            node_name=list(structure.node_names),
-            node_position=[Point(x=x, y=y, z=z) for x, y, z in structure.nodes.tolist()],
-            converged=True,
-        )
+        message = interfaces.StructureState(source="test", converged=True)
+        if is_structure:
+            message.node_name = list(robot.structure.node_names)
+            message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
+        else:
+            message.coordinate_name = list(robot.mechanism.mechanism.coordinate_names())
+            message.q = robot.mechanism.start.tolist()
         message.header.frame_id = "world"
 
         def complete() -> bool:
@@ -232,15 +234,22 @@ def test_markers_and_view_follow_a_robot_on_dds():
         while not complete() and time.monotonic() < end:
             pass
         assert complete(), heard
-        bars = [each for each in heard["markers"].markers if each.ns == "bars"]
-        assert len(bars) == int(np.count_nonzero(~structure.unilateral))
+        seen = [each.ns for each in heard["markers"].markers]
+        if is_structure:
+            assert seen.count("bars") == int(np.count_nonzero(~robot.structure.unilateral))
+        else:
+            shapes = sum(len(body.shapes) for body in robot.mechanism.mechanism.bodies)
+            assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
         assert heard["description"].data == make_urdf(robot)
         values = {pair.key: pair.value for pair in heard["diagnostics"]["view"].values}
         assert values["url"].startswith("http://localhost:")
         assert "tf" in {pair.key for pair in heard["diagnostics"]["markers"].values}
 
-        message.node_position[0].x = float("nan")
+        if is_structure:
+            message.node_position[0].x = float("nan")
+        else:
+            message.q[0] = float("nan")
         bad = time.monotonic() + 30.0
         while "finite" not in heard["diagnostics"]["markers"].message and time.monotonic() < bad:
             states.publish(message)

@@ -1,12 +1,21 @@
-"""A small robot for tests of pictures: a prism of three bars, nine tendons (three of them driven) and one spring."""
+"""Robots for tests of pictures: the shipped mechanisms, and a small structure.
+
+The structure is a prism of three bars, nine tendons (three of them driven) and one spring.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.multibody.model import MechanismModel
 from tensegrity_dynamics.output_frame import OutputFrame
 from tensegrity_dynamics.robot import Actuator, Robot
+from tensegrity_dynamics.robot_file import load_robot, shipped_robots
 from tensegrity_dynamics.structure import make_structure
+
+MECHANISMS = [name for name in shipped_robots() if isinstance(load_robot(name).model, MechanismModel)]
+WITH_CABLES = [name for name in MECHANISMS if load_robot(name).mechanism.entries]
+WITHOUT_CABLES = [name for name in MECHANISMS if name not in WITH_CABLES]
 
 BOTTOM, TOP = ("a", "b", "c"), ("d", "e", "f")
 
@@ -33,3 +42,15 @@ def prism_robot() -> Robot:
         actuators=tuple(Actuator(f"spool_{k}", f"side_{k}", (0.1, 0.3), 0.05, 50.0) for k in range(3)),
         outputs=(OutputFrame("flange", tops, points),),
     )
+
+
+def moved(robot: Robot, seed: int = 1) -> np.ndarray:
+    """The start with all coordinates but quaternions a little elsewhere; loops stand open, which no picture minds."""
+    mechanism = robot.mechanism.mechanism
+    q = np.array(robot.mechanism.start)
+    random = np.random.default_rng(seed)
+    for joint in mechanism.joints:
+        if joint.kind not in ("floating", "spherical"):
+            part = q[mechanism.positions_of(joint.name)]
+            part += 0.02 * random.standard_normal(part.size)
+    return q
