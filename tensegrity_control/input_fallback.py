@@ -62,6 +62,9 @@ class Piqp:
     def solve(self, program: QuadraticProgram) -> QPResult:
         """See `QPSolver`."""
         P, q, A, b, C, c_low, c_high, x_low, x_high = program
+        idle = np.isinf(c_low) & np.isinf(c_high)
+        if idle.any():  # piqp warns of such rows on every call
+            C, c_low, c_high = np.where(idle[:, None], 0.0, C), np.where(idle, -1.0, c_low), np.where(idle, 1.0, c_high)
         put = self._solver.update if self._ready else self._solver.setup
         square = (np.asfortranarray(P), q, np.asfortranarray(A), b, np.asfortranarray(C))
         put(*square, c_low, c_high, x_low, x_high)
@@ -157,7 +160,9 @@ def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
 
 
 def clashing_names(problem: InputProblem, proof: QPResult) -> tuple[str, ...]:
-    """Names of the rows that a certificate weighs; rounding weighs nothing."""
+    """Names of the rows that a certificate weighs, none without one; rounding weighs nothing."""
+    if not proof.certified:
+        return ()
     program = problem.program
     sizes = np.linalg.norm(program.C, axis=1)
     gives = np.asarray(problem.gives)

@@ -62,12 +62,12 @@ class _Equations(NamedTuple):
     row_scale: Array  # (p,)
     scale: Array  # (n,)
     particular: Array  # (n,) solution of smallest scaled norm
-    rest: Array  # (p + n, n) work space
+    rest: Array  # (p + 1, n) work space
     force: Array  # (p,) work space
 
     @classmethod
     def of(cls, n: int, p: int) -> _Equations:
-        shapes = ((p,), (n,), (n,), (p + n, n), (p,))
+        shapes = ((p,), (n,), (n,), (p + 1, n), (p,))
         made = [np.zeros(shape) for shape in shapes]
         return cls(np.zeros((n, n)), np.zeros((p, p)), np.zeros(p, dtype=np.int64), *made)
 
@@ -87,34 +87,35 @@ def factor_equations(A, b, space):  # type: ignore[no-untyped-def]
         for k in range(p):
             largest = max(largest, abs(A[k, i]) * row_scale[k])
         scale[i] = 1.0 / largest if largest > 0.0 else 1.0
-        rest[p + i] = 0.0
-        rest[p + i, i] = 1.0
         for k in range(p):
             rest[k, i] = A[k, i] * row_scale[k] * scale[i]
     rank, searching = 0, True
     for step in range(n):
-        best, chosen = RANK * RANK, -1
+        line, best, chosen = basis[step], RANK * RANK, -1
         for at in range(rank, p if searching else 0):
             square = dot(rest[order[at]], rest[order[at]])
             if square > best:
                 best, chosen = square, at
         if chosen >= 0:
-            k = order[chosen]
-            order[chosen], order[rank] = order[rank], k
+            line[:] = rest[order[chosen]]
+            order[chosen], order[rank] = order[rank], order[chosen]
             rank += 1
-        else:  # no row of A adds anything; whole unit vectors fill the null space
-            searching, best, k = False, 0.0, p
-            for i in range(p, p + n):
-                square = dot(rest[i], rest[i])
-                if square > best:
-                    best, k = square, i
-        line = basis[step]
-        line[:] = rest[k]
-        for i in range(step):  # once more: taking parts away left rounding behind
-            add(line, -dot(basis[i], line), basis[i])
-        line /= np.sqrt(dot(line, line))
-        for other in range(p + n):
-            add(rest[other], -dot(line, rest[other]), line)
+        else:  # no row of A adds anything; the null space is filled from the unit vectors that are furthest outside
+            searching, best, chosen = False, np.inf, 0
+            for i in range(n):
+                inside = 0.0
+                for other in range(step):
+                    inside += basis[other, i] * basis[other, i]
+                if inside < best:
+                    best, chosen = inside, i
+            line[:] = 0.0
+            line[chosen] = 1.0
+        for _ in range(1 if searching else 2):  # what was taken away before left rounding behind
+            for i in range(step):
+                add(line, -dot(basis[i], line), basis[i])
+            line /= np.sqrt(dot(line, line))
+        for at in range(rank, p if searching else 0):
+            add(rest[order[at]], -dot(line, rest[order[at]]), line)
     for at in range(rank):
         for i in range(at + 1):
             total = 0.0
@@ -222,6 +223,8 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
 def worst_error(program, x):  # type: ignore[no-untyped-def]
     """Largest error of the equations, and the largest in parts of their size."""
     absolute, relative = 0.0, 0.0
+    if not np.isfinite(dot(x, x)):
+        return np.inf, np.inf
     for k in range(program.b.shape[0]):
         error, size = -program.b[k], abs(program.b[k])
         for i in range(x.shape[0]):
@@ -311,10 +314,7 @@ class InputOptimizer:
     def _answer(self, problem: InputProblem, failed: QPResult) -> InputSolution:
         """What to do where the solver has no solution."""
         program = problem.program
-        clashing: tuple[str, ...] = ()
-        if failed.status == INFEASIBLE and failed.certified:
-            clashing = clashing_names(problem, failed)
-        else:
+        if not failed.certified:
             # Whether there is a solution is for a solver to say that proves it, or gives one.
             second = NullSpaceSolver("active_set", program.sizes).solve(program)
             if second.status != SOLVED and not second.certified:
@@ -323,13 +323,11 @@ class InputOptimizer:
             if second.status == SOLVED and relative <= FEASIBLE:
                 status = NUMERICAL if failed.status == INFEASIBLE else failed.status
                 return replace(_solution(problem, second, error), status=status, fallback="second solver")
-            if second.certified:
-                failed = second
-                clashing = clashing_names(problem, second)
+            failed = second if second.certified else failed
         answer = relax(problem)
         nothing = failed._replace(x=answer.x, y=0.0 * failed.y, z=0.0 * failed.z, w=0.0 * failed.w)
         made = _solution(problem, nothing, answer.residual)
-        return replace(made, relaxed=answer.relaxed, clashing=clashing, fallback=answer.fallback)
+        return replace(made, relaxed=answer.relaxed, clashing=clashing_names(problem, failed), fallback=answer.fallback)
 
 
 def _solution(problem: InputProblem, found: QPResult, residual: float) -> InputSolution:

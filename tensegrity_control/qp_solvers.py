@@ -364,6 +364,7 @@ def solve_active_set(program, space, limit, x, weights):  # type: ignore[no-unty
             weights[space.active[i]] = forces[i] * space.sign[i] / space.norm[space.active[i]]
     for i in range(n):
         x[i] = space.start[i] + dot(space.back[i, i:], v[i:])
+    status = status if np.isfinite(dot(x, x)) else 3
     if status == 0:
         for _ in range(2):
             refine(program, space, p, count, abs(rho), x, weights)

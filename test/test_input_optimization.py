@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
+from tensegrity_control.input_fallback import hold, sharpened
 from tensegrity_control.input_optimization import (
     FreeUnknowns,
     Inequalities,
     InputOptimizer,
     InputProblem,
+    Task,
+    solve_nonlinear,
 )
-from tensegrity_control.qp_solvers import QuadraticProgram
+from tensegrity_control.qp_solvers import ActiveSet, QPResult, QuadraticProgram, make_solver
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
 FEW = settings(max_examples=40, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -106,3 +114,297 @@ def test_operator_splitting_agrees_too(seed):
     problem = random_problem(seed)
     expected = unknowns(InputOptimizer().solve(problem))
     np.testing.assert_allclose(unknowns(InputOptimizer("direct", "osqp").solve(problem)), expected, atol=1e-8)
+
+
+@FEW
+@given(SEEDS)
+def test_a_program_solved_again_or_after_another_has_the_same_solution(seed):
+    first, second = random_problem(seed).program, random_problem(seed).program
+    nearby = second._replace(q=second.q + 0.3 * np.random.default_rng(seed).normal(size=second.q.size))
+    warm = ActiveSet(first.sizes)
+    for program in (first, nearby, first, first):
+        found, cold = warm.solve(program), ActiveSet(program.sizes).solve(program)
+        assert found.status == cold.status == "solved"
+        np.testing.assert_allclose(found.x, cold.x, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
+    random = np.random.default_rng(seed)
+    problem = manipulator_like(seed)
+    tight = np.asarray(problem.free.lower)
+    tight[:6] = InputOptimizer().solve(problem).free[:6] + random.uniform(-1e-4, 1e-3, 6) * (np.arange(6) < 2)
+    problem = replace(problem, free=replace(problem.free, lower=tight))
+    first = InputOptimizer().solve(problem)
+    assert first.status == "solved"
+    assert np.count_nonzero(first.multipliers.free) >= 1, "no floor presses, which tests nothing"
+    for way in [*WAYS, ("null_space", "osqp"), ("direct", "osqp")]:
+        found = InputOptimizer(*way).solve(problem)
+        assert found.residual < 1e-9
+        np.testing.assert_allclose(unknowns(found), unknowns(first), atol=1e-8)
+
+
+def bounds_of(problem: InputProblem):
+    program = problem.program
+    rows = np.vstack((program.C, np.eye(program.q.size)))
+    return rows, np.concatenate((program.c_low, program.x_low)), np.concatenate((program.c_high, program.x_high))
+
+
+def possible(rows, low, high, A, b) -> bool:
+    """Whether A x = b has a solution within the bounds, by a linear program of another kind."""
+    below, above = np.isfinite(low), np.isfinite(high)
+    found = linprog(
+        np.zeros(rows.shape[1]),
+        np.vstack((-rows[below], rows[above])),
+        np.concatenate((-low[below], high[above])),
+        A if A.size else None,
+        b if A.size else None,
+        bounds=(None, None),
+        method="highs",
+    )
+    assert found.status in (0, 2), found.message
+    return found.status == 0
+
+
+@FEW
+@given(SEEDS)
+def test_a_problem_is_called_infeasible_when_it_is_and_the_named_rows_alone_clash(seed):
+    problem = random_problem(seed, feasible=False)
+    program = problem.program
+    rows, low, high = bounds_of(problem)
+    feasible = possible(rows, low, high, program.A, program.b)
+    for form, solver in WAYS:
+        found = InputOptimizer(form, solver).solve(problem)
+        assert (found.status == "solved") == feasible
+        if feasible:
+            continue
+        names = (*problem.row_names, *problem.all_names)
+        named = np.array([name in found.clashing for name in names])
+        tracked = np.array([name in found.clashing for name in problem.tracked])
+        assert named.any() and found.fallback
+
+        def clash(which, equations) -> bool:
+            return not possible(rows[which], low[which], high[which], program.A[equations], program.b[equations])
+
+        assert clash(named, tracked)
+        for one in np.flatnonzero(named):  # and without any one of them nothing clashes
+            assert not clash(named & (np.arange(named.size) != one), tracked)
+
+
+@FEW
+@given(SEEDS)
+def test_a_relaxed_answer_keeps_limits_and_floors_and_reports_what_tracking_lost(seed):
+    problem = random_problem(seed, feasible=False)
+    found = InputOptimizer().solve(problem)
+    program, x = problem.program, unknowns(found)
+    assert np.all(found.inputs >= problem.lower) and np.all(found.inputs <= problem.upper)
+    if found.status == "solved":
+        assert not found.relaxed
+        return
+    # The random problems have a point within all bounds, so that tracking alone need give way.
+    assert found.fallback == "tracking relaxed" and {one.what for one in found.relaxed} == {"tracking"}
+    values = program.C @ x
+    assert np.all(values >= program.c_low - 1e-8) and np.all(values <= program.c_high + 1e-8)
+    lost = dict.fromkeys(problem.tracked, 0.0) | {one.name: one.amount for one in found.relaxed}
+    given = np.array(list(lost.values()))
+    np.testing.assert_allclose(program.A @ x, program.b + given, atol=1e-8)
+    # No answer loses less: the sum of squares against another solver's.
+    n, p = x.size, given.size
+    least = QuadraticProgram(
+        np.diag(np.concatenate((np.zeros(n), np.ones(p)))) + 1e-12 * np.eye(n + p),
+        np.zeros(n + p), np.hstack((program.A, -np.eye(p))), program.b,
+        np.hstack((program.C, np.zeros((program.c_low.size, p)))), program.c_low, program.c_high,
+        np.concatenate((program.x_low, np.full(p, -np.inf))), np.concatenate((program.x_high, np.full(p, np.inf))),
+    )  # fmt: skip
+    other = make_solver("piqp", least.sizes).solve(least)
+    assert given @ given <= other.x[n:] @ other.x[n:] * (1 + 1e-3) + 1e-8
+
+
+def one_tendon(**changes) -> InputProblem:
+    """Two motors in [-1, 1] whose sum is tracked, and a tendon whose tension is their difference."""
+    values = {
+        "matrix": [[1.0, 1.0]],
+        "target": [0.5],
+        "lower": [-1.0, -1.0],
+        "upper": [1.0, 1.0],
+        "rows": Inequalities([[1.0, -1.0]], [0.2], names=["draw"]),
+        "names": ["left", "right"],
+        "tracked": ["angle"],
+    }
+    return InputProblem(**{**values, **changes})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
+    optimizer = InputOptimizer(*way)
+    assert optimizer.solve(one_tendon()).inputs == pytest.approx([0.35, 0.15])
+    # u_left + u_right = 1.5 needs a difference of at most 0.5; a floor of 1.2 wins against tracking.
+    found = optimizer.solve(one_tendon(target=[1.5], rows=Inequalities([[1.0, -1.0]], [1.2], names=["draw"])))
+    assert found.inputs == pytest.approx([1.0, -0.2], abs=1e-6)
+    assert set(found.clashing) == {"left", "draw", "angle"}
+    assert [(one.what, one.name) for one in found.relaxed] == [("tracking", "angle")]
+    assert found.relaxed[0].amount == pytest.approx(-0.7, abs=1e-6) and "draw" in found.describe()
+    # A difference of 2.6 is beyond the limits: the floor gives way by 0.6, and tracking with it.
+    found = optimizer.solve(one_tendon(rows=Inequalities([[1.0, -1.0]], [2.6], names=["draw"])))
+    assert found.inputs == pytest.approx([1.0, -1.0], abs=1e-6) and np.all(np.abs(found.inputs) <= 1.0)
+    assert found.fallback == "floor relaxed" and "draw" in found.clashing
+    lost = {(one.what, one.name): one.amount for one in found.relaxed}
+    assert lost == {
+        ("floor", "draw"): pytest.approx(-0.6, abs=1e-5),
+        ("tracking", "angle"): pytest.approx(-0.5, abs=1e-5),
+    }
+
+
+def test_equations_that_tracking_cannot_restore_are_met_as_well_as_limits_allow():
+    # The second equation is out of reach of the inputs, and nothing that is tracked moves it.
+    problem = InputProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 3.0], [-1, -1], [1, 1], gives=[[1.0], [0.0]], tracked=["x"])
+    found = InputOptimizer().solve(problem)
+    assert (found.status, found.fallback) == ("infeasible", "equations relaxed")
+    assert found.inputs == pytest.approx([0.5, 1.0], abs=1e-5)
+    assert [(one.what, one.name) for one in found.relaxed if abs(one.amount) > 1e-4] == [("equations", "equation 2")]
+
+
+def test_limits_that_contradict_themselves_are_named():
+    with pytest.raises(InfeasibleControlError, match=r"input 'right' must be at least 1 and at most -1"):
+        one_tendon(lower=[-1.0, 1.0], upper=[1.0, -1.0])
+    rows = Inequalities([[1.0, -1.0]], [2.6], names=["draw"], priority="limit")
+    with pytest.raises(InfeasibleControlError, match=r"draw, left, right contradict"):
+        InputOptimizer().solve(one_tendon(rows=rows))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"target": [np.nan]}, "target must be finite"),
+        ({"target": [1.0, 2.0]}, r"target must have shape \(1,\)"),
+        ({"matrix": [[1.0, np.inf]]}, "matrix of the inputs"),
+        ({"lower": [np.nan, 0.0]}, "bound of input 'left' is NaN"),
+        ({"weights": [1.0]}, "weights of the inputs"),
+        ({"rows": Inequalities([[1.0]], [0.0])}, "inequalities have 1 columns; there are 2"),
+        ({"free": FreeUnknowns([[1.0], [2.0]])}, "enter 2 equations of 1"),
+        ({"names": ["left"]}, "1 names given for 2"),
+        ({"tasks": [Task([[1.0]], [0.0])]}, "task has 1 columns"),
+    ],
+)
+def test_nonsense_is_refused_with_its_name(changes, words):
+    with pytest.raises(TensegrityError, match=words):
+        one_tendon(**changes)
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    for call in (
+        lambda: InputOptimizer("direkt"),
+        lambda: InputOptimizer("direct", "pigp"),
+        lambda: solve_nonlinear(one_tendon(), np.sum, method="slsqp"),
+        lambda: Inequalities([[1.0]], [0.0], priority="flor"),
+    ):
+        with pytest.raises(TensegrityError, match=r"direct|piqp|SLSQP|floor"):
+            call()
+
+
+@pytest.mark.parametrize("form", ["null_space", "direct"])
+def test_equations_said_twice_are_one_and_equations_that_disagree_are_named(form):
+    twice = InputProblem([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0]], [1.0, 2.0], tracked=["x", "y"])
+    found = InputOptimizer(form).solve(twice)
+    assert found.status == "solved" and found.inputs == pytest.approx([0.5, 0.5, 0.0])
+    found = InputOptimizer(form).solve(replace(twice, target=[1.0, 3.0]))
+    assert found.status == "infeasible" and set(found.clashing) == {"x", "y"} and found.fallback == "tracking relaxed"
+    np.testing.assert_allclose(twice.matrix @ found.inputs, [1.4, 2.8], atol=1e-6)  # the nearest that agree
+
+
+class Failing:
+    """A solver that never has an answer."""
+
+    def __init__(self, status: str, value: float = 0.0) -> None:
+        self.status, self.value = status, value
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        n, p, r = program.sizes
+        return QPResult(self.status, np.full(n, self.value), np.zeros(p), np.zeros(r), np.zeros(n), 7)
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "told"),
+    [
+        ("iteration limit", 0.0, "iteration limit"),
+        ("numerical", np.nan, "numerical"),
+        ("solved", np.nan, "numerical"),
+        ("solved", 0.0, "numerical"),  # zero inputs do not meet the equations
+        ("infeasible", 0.0, "numerical"),  # it has a solution
+    ],
+)
+def test_a_failing_solver_is_told_and_another_one_answers(status, value, told):
+    problem, optimizer = one_tendon(), InputOptimizer()
+    optimizer._solvers[problem.program.sizes] = Failing(status, value)
+    found = optimizer.solve(problem)
+    assert (found.status, found.fallback) == (told, "second solver") and told in found.describe()
+    assert found.inputs == pytest.approx([0.35, 0.15])
+    hard = one_tendon(target=[7.0])
+    optimizer._solvers[hard.program.sizes] = Failing(status, value)
+    answer = optimizer.solve(hard)
+    assert answer.fallback == "tracking relaxed" and answer.status == "infeasible"
+
+
+def test_held_inputs_stay_within_their_limits():
+    answer = hold(one_tendon(preferred=[5.0, 0.0]))
+    assert answer.fallback == "held" and list(answer.x) == [1.0, 0.0]
+    assert answer.relaxed[-1].amount == pytest.approx(0.5)
+
+
+def test_running_out_of_iterations_is_not_called_infeasible():
+    program = one_tendon(rows=Inequalities([[1.0, -1.0]], [0.6])).program
+    solver = ActiveSet(program.sizes)
+    solver._limit = 0
+    assert solver.solve(program).status == "iteration limit"
+    assert ActiveSet(program.sizes).solve(program._replace(b=np.full_like(program.b, np.nan))).status == "numerical"
+
+
+def test_open_inputs_are_small_and_the_tie_is_told():
+    problem = one_tendon(weights=[0.0, 0.0], rows=None)
+    found = InputOptimizer().solve(problem)
+    assert found.tie_broken and found.inputs == pytest.approx([0.25, 0.25], abs=1e-6)
+    assert not InputOptimizer().solve(one_tendon()).tie_broken
+
+
+def test_a_task_moves_the_inputs_as_far_as_it_weighs():
+    free = one_tendon(rows=None, tasks=[Task([[100.0, -100.0]], [40.0])])
+    found = InputOptimizer().solve(free).inputs  # min |u|^2 / 2 + (100 (u_1 - u_2) - 40)^2 / 2 with u_1 + u_2 = 1 / 2
+    assert found[0] - found[1] == pytest.approx(4000.0 / 10000.5, rel=1e-12)
+
+
+def test_inputs_with_one_possible_value_and_rows_said_many_times_do_no_harm():
+    rows = Inequalities([[1.0, -1.0, 0.0]] * 4 + [[0.0, 0.0, 0.0]], [0.2] * 4 + [-1.0])
+    problem = InputProblem([[1.0, 1.0, 1.0]], [0.5], [-1, -1, 0.3], [1, 1, 0.3], rows=rows)
+    for way in WAYS:
+        found = InputOptimizer(*way).solve(problem)
+        assert found.status == "solved" and found.inputs == pytest.approx([0.2, 0.0, 0.3], abs=1e-9)
+
+
+def test_sharpening_leaves_alone_what_it_would_move_far():
+    program = one_tendon().program
+    wrong = QPResult("solved", np.array([1.0, -0.5]), np.zeros(1), np.zeros(1), np.array([-1.0, 0.0]), 1)
+    assert sharpened(program, wrong) is wrong
+
+
+@pytest.mark.filterwarnings("ignore:delta_grad")
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+def test_the_general_form_agrees_where_the_objective_is_quadratic(method):
+    for seed in range(4):
+        problem = random_problem(seed)
+        program = problem.program
+        expected = InputOptimizer().solve(problem)
+        found = solve_nonlinear(
+            problem,
+            lambda x, program=program: 0.5 * x @ program.P @ x + program.q @ x,
+            lambda x, program=program: program.P @ x + program.q,
+            method=method,
+        )
+        assert found.status == "solved" and found.residual < 1e-9
+        np.testing.assert_allclose(unknowns(found), unknowns(expected), atol=1e-4)
+
+
+def test_the_general_form_takes_other_objectives():
+    found = solve_nonlinear(one_tendon(rows=None), lambda x: float(np.sum((x - [1.0, 0.0]) ** 4)))
+    assert found.inputs == pytest.approx([0.75, -0.25], abs=1e-3)
+    impossible = solve_nonlinear(one_tendon(target=[7.0]), np.sum)
+    assert (impossible.status, impossible.fallback) == ("infeasible", "tracking relaxed")
