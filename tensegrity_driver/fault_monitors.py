@@ -232,8 +232,8 @@ class Motion(TendonMonitor):
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
         super().__init__(spool, settings)
-        # (length, largest rise, largest fall) of each cycle; rise and fall are what the command of that cycle explains
-        self._past: deque[tuple[float, float, float]] = deque(maxlen=settings.window + settings.lag + 1)
+        # (length, rise, fall) of each cycle; rise and fall are what all commands up to then asked for, summed up
+        self._past: deque[tuple[float, float, float]] = deque(maxlen=settings.window + settings.lag + 2)
 
     def detects_within_at(self, speed: float) -> int:
         """Bus cycles until uncommanded motion at a speed [m/s] is found; it must be at least `slowest`."""
@@ -258,24 +258,25 @@ class Motion(TendonMonitor):
             return None
         length = math.nan if tendon is None else tendon.length
         before = self._past[-1][0] if self._past else math.nan
-        speed = commanded_speed(command, before, self.spool, readings.period or self.settings.period)
-        step = speed * (readings.period or self.settings.period)
+        period = passed(readings, self.settings)
+        step = commanded_speed(command, before, self.spool, period) * period
         if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
             self._past.clear()  # no spool turns like that: the sensor jumped, and SensorJump says so
-        self._past.append((length, max(step, 0.0), min(step, 0.0)))
+        rise, fall = self._past[-1][1:] if self._past else (0.0, 0.0)
+        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0)))
         return None if math.isnan(length) else self._judge(cycle, length)
 
     def _judge(self, cycle: int, length: float) -> Fault | None:
         """Compare the motion since each cycle of the window with what was commanded since then, and lag before."""
-        settings, past = self.settings, self._past
+        settings, past = self.settings, list(self._past)
         newest = len(past) - 1
         for start in range(newest - 1, max(newest - settings.window, 0) - 1, -1):
             moved = length - past[start][0]
             if not abs(moved) > settings.motion_tolerance:  # nan where nothing was read
                 continue
-            since = [past[k] for k in range(max(start + 1 - settings.lag, 0), newest + 1)]
-            rise = settings.speed_gain * sum(each[1] for each in since)
-            fall = settings.speed_gain * sum(each[2] for each in since)
+            before = past[max(start - settings.lag, 0)]
+            rise = settings.speed_gain * (past[newest][1] - before[1])
+            fall = settings.speed_gain * (past[newest][2] - before[2])
             if fall - settings.motion_tolerance <= moved <= rise + settings.motion_tolerance:
                 continue
             way = "paid out" if moved > 0.0 else "wound in"
@@ -331,7 +332,7 @@ class Stuck(TendonMonitor):
         if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
             self._first, self._asked = length, 0.0
             return None
-        period = readings.period or settings.period
+        period = passed(readings, settings)
         step = commanded_speed(command, length, self.spool, period) * period
         goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
         if goal is not None and abs(goal - length) <= settings.stuck_distance:
@@ -348,10 +349,15 @@ class Stuck(TendonMonitor):
         return f"it stands still although {abs(self._asked) * 1e3:.1f} mm were commanded"
 
 
+def passed(readings: Readings, settings: SafetySettings) -> float:
+    """The s that this cycle took, or the period as planned where the measured one makes no sense."""
+    return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
+
+
 def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
     """How far [m] a spool can turn in some cycles, with what its sensor may add."""
-    period = readings.period if math.isfinite(readings.period) else 0.0
-    return spool.actuator.rate * settings.speed_gain * max(settings.period, period) * cycles + settings.jump
+    period = max(settings.period, passed(readings, settings))
+    return spool.actuator.rate * settings.speed_gain * period * cycles + settings.jump
 
 
 def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, period: float) -> float:

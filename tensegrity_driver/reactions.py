@@ -131,7 +131,7 @@ class SafetySettings:
     silent: int = 5
     missing: int = 5
     persist: int = 5
-    window: int = 10
+    window: int = 25
     lag: int = 5
     speed_gain: float = 1.5
     motion_tolerance: float = 1.0e-3

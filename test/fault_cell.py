@@ -21,13 +21,20 @@ NAMES = ("draw_1", "draw_2", "saddle_1")
 class Cell:
     """A bench under a safety layer; on it no tendon passes its ceiling and no spool its limits, in any cycle."""
 
-    def __init__(self, *, encoder: bool = False, safety: SafetySettings | None = None, **changes: object) -> None:
+    def __init__(
+        self,
+        *,
+        encoder: bool = False,
+        safety: SafetySettings | None = None,
+        axis: dict | None = None,
+        **changes: object,
+    ) -> None:
         self.settings = safety or SafetySettings(period=PERIOD)
         self.spools = [spool(name, encoder=encoder, **changes) for name in NAMES]
         kind = PositionLoop if encoder else FreeRunLoop
         self.loops = {each.name: kind(each, PERIOD) for each in self.spools}
         self.layer = SafetyLayer(self.spools, self.loops, self.settings)
-        self.bench = Bench.of(*self.spools)
+        self.bench = Bench({each.name: Axis(each, **(axis or {})) for each in self.spools})
         self.axis: Axis = self.bench.axes["draw_1"]
         self.pulled = 0.0  # N that something outside pulls with
         self.each_cycle: Callable[[], object] | None = None

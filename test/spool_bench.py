@@ -142,11 +142,6 @@ class Bench:
     period: float = PERIOD
     clock_step: float | None = None
 
-    @classmethod
-    def of(cls, *spools: Spool) -> Bench:
-        """A bench with one axis for each spool."""
-        return cls({each.name: Axis(each) for each in spools})
-
     def read(self) -> Readings:
         """One cycle's readings."""
         tendons = {name: axis.spool.observe(axis.read()) for name, axis in self.axes.items()}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from random import Random
 
 import pytest
 from fault_cell import CASES, NAMES, Case, Cell, K, S
-from spool_bench import PERIOD, RADIUS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spool_bench import COUNT, PERIOD, RADIUS
 
 from tensegrity_driver.bus_monitors import BUS_MONITORS
-from tensegrity_driver.fault_monitors import worst_bound
+from tensegrity_driver.fault_monitors import Motion, worst_bound
 from tensegrity_driver.position_loop import PositionLoop
 from tensegrity_driver.reactions import FaultKind, Reaction, SafetySettings
 from tensegrity_driver.safety import TENDON_MONITORS
@@ -79,7 +82,7 @@ def test_every_monitor_states_how_many_cycles_it_needs_and_none_needs_a_second()
     monitors = Cell().layer.monitors
     assert len(monitors) == len(BUS_MONITORS) + len(NAMES) * len(TENDON_MONITORS)
     assert all(1 <= each.detects_within <= 50 for each in monitors)
-    assert worst_bound(monitors) == S.stale + 1
+    assert worst_bound(monitors) == S.lag + S.window + 1
 
 
 def test_a_spool_outside_its_limits_is_found_holds_and_can_be_jogged_back() -> None:
@@ -210,3 +213,59 @@ def test_reactions_are_those_that_the_robot_file_chooses() -> None:
 def test_settings_that_make_no_sense_are_refused_naming_the_field(block, words) -> None:
     with pytest.raises(TensegrityError, match=words):
         SafetySettings.from_mapping(block)
+
+
+# -- how soon, and how rarely for nothing ------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(speed=st.floats(2.2e-3, 30e-3), way=st.sampled_from([-1, 1]), moving=st.booleans(), encoder=st.booleans())
+def test_a_spool_that_moves_by_itself_is_found_as_soon_as_stated_at_every_speed(speed, way, moving, encoder) -> None:
+    cell = Cell(encoder=encoder)
+    motion = next(each for each in cell.layer.monitors if isinstance(each, Motion))
+    assert speed > motion.slowest
+    cell.run(40, {"draw_1": (Mode.POSITION, 0.2085)} if moving else None)
+    cell.axis.gain, cell.axis.drift = 0.0, way * speed
+    asked_until = 0
+    for k in range(1, motion.detects_within + 60):
+        step = cell.run(1)
+        if step.commands["draw_1"].kind is not Drive.TORQUE_OFF and way * commanded(cell) > 0.0:
+            asked_until = k  # as long as the loop asks for motion that way, it is not without a command
+        found = [each for each in step.new if each.kind in (K.RUNAWAY, K.WRONG_SIGN)]
+        if found:
+            break
+    assert found, "not found"
+    assert k - asked_until <= motion.detects_within_at(speed) + 1
+    assert k <= motion.detects_within + 8
+
+
+def commanded(cell: Cell) -> float:
+    """Speed [m/s] that the last command of the first tendon asks for."""
+    sent = cell.layer.sent["draw_1"]
+    return sent.value if sent.kind is Drive.VELOCITY else sent.value - cell.axis.length
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    delay=st.integers(0, 4),
+    gain=st.floats(0.7, 1.3),
+    encoder=st.booleans(),
+    mode=st.sampled_from([Mode.POSITION, Mode.VELOCITY]),
+)
+def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(seed, delay, gain, encoder, mode) -> None:
+    random = Random(seed)
+    cell = Cell(encoder=encoder, axis={"delay": delay, "gain": gain})
+    noise = 0.0 if encoder else COUNT
+
+    def shake() -> None:
+        for axis in cell.bench.axes.values():
+            axis.slipped = random.uniform(-noise, noise)
+
+    cell.each_cycle = shake
+    for _ in range(8):
+        span = (0.2035, 0.235) if mode is Mode.POSITION else (-0.015, 0.015)
+        points = {name: (mode, random.uniform(*span)) for name in NAMES}
+        cell.bench.period = random.choice([PERIOD, 0.7 * PERIOD, 1.4 * PERIOD])
+        step = cell.run(random.randint(1, 120), points)
+        assert {each.kind for each in step.faults} <= {K.SLACK}, [each.line for each in step.faults]

@@ -106,7 +106,7 @@ READING = st.builds(
 POINT = st.one_of(st.none(), st.tuples(st.sampled_from(list(Mode)), st.one_of(st.floats(), st.floats(0.1, 0.3))))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     encoder=st.booleans(),
     stiffness=st.sampled_from([None, 20e3, 175e3]),
@@ -164,7 +164,7 @@ def test_an_old_reading_leaves_less_room_than_a_fresh_one(length, tension, value
     assert abs(second.value) <= abs(first.value)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**31), encoder=st.booleans())
 def test_random_faults_and_goals_never_pass_a_ceiling_or_a_limit(seed: int, encoder: bool) -> None:
     random = Random(seed)
