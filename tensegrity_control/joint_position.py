@@ -36,7 +36,7 @@ class JointPositionControl(PathControl):
     """
 
     def __init__(
-        self, robot: Robot, *, rate_margin: float = 0.9, swing_periods: float = 4.0, brake_time: float = 0.3
+        self, robot: Robot, *, rate_margin: float = 0.9, swing_periods: float = 8.0, brake_time: float = 0.3
     ) -> None:
         self.shapes = JointShapes(robot)
         super().__init__(
