@@ -45,9 +45,18 @@ def random_splines(seed: int):
     ], (knots, values, rates, bends)
 
 
+def random_quaternions(random, count: int):
+    """Neighbours less than half a turn apart."""
+    while True:
+        found = random.normal(size=(count, 4))
+        unit = found / np.linalg.norm(found, axis=1)[:, None]
+        if np.abs(np.sum(unit[1:] * unit[:-1], axis=1)).min() > 0.01:
+            return found
+
+
 def random_orientation(seed: int, count: int = 4):
     random = np.random.default_rng(seed)
-    return OrientationSpline(random_knots(random, count), random.normal(size=(count, 4)))
+    return OrientationSpline(random_knots(random, count), random_quaternions(random, count))
 
 
 @FEW
@@ -212,7 +221,7 @@ def test_orientations_turn_as_their_angular_velocity_says(seed):
 @given(SEEDS)
 def test_orientations_pass_their_waypoints_with_the_given_rates_and_never_jump(seed):
     random = np.random.default_rng(seed)
-    knots, given = random_knots(random, 5), random.normal(size=(5, 4))
+    knots, given = random_knots(random, 5), random_quaternions(random, 5)
     velocities, accelerations = random.normal(size=(2, 5, 3))
     motion = OrientationSpline(knots, given, velocities, accelerations)
     found = motion.value(knots)
