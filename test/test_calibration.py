@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -22,8 +23,10 @@ from tensegrity_driver.calibration_file import (
     load_calibration,
     save_calibration,
 )
+from tensegrity_driver.spool_setup import Motor, make_loops, make_spools
 from tensegrity_driver.spring_weights import STANDARD_GRAVITY, spring_from_weights
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
 
 SLOPE, INTERCEPT = 7.44e-5, 0.082
 BUS = BusIdentity("FT4TFPX1", tuple((k, 12) for k in range(1, 13)))
@@ -347,3 +350,37 @@ def test_a_linked_calibration_file_stays_a_link(tmp_path: Path) -> None:
     again = save_calibration(link, saved)
     assert link.is_symlink()
     assert load_calibration(real, **WHOM) == again
+
+
+# -- spools from a robot's file ----------------------------------------------------------------------------------------
+
+
+def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
+    robot = load_robot("tensebot")
+    rough = make_spools(robot, None)
+    assert len(rough) == 12
+    first = rough["draw_1"]
+    assert first.potentiometer is not None
+    assert first.potentiometer.slope == pytest.approx(-7.44e-5, rel=1e-3)  # 4.85 mm, ten turns, 12 bits
+    assert first.stiffness == pytest.approx(1000 * 4.4482216 / 0.0254, rel=1e-6)
+    assert first.wrap == pytest.approx(2.0 * np.pi * 4.85e-3)
+    assert {type(each).__name__ for each in make_loops(rough, 0.02).values()} == {"FreeRunLoop"}
+    with pytest.raises(CalibrationError, match="saddle_1 was never calibrated"):
+        make_spools(robot, calibration())
+    full = calibration()
+    for name in rough:
+        full = full.with_sensor(name, full.sensors["draw_1"]["potentiometer"])
+    spools = make_spools(robot, full)
+    assert spools["saddle_3"].potentiometer == full.line("saddle_3", "potentiometer")
+    assert spools["saddle_3"].encoder is None  # never calibrated, so that it is not compared
+
+
+def test_a_robot_whose_servos_cannot_be_driven_is_refused() -> None:
+    robot = load_robot("tensebot")
+    with pytest.raises(TensegrityError, match="no servo model 'AX-12A'"):
+        make_spools(robot, None, motors={"XL430-W250": Motor(1.5)})
+    with pytest.raises(TensegrityError, match="has no servos"):
+        make_spools(load_robot("three_prism"), None)
+    servos = [{**each, "potentiometer": None} for each in robot.servos["servos"]]
+    with pytest.raises(TensegrityError, match="channel of its potentiometer"):
+        make_spools(dataclasses.replace(robot, servos={**robot.servos, "servos": servos}), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from spool_bench import COUNT, PERIOD, RADIUS
 from tensegrity_driver.bus_monitors import BUS_MONITORS
 from tensegrity_driver.fault_monitors import Motion, worst_bound
 from tensegrity_driver.position_loop import PositionLoop
-from tensegrity_driver.reactions import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.reactions import DEFAULT_REACTIONS, FaultKind, Reaction, SafetySettings
 from tensegrity_driver.safety import TENDON_MONITORS
 from tensegrity_driver.servo_state import Drive, Line
 from tensegrity_dynamics.command_gate import Mode
@@ -269,3 +270,24 @@ def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(seed, 
         cell.bench.period = random.choice([PERIOD, 0.7 * PERIOD, 1.4 * PERIOD])
         step = cell.run(random.randint(1, 120), points)
         assert {each.kind for each in step.faults} <= {K.SLACK}, [each.line for each in step.faults]
+
+
+# -- the table for builders --------------------------------------------------------------------------------------------
+
+
+def test_the_fault_table_says_what_the_code_does() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "faults.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
+    ]
+    table = {row[0].strip("`"): row for row in rows}
+    assert set(table) == {kind.value for kind in FaultKind}
+    defaults = Cell(safety=SafetySettings()).layer.monitors
+    bounds = {each.kind: each.detects_within for each in defaults}
+    bounds[K.TURNS_LOST], bounds[K.WRONG_SIGN] = bounds[K.SENSOR_JUMP], bounds[K.RUNAWAY]
+    for kind in FaultKind:
+        row = table[kind.value]
+        assert int(row[3]) == bounds[kind], kind
+        assert row[4] == DEFAULT_REACTIONS[kind].value, kind
+        assert (row[5] == "by itself") == (kind not in SafetySettings().latched), kind
+        assert all(row), kind
