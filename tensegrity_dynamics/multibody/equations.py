@@ -13,18 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compilation import compiled
 from . import joints
 from .joints import joint_motion
 from .loops import ALONG
 from .mechanism import Flat, Mechanism
-from .spatial import cross, cross_force, cross_motion, inertia_times, multiply, rotate, to_world, world_inertia
+from .spatial import (
+    allocation_free,
+    cross,
+    cross_force,
+    cross_motion,
+    inertia_times,
+    multiply,
+    rotate,
+    to_world,
+    world_inertia,
+)
 
 Work = namedtuple(
     "Work",
     "rotation position velocity acceleration jacobian composite force "
     "mass bias loop loop_bias loop_error passive strain tension "
-    "joint_rotation joint_translation subspace joint_bias axes six other three fourth",
+    "joint_rotation joint_translation subspace joint_bias axes six other three first second point gap speed "
+    "direction change",
 )
 
 
@@ -38,14 +48,14 @@ def make_work(flat: Flat) -> Work:
         loop=np.zeros((rows, dofs)), loop_bias=np.zeros(rows), loop_error=np.zeros(rows), passive=np.zeros(dofs),
         strain=np.zeros(cables), tension=np.zeros(cables), joint_rotation=np.zeros((3, 3)),
         joint_translation=np.zeros(3), subspace=np.zeros((6, 6)), joint_bias=np.zeros(6), axes=np.zeros((3, 3)),
-        six=np.zeros(6), other=np.zeros(6), three=np.zeros(3), fourth=np.zeros(3),
+        six=np.zeros(6), other=np.zeros(6), three=np.zeros(3), first=np.zeros(3), second=np.zeros(3),
+        point=np.zeros(3), gap=np.zeros(3), speed=np.zeros(3), direction=np.zeros(6), change=np.zeros(6),
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
 def place_bodies(flat, q, v, work):
     """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians."""
-    parent_velocity, parent_acceleration = np.empty(6), np.empty(6)
     for i in range(flat.kind.shape[0]):
         a, b = flat.q_start[i], flat.v_start[i]
         n = flat.v_count[i]
@@ -59,21 +69,24 @@ def place_bodies(flat, q, v, work):
             rotate(work.rotation[p], flat.origin[i], work.three)
             for k in range(3):
                 work.position[i, k] = work.position[p, k] + work.three[k]
-            parent_velocity[:] = work.velocity[p]
-            parent_acceleration[:] = work.acceleration[p]
+            for k in range(6):
+                work.velocity[i, k] = work.velocity[p, k]
+                work.acceleration[i, k] = work.acceleration[p, k]
         else:
-            work.axes[:, :] = flat.axes[i]
             for k in range(3):
+                for m in range(3):
+                    work.axes[k, m] = flat.axes[i, k, m]
                 work.position[i, k] = flat.origin[i, k]
-                parent_velocity[k] = parent_velocity[3 + k] = 0.0
-                parent_acceleration[k] = 0.0
-                parent_acceleration[3 + k] = -flat.gravity[k]
+                work.velocity[i, k] = work.velocity[i, 3 + k] = 0.0
+                work.acceleration[i, k] = 0.0
+                work.acceleration[i, 3 + k] = -flat.gravity[k]
         rotate(work.axes, work.joint_translation, work.three)
         for k in range(3):
             work.position[i, k] += work.three[k]
         multiply(work.axes, work.joint_rotation, work.rotation[i])
         # velocity of the joint in the world, then v_i and a_i^vp = a_p^vp + c_J + v_i x v_J (1.2.16)
-        work.other[:] = 0.0
+        for k in range(6):
+            work.other[k] = 0.0
         for d in range(n):
             for k in range(6):
                 work.six[k] = work.subspace[k, d]
@@ -81,28 +94,32 @@ def place_bodies(flat, q, v, work):
             for k in range(6):
                 work.other[k] += work.jacobian[b + d, k] * v[b + d]
         for k in range(6):
-            work.velocity[i, k] = parent_velocity[k] + work.other[k]
+            work.velocity[i, k] += work.other[k]
         cross_motion(work.velocity[i], work.other, work.six)
         for k in range(6):
-            work.acceleration[i, k] = parent_acceleration[k] + work.six[k]
+            work.acceleration[i, k] += work.six[k]
         to_world(work.rotation[i], work.position[i], work.joint_bias, work.six)
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
 
 
-@compiled
+@allocation_free
 def mass_and_bias(flat, work):
-    """Fill M and c for bodies that are already placed."""
+    """Fill M and c for bodies that are already placed; entries of M that are always zero are never touched."""
     for i in range(flat.kind.shape[0]):
-        world_inertia(
-            flat.mass[i], flat.centre[i], flat.inertia[i], work.rotation[i], work.position[i], work.composite[i]
-        )
+        tensor = flat.inertia[i]
+        if flat.mass[i] == 0.0 and tensor[0, 0] + tensor[1, 1] + tensor[2, 2] == 0.0:
+            for k in range(6):
+                work.force[i, k] = 0.0
+            for k in range(10):
+                work.composite[i, k] = 0.0
+            continue
+        world_inertia(flat.mass[i], flat.centre[i], tensor, work.rotation[i], work.position[i], work.composite[i])
         inertia_times(work.composite[i], work.velocity[i], work.six)
         cross_force(work.velocity[i], work.six, work.force[i])
         inertia_times(work.composite[i], work.acceleration[i], work.six)
         for k in range(6):
             work.force[i, k] += work.six[k]
-    work.mass[:, :] = 0.0
     for i in range(flat.kind.shape[0] - 1, -1, -1):
         b = flat.v_start[i]
         for d in range(b, b + flat.v_count[i]):
@@ -128,71 +145,102 @@ def mass_and_bias(flat, work):
                 work.composite[p, k] += work.composite[i, k]
 
 
-@compiled
-def world_point(work, body, local, out):
+@allocation_free
+def world_point(rotation, position, body, local, out):
     """out (3,) m: a point of a body in the world; body -1 is the world itself."""
     if body < 0:
-        out[:] = local
-    else:
-        rotate(work.rotation[body], local, out)
         for k in range(3):
-            out[k] += work.position[body, k]
+            out[k] = local[k]
+    else:
+        rotate(rotation[body], local, out)
+        for k in range(3):
+            out[k] += position[body, k]
 
 
-@compiled
-def world_direction(work, body, local, out):
+@allocation_free
+def world_direction(rotation, body, local, out):
     """out (3,): a direction of a body in world axes."""
     if body < 0:
-        out[:] = local
+        for k in range(3):
+            out[k] = local[k]
     else:
-        rotate(work.rotation[body], local, out)
+        rotate(rotation[body], local, out)
 
 
-@compiled
+@allocation_free
+def meet(flat, r, work):
+    """Fill point (3,) m, where the successor's end of a loop is, gap, how far from the predecessor's, and its speed."""
+    p, s = flat.row_before[r], flat.row_after[r]
+    point, gap, speed = work.point, work.gap, work.speed
+    world_point(work.rotation, work.position, s, flat.row_origin_after[r], point)
+    world_point(work.rotation, work.position, p, flat.row_origin_before[r], gap)
+    for k in range(3):
+        gap[k] = point[k] - gap[k]
+        speed[k] = 0.0
+    if s >= 0:
+        cross(work.velocity[s], point, speed)
+        for k in range(3):
+            speed[k] += work.velocity[s, 3 + k]
+
+
+@allocation_free
+def same_ends(flat, r):
+    """Whether row r and the one before hold the same points of the same bodies, as rows of one loop do."""
+    if r == 0 or flat.row_kind[r - 1] != ALONG:
+        return False
+    if flat.row_before[r] != flat.row_before[r - 1] or flat.row_after[r] != flat.row_after[r - 1]:
+        return False
+    for k in range(3):
+        if flat.row_origin_before[r, k] != flat.row_origin_before[r - 1, k]:
+            return False
+        if flat.row_origin_after[r, k] != flat.row_origin_after[r - 1, k]:
+            return False
+    return True
+
+
+@allocation_free
 def loop_equations(flat, work):
-    """Fill K, k and the loop errors for bodies that are already placed."""
-    first, second, point, other = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    direction, change = np.empty(6), np.empty(6)
-    work.loop[:, :] = 0.0
+    """Fill K, k and the loop errors for bodies that are already placed; entries of K off the chains stay zero."""
+    first, second, three, direction, change = work.first, work.second, work.three, work.direction, work.change
     for r in range(flat.row_kind.shape[0]):
         p, s = flat.row_before[r], flat.row_after[r]
-        world_direction(work, p, flat.row_first[r], first)
+        world_direction(work.rotation, p, flat.row_first[r], first)
+        for k in range(6):
+            change[k] = 0.0
+        if p >= 0:
+            cross(work.velocity[p], first, three)
+        else:
+            three[0] = three[1] = three[2] = 0.0
         if flat.row_kind[r] == ALONG:
-            world_point(work, s, flat.row_origin_after[r], point)
-            world_point(work, p, flat.row_origin_before[r], other)
+            if not same_ends(flat, r):
+                meet(flat, r, work)
             work.loop_error[r] = 0.0
             for k in range(3):
-                work.loop_error[r] += first[k] * (point[k] - other[k])
+                work.loop_error[r] += first[k] * work.gap[k]
                 direction[3 + k] = first[k]
-            cross(point, first, direction[0:3])
-            # n turns with the predecessor, the point moves with the successor
-            change[:] = 0.0
-            if p >= 0:
-                cross(work.velocity[p, 0:3], first, change[3:6])
-            cross(point, change[3:6], change[0:3])
-            if s >= 0:
-                cross(work.velocity[s, 0:3], point, other)
-                for k in range(3):
-                    other[k] += work.velocity[s, 3 + k]
-                cross(other, first, point)
-                for k in range(3):
-                    change[k] += point[k]
+                # n turns with the predecessor, the point moves with the successor
+                change[3 + k] = three[k]
+            cross(work.point, first, direction)
+            cross(work.point, three, change)
+            cross(work.speed, first, three)
+            for k in range(3):
+                change[k] += three[k]
         else:
-            world_direction(work, s, flat.row_second[r], second)
+            world_direction(work.rotation, s, flat.row_second[r], second)
             work.loop_error[r] = -(first[0] * second[0] + first[1] * second[1] + first[2] * second[2])
-            direction[:] = 0.0
-            change[:] = 0.0
-            cross(first, second, direction[0:3])
-            if p >= 0:
-                cross(work.velocity[p, 0:3], first, point)
-                cross(point, second, other)
-                for k in range(3):
-                    change[k] += other[k]
+            direction[3] = direction[4] = direction[5] = 0.0
+            cross(first, second, direction)
+            cross(three, second, change)
             if s >= 0:
-                cross(work.velocity[s, 0:3], second, point)
-                cross(first, point, other)
+                cross(work.velocity[s], second, three)
+                cross(first, three, three)
                 for k in range(3):
-                    change[k] += other[k]
+                    change[k] += three[k]
+        for end in range(2):
+            d = last_dof(flat, s if end == 0 else p)
+            while d >= 0:
+                work.loop[r, d] = 0.0
+                d = flat.dof_parent[d]
         bias = 0.0
         for end in range(2):
             body = s if end == 0 else p
@@ -203,9 +251,7 @@ def loop_equations(flat, work):
                 continue
             for k in range(6):
                 bias -= sign * (direction[k] * work.acceleration[body, k] + change[k] * work.velocity[body, k])
-            d = flat.v_start[body] + flat.v_count[body] - 1
-            if flat.v_count[body] == 0:
-                d = last_dof(flat, body)
+            d = last_dof(flat, body)
             while d >= 0:
                 total = 0.0
                 for k in range(6):
@@ -215,7 +261,7 @@ def loop_equations(flat, work):
         work.loop_bias[r] = bias
 
 
-@compiled
+@allocation_free
 def last_dof(flat, body):
     """Last velocity coordinate that moves a body, -1 where none does."""
     while body >= 0:
@@ -225,7 +271,7 @@ def last_dof(flat, body):
     return -1
 
 
-@compiled
+@allocation_free
 def cable_efforts(flat, q, v, work):
     """Fill strain, tension [N] and the passive efforts -(e + d) of the cables (000, 3.1.16, 3.1.17 and the variants).
 
@@ -270,7 +316,7 @@ def cable_efforts(flat, q, v, work):
                 work.passive[b] += tension * radius
 
 
-@compiled
+@allocation_free
 def evaluate(flat, q, v, work):
     """Everything about a state: bodies, M, c, K, k, loop errors, passive efforts."""
     place_bodies(flat, q, v, work)

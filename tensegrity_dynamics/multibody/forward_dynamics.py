@@ -18,13 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compilation import compiled
 from ..errors import TensegrityError
 from .equations import check_state, evaluate, make_work
 from .mechanism import Flat, Mechanism
+from .spatial import allocation_free
 
 Solver = namedtuple(
-    "Solver", "weight rows pivot independent is_pivot nonzero basis offset product reduced right effort acceleration"
+    "Solver",
+    "weight rows row_columns row_start row_filled column_rows column_start column_filled known pivot independent "
+    "is_pivot place nonzero basis basis_columns basis_filled offset product reduced right effort force acceleration",
 )
 
 REGULAR, SINGULAR_MASS = 0, 1
@@ -32,47 +34,85 @@ DEPENDENT_ROW = 1e-9  # of the largest entry that the row had before elimination
 
 
 def make_solver(flat: Flat) -> Solver:
-    """Arrays for the reduction; coordinates that few loop rows touch come first as pivots."""
+    """Arrays for the reduction; coordinates that few loop rows touch come first as pivots.
+
+    The pattern of K is that of the chains from the two ends of each loop to the root. It is found here once: the
+    columns of each row and the rows of each column. What elimination fills in is appended to these lists.
+    """
     dofs, rows = flat.dof_parent.size, flat.row_kind.size
+    known = np.zeros((rows, dofs), dtype=np.bool_)
     touched = np.zeros(dofs)
     for r in range(rows):
         for body in (flat.row_before[r], flat.row_after[r]):
             while body >= 0:
-                touched[flat.v_start[body] : flat.v_start[body] + flat.v_count[body]] += 1
+                moving = slice(flat.v_start[body], flat.v_start[body] + flat.v_count[body])
+                touched[moving] += 1
+                known[r, moving] = True
                 body = flat.parent[body]
+    row_columns, column_rows = np.zeros((rows, dofs), dtype=np.int64), np.zeros((dofs, rows), dtype=np.int64)
+    row_start, column_start = known.sum(axis=1), known.sum(axis=0)
+    for r in range(rows):
+        row_columns[r, : row_start[r]] = np.flatnonzero(known[r])
+    for c in range(dofs):
+        column_rows[c, : column_start[c]] = np.flatnonzero(known[:, c])
     return Solver(
         weight=1.0 / np.maximum(touched, 1.0), rows=np.zeros((rows, dofs + 1)),
+        row_columns=row_columns, row_start=row_start, row_filled=row_start.copy(),
+        column_rows=column_rows, column_start=column_start, column_filled=column_start.copy(), known=known,
         pivot=np.zeros(rows, dtype=np.int64), independent=np.zeros(dofs, dtype=np.int64),
-        is_pivot=np.zeros(dofs, dtype=np.bool_), nonzero=np.zeros(dofs + 1, dtype=np.int64),
-        basis=np.zeros((dofs, dofs)), offset=np.zeros(dofs), product=np.zeros((dofs, dofs)),
-        reduced=np.zeros((dofs, dofs)), right=np.zeros(dofs), effort=np.zeros(dofs), acceleration=np.zeros(dofs),
+        is_pivot=np.zeros(dofs, dtype=np.bool_), place=np.zeros(dofs, dtype=np.int64),
+        nonzero=np.zeros(dofs, dtype=np.int64), basis=np.zeros((dofs, dofs)),
+        basis_columns=np.zeros((dofs, dofs), dtype=np.int64), basis_filled=np.zeros(dofs, dtype=np.int64),
+        offset=np.zeros(dofs), product=np.zeros((dofs, dofs)), reduced=np.zeros((dofs, dofs)), right=np.zeros(dofs),
+        effort=np.zeros(dofs), force=np.zeros(dofs), acceleration=np.zeros(dofs),
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
+def copy_rows(matrix, right, solver):
+    """Fill rows with the matrix and its right side, after forgetting what the last elimination filled in."""
+    dofs = matrix.shape[1]
+    rows = solver.rows
+    for c in range(dofs):
+        solver.column_filled[c] = solver.column_start[c]
+    for r in range(matrix.shape[0]):
+        for n in range(solver.row_start[r], solver.row_filled[r]):
+            c = solver.row_columns[r, n]
+            solver.known[r, c] = False
+            rows[r, c] = 0.0
+        solver.row_filled[r] = solver.row_start[r]
+        for n in range(solver.row_start[r]):
+            c = solver.row_columns[r, n]
+            rows[r, c] = matrix[r, c]
+        rows[r, dofs] = right[r]
+
+
+@allocation_free
 def reduce_rows(matrix, right, solver, reuse):
     """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
 
-    With reuse the pivots of the last call are taken again, so that the independent coordinates stay the same ones
-    from one state to the next. Afterwards solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and
-    solver.rows[r] holds D and, in its last column, k'.
+    The matrix may have entries where K has them and nowhere else. With reuse the pivots of the last call are taken
+    again, so that the independent coordinates stay the same ones from one state to the next. Afterwards
+    solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and, in its last
+    column, k'.
     """
     count, dofs = matrix.shape
     rows = solver.rows
     solver.is_pivot[:] = False
-    for r in range(count):
-        rows[r, :dofs] = matrix[r]
-        rows[r, dofs] = right[r]
+    copy_rows(matrix, right, solver)
     dependent = 0
     for r in range(count):
         best, column, scale = 0.0, -1, 0.0
-        for c in range(dofs):
-            scale = max(scale, abs(matrix[r, c]))
-            size = abs(rows[r, c]) * solver.weight[c]
-            if size > best and not solver.is_pivot[c]:
-                best, column = size, c
+        for n in range(solver.row_start[r]):
+            scale = max(scale, abs(matrix[r, solver.row_columns[r, n]]))
         if reuse:
             column = solver.pivot[r]
+        else:
+            for n in range(solver.row_filled[r]):
+                c = solver.row_columns[r, n]
+                size = abs(rows[r, c]) * solver.weight[c]
+                if size > best and not solver.is_pivot[c]:
+                    best, column = size, c
         if column < 0 or abs(rows[r, column]) <= DEPENDENT_ROW * scale:
             solver.pivot[r] = -1
             dependent += 1
@@ -81,77 +121,110 @@ def reduce_rows(matrix, right, solver, reuse):
         solver.is_pivot[column] = True
         inverse = 1.0 / rows[r, column]
         filled = 0
-        for c in range(dofs + 1):
-            if rows[r, c] != 0.0:
+        for n in range(solver.row_filled[r]):
+            c = solver.row_columns[r, n]
+            if rows[r, c] != 0.0 and c != column:
                 rows[r, c] *= inverse
                 solver.nonzero[filled] = c
                 filled += 1
+        rows[r, dofs] *= inverse
         rows[r, column] = 1.0
-        for o in range(count):
+        for m in range(solver.column_filled[column]):
+            o = solver.column_rows[column, m]
             factor = rows[o, column]
             if o == r or factor == 0.0:
                 continue
             for n in range(filled):
-                rows[o, solver.nonzero[n]] -= factor * rows[r, solver.nonzero[n]]
+                c = solver.nonzero[n]
+                if not solver.known[o, c]:
+                    solver.known[o, c] = True
+                    solver.row_columns[o, solver.row_filled[o]] = c
+                    solver.row_filled[o] += 1
+                    solver.column_rows[c, solver.column_filled[c]] = o
+                    solver.column_filled[c] += 1
+                rows[o, c] -= factor * rows[r, c]
+            rows[o, dofs] -= factor * rows[r, dofs]
             rows[o, column] = 0.0
     return dependent
 
 
-@compiled
+@allocation_free
 def independent_basis(dofs, solver):
-    """Fill basis G (dofs, y) and offset g from the reduced rows; returns the number y of independent coordinates."""
+    """Fill basis G (dofs, y) and offset g from the reduced rows; returns the number y of independent coordinates.
+
+    basis_columns[d, : basis_filled[d]] are the columns that row d of G has entries in.
+    """
     count = 0
     for c in range(dofs):
         if not solver.is_pivot[c]:
             solver.independent[count] = c
+            solver.place[c] = count
             count += 1
-    solver.offset[:] = 0.0
-    for i in range(count):
-        for c in range(dofs):
+    for c in range(dofs):
+        solver.offset[c] = 0.0
+        solver.basis_filled[c] = 0
+        for i in range(count):
             solver.basis[c, i] = 0.0
-        solver.basis[solver.independent[i], i] = 1.0
+    for i in range(count):
+        c = solver.independent[i]
+        solver.basis[c, i] = 1.0
+        solver.basis_columns[c, 0] = i
+        solver.basis_filled[c] = 1
     for r in range(solver.rows.shape[0]):
         p = solver.pivot[r]
         if p < 0:
             continue
         solver.offset[p] = solver.rows[r, dofs]
-        for i in range(count):
-            solver.basis[p, i] = -solver.rows[r, solver.independent[i]]
+        filled = 0
+        for n in range(solver.row_filled[r]):
+            c = solver.row_columns[r, n]
+            if not solver.is_pivot[c] and solver.rows[r, c] != 0.0:
+                i = solver.place[c]
+                solver.basis[p, i] = -solver.rows[r, c]
+                solver.basis_columns[p, filled] = i
+                filled += 1
+        solver.basis_filled[p] = filled
     return count
 
 
-@compiled
+@allocation_free
 def cholesky(matrix, size):
-    """Lower factor in place; returns the index of the first pivot that is not positive, or -1."""
-    for j in range(size):
+    """Lower factor L of matrix = L' L in place; returns the index of the first pivot that is not positive, or -1.
+
+    Pivots are taken from the last to the first, that is from the leaves of the tree to its root: coordinates of
+    different branches then do not fill in each other's entries, and entries that are zero cost nothing.
+    """
+    for j in range(size - 1, -1, -1):
         limit = 1e-14 * abs(matrix[j, j])
-        for k in range(j):
-            matrix[j, j] -= matrix[j, k] * matrix[j, k]
+        for m in range(j + 1, size):
+            factor = matrix[m, j]
+            if factor != 0.0:
+                for k in range(j + 1):
+                    matrix[j, k] -= factor * matrix[m, k]
         if not matrix[j, j] > limit:
             return j
         matrix[j, j] = np.sqrt(matrix[j, j])
         inverse = 1.0 / matrix[j, j]
-        for i in range(j + 1, size):
-            for k in range(j):
-                matrix[i, j] -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] *= inverse
+        for k in range(j):
+            matrix[j, k] *= inverse
     return -1
 
 
-@compiled
+@allocation_free
 def cholesky_solve(factor, size, right):
-    """Solve in place with the lower factor."""
+    """Solve in place with the factor of `cholesky`."""
+    for j in range(size - 1, -1, -1):
+        right[j] /= factor[j, j]
+        for i in range(j):
+            right[i] -= factor[j, i] * right[j]
     for i in range(size):
+        total = right[i]
         for k in range(i):
-            right[i] -= factor[i, k] * right[k]
-        right[i] /= factor[i, i]
-    for i in range(size - 1, -1, -1):
-        for k in range(i + 1, size):
-            right[i] -= factor[k, i] * right[k]
-        right[i] /= factor[i, i]
+            total -= factor[i, k] * right[k]
+        right[i] = total / factor[i, i]
 
 
-@compiled
+@allocation_free
 def accelerate(flat, q, v, effort, gain, work, solver, reuse):
     """Fill solver.acceleration for efforts (nv,) on the coordinates; returns (status, dependent rows).
 
@@ -167,44 +240,71 @@ def accelerate(flat, q, v, effort, gain, work, solver, reuse):
             work.loop_bias[r] -= 2.0 * gain * rate + gain * gain * work.loop_error[r]
     for d in range(dofs):
         solver.effort[d] = effort[d] + work.passive[d]
-    return solve_reduced(dofs, work, solver, reuse)
+    return solve_reduced(flat, work, solver, reuse)
 
 
-@compiled
-def solve_reduced(dofs, work, solver, reuse):
-    """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""
-    dependent = reduce_rows(work.loop, work.loop_bias, solver, reuse)
-    count = independent_basis(dofs, solver)
-    basis, product, reduced, right = solver.basis, solver.product, solver.reduced, solver.right
+@allocation_free
+def project_mass(flat, work, solver, count):
+    """Fill the lower triangle of reduced with G' M G and right with G'(effort - c - M g).
+
+    With M = L + L', L the rows of M up the tree with half of the diagonal, G' M G = S + S' for S = G' (L G).
+    """
+    dofs = flat.dof_parent.shape[0]
+    basis, columns, filled = solver.basis, solver.basis_columns, solver.basis_filled
+    reduced, right, force, line = solver.reduced, solver.right, solver.force, solver.product[0]
     for i in range(count):
         right[i] = 0.0
-        for j in range(i + 1):
+        for j in range(count):
             reduced[i, j] = 0.0
     for a in range(dofs):
-        # row a of M G and of tau - c - M g; M is as sparse as the tree
-        force = solver.effort[a] - work.bias[a]
+        force[a] = solver.effort[a] - work.bias[a]
+    for a in range(dofs):
+        if work.mass[a, a] == 0.0:  # then its row is zero
+            continue
         for i in range(count):
-            product[a, i] = 0.0
-        for b in range(dofs):
+            line[i] = 0.0
+        b = a
+        while b >= 0:
             entry = work.mass[a, b]
-            if entry != 0.0:
-                force -= entry * solver.offset[b]
-                for i in range(count):
-                    product[a, i] += entry * basis[b, i]
-        for i in range(count):
+            force[a] -= entry * solver.offset[b]
+            if b == a:
+                entry *= 0.5
+            else:
+                force[b] -= entry * solver.offset[a]
+            for n in range(filled[b]):
+                i = columns[b, n]
+                line[i] += entry * basis[b, i]
+            b = flat.dof_parent[b]
+        for n in range(filled[a]):
+            i = columns[a, n]
             factor = basis[a, i]
-            if factor != 0.0:
-                right[i] += factor * force
-                for j in range(i + 1):
-                    reduced[i, j] += factor * product[a, j]
-    failed = cholesky(reduced, count)
+            for j in range(count):
+                reduced[i, j] += factor * line[j]
+    for a in range(dofs):
+        for n in range(filled[a]):
+            i = columns[a, n]
+            right[i] += basis[a, i] * force[a]
+    for i in range(count):
+        for j in range(i + 1):
+            reduced[i, j] += reduced[j, i]
+
+
+@allocation_free
+def solve_reduced(flat, work, solver, reuse):
+    """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""
+    dofs = flat.dof_parent.shape[0]
+    dependent = reduce_rows(work.loop, work.loop_bias, solver, reuse)
+    count = independent_basis(dofs, solver)
+    project_mass(flat, work, solver, count)
+    failed = cholesky(solver.reduced, count)
     if failed >= 0:
         return SINGULAR_MASS, solver.independent[failed]
-    cholesky_solve(reduced, count, right)
+    cholesky_solve(solver.reduced, count, solver.right)
     for a in range(dofs):
         total = solver.offset[a]
-        for i in range(count):
-            total += basis[a, i] * right[i]
+        for n in range(solver.basis_filled[a]):
+            i = solver.basis_columns[a, n]
+            total += solver.basis[a, i] * solver.right[i]
         solver.acceleration[a] = total
     return REGULAR, dependent
 

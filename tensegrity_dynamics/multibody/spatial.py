@@ -6,10 +6,24 @@ that no transform stands between two bodies; joints state their own quantities i
 
 from __future__ import annotations
 
-from ..compilation import compiled
+from ..compilation import Function, compiled
 
 
-@compiled
+def allocation_free(function: Function) -> Function:
+    """Compile a function that allocates no array, or fail at its compilation.
+
+    Without allocations no references to arrays need to be counted. The counting of what stands in the tuples of a
+    mechanism (some hundred arrays, atomically, in every function) takes longer than the sweeps themselves. Such a
+    function may not return arrays either, nor assign one array to a slice of another.
+    """
+    result = compiled(function)
+    options = getattr(result, "targetoptions", None)
+    if options is not None:  # else compilation is switched off
+        options["_nrt"] = False
+    return result
+
+
+@allocation_free
 def cross(a, b, out):
     """out (3,) = a x b."""
     x = a[1] * b[2] - a[2] * b[1]
@@ -18,14 +32,14 @@ def cross(a, b, out):
     out[0], out[1], out[2] = x, y, z
 
 
-@compiled
+@allocation_free
 def rotate(matrix, vector, out):
     """out (3,) = matrix (3, 3) @ vector (3,); out must not be vector."""
     for a in range(3):
         out[a] = matrix[a, 0] * vector[0] + matrix[a, 1] * vector[1] + matrix[a, 2] * vector[2]
 
 
-@compiled
+@allocation_free
 def multiply(a, b, out):
     """out (3, 3) = a @ b; out must be neither."""
     for i in range(3):
@@ -33,7 +47,7 @@ def multiply(a, b, out):
             out[i, j] = a[i, 0] * b[0, j] + a[i, 1] * b[1, j] + a[i, 2] * b[2, j]
 
 
-@compiled
+@allocation_free
 def cross_motion(v, m, out):
     """out (6,) = v x m, the change of motion vector m carried along by v."""
     out[0] = v[1] * m[2] - v[2] * m[1]
@@ -44,7 +58,7 @@ def cross_motion(v, m, out):
     out[5] = v[0] * m[4] - v[1] * m[3] + v[3] * m[1] - v[4] * m[0]
 
 
-@compiled
+@allocation_free
 def cross_force(v, f, out):
     """out (6,) = v x* f, the change of force vector f carried along by v."""
     out[0] = v[1] * f[2] - v[2] * f[1] + v[4] * f[5] - v[5] * f[4]
@@ -55,7 +69,7 @@ def cross_force(v, f, out):
     out[5] = v[0] * f[4] - v[1] * f[3]
 
 
-@compiled
+@allocation_free
 def to_world(rotation, origin, local, out):
     """out (6,): motion vector given at a frame's origin in its own axes, seen in the world at the world's origin."""
     for a in range(3):
@@ -66,7 +80,7 @@ def to_world(rotation, origin, local, out):
     out[5] += origin[0] * out[1] - origin[1] * out[0]
 
 
-@compiled
+@allocation_free
 def inertia_times(inertia, v, out):
     """out (6,) = I v for inertia (10,): mass, mass times centre (3), and xx, yy, zz, xy, xz, yz about the origin."""
     m, hx, hy, hz = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -79,7 +93,7 @@ def inertia_times(inertia, v, out):
     out[5] = m * v[5] - hx * v[1] + hy * v[0]
 
 
-@compiled
+@allocation_free
 def world_inertia(mass, centre, tensor, rotation, origin, out):
     """Fill out (10,) for a body of mass [kg], centre (3,) m and central tensor (3, 3) kg m^2 in its own axes."""
     cx = origin[0] + rotation[0, 0] * centre[0] + rotation[0, 1] * centre[1] + rotation[0, 2] * centre[2]

@@ -6,11 +6,11 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..compilation import compiled
 from .equations import loop_equations, place_bodies
 from .forward_dynamics import REGULAR, accelerate, independent_basis, reduce_rows
 from .joints import FLOATING, POSITIONS, SPHERICAL, position_rate
 from .mechanism import Flat
+from .spatial import allocation_free
 
 Stages = namedtuple("Stages", "q v q_rate q_sum v_sum step")
 
@@ -24,7 +24,7 @@ def make_stages(flat: Flat) -> Stages:
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
 def rate_of_position(flat, q, v, rate):
     """Fill rate (nq,) with dq/dt for all joints."""
     for i in range(flat.kind.shape[0]):
@@ -33,7 +33,7 @@ def rate_of_position(flat, q, v, rate):
         position_rate(kind, q[a : a + POSITIONS[kind]], v[b : b + flat.v_count[i]], rate[a : a + POSITIONS[kind]])
 
 
-@compiled
+@allocation_free
 def normalise(flat, q):
     """Bring quaternions back to length one."""
     for i in range(flat.kind.shape[0]):
@@ -45,7 +45,7 @@ def normalise(flat, q):
                 q[a + k] /= norm
 
 
-@compiled
+@allocation_free
 def project(flat, q, v, work, solver, stages):
     """Move the passive coordinates onto closed loops (K dq = -error) and their velocities onto K v = 0."""
     dofs = flat.dof_parent.shape[0]
@@ -69,14 +69,14 @@ def project(flat, q, v, work, solver, stages):
         v[d] = stages.step[d]
 
 
-@compiled
+@allocation_free
 def runge_kutta(flat, q, v, effort, step, count, gain, work, solver, stages):
     """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status."""
     for _ in range(count):
-        stages.q_sum[:] = q
-        stages.v_sum[:] = v
-        stages.q[:] = q
-        stages.v[:] = v
+        for k in range(q.shape[0]):
+            stages.q[k] = stages.q_sum[k] = q[k]
+        for k in range(v.shape[0]):
+            stages.v[k] = stages.v_sum[k] = v[k]
         for stage in range(4):
             status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, solver, False)
             if status != REGULAR:
@@ -90,8 +90,10 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, solver, stages):
             for k in range(v.shape[0]):
                 stages.v_sum[k] += weight * solver.acceleration[k]
                 stages.v[k] = v[k] + ahead * solver.acceleration[k]
-        q[:] = stages.q_sum
-        v[:] = stages.v_sum
+        for k in range(q.shape[0]):
+            q[k] = stages.q_sum[k]
+        for k in range(v.shape[0]):
+            v[k] = stages.v_sum[k]
         normalise(flat, q)
         project(flat, q, v, work, solver, stages)
     return REGULAR
