@@ -269,3 +269,58 @@ def test_a_command_whose_module_misses_something_still_stands_in_the_help(run, m
     assert status == 0
     assert "broken" in out
     assert "no_such_module" in refused(run("broken", "--any", "thing"))
+
+
+# -- mechanisms -----------------------------------------------------------------------------------------------------
+
+
+def test_check_says_what_a_mechanism_is_and_how_it_stands(run) -> None:
+    status, out, _ = run("check", "manipulator")
+    assert status == 0
+    words = " ".join(out.split())
+    assert "39, held by 27 loop rows" in words and "degrees of freedom 12" in words
+    assert "B3-level-loopJt, predecessor: B2-strut, successor: B3-link" in words
+    assert "every cable is tight and within its limits" in words
+
+
+def test_check_of_a_mechanism_as_json_has_its_shape_at_rest(run) -> None:
+    status, out, _ = run("check", "single_strut", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["coordinates"], found["loop_rows"], found["degrees_of_freedom"]) == (14, 9, 5)
+    assert abs(found["at_rest"]["position_m"][2] - 1.0) < 1e-9 and found["at_rest"]["stable"]
+
+
+def test_simulate_drives_pulleys_by_torque_and_draws_tensions(run, tmp_path: Path) -> None:
+    picture = tmp_path / "strut.png"
+    words = (
+        "simulate",
+        "single_strut",
+        "--duration",
+        "0.1",
+        "--effort",
+        "B1=5 N m",
+        "--plot-to",
+        str(picture),
+        "--json",
+    )
+    status, out, _ = run(*words)
+    found = json.loads(out)
+    assert status == 0 and picture.stat().st_size > 10_000
+    assert found["end"]["tensions_N"]["B1"] > found["start"]["tensions_N"]["B1"]
+
+
+def test_torque_of_a_pulley_has_its_unit(run) -> None:
+    message = refused(run("simulate", "single_strut", "--effort", "B1=5 kg"))
+    assert "--effort 'B1=5 kg'" in message and "torque is needed" in message
+
+
+def test_variants_of_the_involute_joint_agree_as_the_document_says(run, tmp_path: Path) -> None:
+    picture = tmp_path / "variants.png"
+    status, out, _ = run("experiment", "variants", "--json", "--plot-to", str(picture))
+    found = json.loads(out)
+    assert status == 0 and picture.stat().st_size > 20_000
+    for case in found["cases"]:
+        assert max(case["largest_phi_rad"].values()) < 1e-12
+        assert all(own["largest"] < 1e-10 for own in case["deviations"].values())
+        assert case["psi_at_the_end_rad"] > 1e-4

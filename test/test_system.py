@@ -34,7 +34,8 @@ class System:
     """A running robot, and somebody who watches it."""
 
     def __init__(self, **parameters):
-        common = {"robot": ROBOT, "lockstep": parameters.get("lockstep", True)}
+        common = {"robot": parameters.get("robot", ROBOT), "lockstep": parameters.get("lockstep", True)}
+        self.robot = load_robot(common["robot"])
         self.nodes = NodeProcesses()
         self.nodes.start("simulator", {**common, **parameters})
         self.nodes.start("estimator", common)
@@ -46,7 +47,8 @@ class System:
         self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
 
     def _record(self, message):
-        bits = np.array([(p.x, p.y, p.z) for p in message.node_position]).tobytes()
+        nodes = np.array([(p.x, p.y, p.z) for p in message.node_position])
+        bits = nodes.tobytes() + np.array([*message.q, *message.v]).tobytes()
         self.truths[seconds(message.header.stamp)] = bits
 
     def wait(self, condition):
@@ -94,15 +96,15 @@ def reach(system):
     system.wait(lambda: system.watcher.time > arrival + 1.0)
     system.pause(True)
     system.watcher.spin(0.5)
-    robot = load_robot(ROBOT)
     last = {stamp: bits for stamp, bits in system.truths.items() if stamp <= arrival + 1.0}
-    return last, errors(robot, goal, system.watcher.pose)
+    return last, errors(system.robot, goal, system.watcher.pose)
 
 
-def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal(system):
+@pytest.mark.parametrize("robot", [ROBOT, "manipulator"])
+def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal(system, robot):
     runs = []
     for _ in range(2):
-        running = system(paused=True)
+        running = system(paused=True, robot=robot)
         truths, (position, orientation) = reach(running)
         assert position < 1e-3
         assert orientation < np.radians(0.2)

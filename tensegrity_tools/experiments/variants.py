@@ -154,9 +154,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
         row[1].set_title("strains of the cables", fontsize=10)
         for name in VARIANTS[1:]:
             own = case["deviations"][name]
-            row[2].plot(times, own["psi_rad"], linewidth=0.9, label=f"psi, {name}")
-            row[2].plot(times, np.asarray(own["strains"])[:, 0], linewidth=0.9, label=f"strain 1, {name}")
-        row[2].set_ylabel("deviation [rad, -]")
+            row[2].plot(times, 1e15 * np.asarray(own["psi_rad"]), linewidth=0.9, label=f"psi, {name}")
+            row[2].plot(times, 1e15 * np.asarray(own["strains"])[:, 0], linewidth=0.9, label=f"strain 1, {name}")
+        row[2].set_ylabel("deviation [1e-15 rad, 1e-15]")
         row[2].set_title("from the epsilon variant (figure 5.6)", fontsize=10)
         for each in row:
             each.legend(loc="best", fontsize=8)
