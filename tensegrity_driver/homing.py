@@ -9,8 +9,9 @@ Winding and crawling are so slow that what they add before the servo stops takes
 
     speed · period · (lag + 1) · stiffness,  crawl · period · (confirm + lag) · stiffness  <=  (ceiling − threshold) / 2
 
-A servo in wheel mode pushes only while it is asked to move, so that its load at rest says nothing: hence the crawling.
-Every doubt ends the homing at rest with a reason.
+A servo in wheel mode pushes only while it is asked to move, so that its load at rest says nothing: hence the crawling,
+at a speed that makes it push; there it is the torque limit that every command carries that keeps the ceiling. Every
+doubt ends the homing at rest with a reason.
 The place found gives the intercept: length when tight = intercept + slope · reading (001, section 7.4).
 """
 
@@ -24,7 +25,7 @@ from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
 from .calibration import CalibrationError
 from .fault_monitors import HARDWARE_ERRORS
-from .servo_state import Drive, DriveCommand, Line, ServoReading, Spool, TendonReading, finite
+from .servo_state import PUSHING, Drive, DriveCommand, Line, ServoReading, Spool, TendonReading, finite
 
 STOPPING_ERRORS = HARDWARE_ERRORS | {"overload", "overheating", "voltage"}
 
@@ -133,6 +134,8 @@ class Homing:
             room = 0.5 * (self.ceiling - settings.threshold) / (spool.stiffness * period)
             self.speed = min(self.speed, room / (settings.lag + 1))
             self.crawl = min(self.crawl, room / (settings.confirm + settings.lag))
+        if not spool.load_at_rest:
+            self.crawl = min(max(self.crawl, 1.2 * PUSHING * spool.actuator.rate), self.speed)
         self.phase = Phase.LOOK
         self.reason: str | None = None
         self.result: TightPosition | None = None
@@ -201,7 +204,7 @@ class Homing:
         pull = self.spool.pull(tendon.raw)
         if not finite(pull):
             return "its servo tells neither load nor current, so that nobody sees when it is tight; home it by hand"
-        if self.phase in (Phase.WIND, Phase.CONFIRM) and abs(pull) > self.ceiling:
+        if self.phase in (Phase.WIND, Phase.CONFIRM) and abs(pull) > 1.05 * self.ceiling:
             return f"it pulled with {abs(pull):.0f} N, above the {self.ceiling:.0f} N of homing; pay it out by hand"
         return None
 

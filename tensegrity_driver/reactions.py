@@ -156,7 +156,7 @@ class SafetySettings:
     overruns: int = 3
     overrun_window: int = 25
     release_rate: float = 5.0e-3
-    release_distance: float = 20.0e-3
+    release_distance: float = 10.0e-3
     reactions: Mapping[FaultKind, Reaction] = field(default_factory=dict)
     others: Reaction = Reaction.HOLD
     latched: frozenset[FaultKind] = frozenset(FaultKind) - SELF_CLEARING

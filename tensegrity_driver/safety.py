@@ -169,6 +169,7 @@ class SafetyLayer:
         self._doing: dict[str, Reaction] = {}
         self._released: dict[str, float] = {}
         self._jogs: dict[str, float] = {}
+        self._tight: dict[str, tuple[float, int]] = {}
         for point in self._points.values():
             point.hold(math.nan)
 
@@ -263,13 +264,28 @@ class SafetyLayer:
             if name in set_points and reaction is None:
                 self._follow[name] = set_points[name]
             asked = self._asked(name, tendon, reaction, name in blind, period, notes)
-            seen = None if tendon is None or name in blind else tendon
+            seen = None if tendon is None or name in blind else self._remembered(tendon, cycle)
             allowed = None if asked is None else limited(asked, spool, seen, LEAD * self.settings.period)
             if allowed is None:  # a servo that goes to positions stays at the last one
                 allowed = self._sent.get(name)
             if allowed is not None:
                 commands[name] = self._sent[name] = allowed
         return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
+
+    def _remembered(self, tendon: TendonReading, cycle: int) -> TendonReading:
+        """The tendon with the ceiling for its tension, where it met it a moment ago and its servo has stopped pushing.
+
+        Without this memory such a servo would wind in again as soon as it stops, and stop as soon as it winds in.
+        """
+        spool = self._spools[tendon.name]
+        ceiling = spool.actuator.effort
+        if spool.load_at_rest:
+            return tendon
+        if tendon.tension >= ceiling:
+            self._tight[tendon.name] = (tendon.length, cycle)
+        length, since = self._tight.get(tendon.name, (-math.inf, 0))
+        met = cycle - since <= self.settings.window and tendon.length <= length + self.settings.motion_tolerance
+        return replace(tendon, tension=max(ceiling, tendon.tension)) if met else tendon
 
     def _asked(
         self,
@@ -302,7 +318,8 @@ class SafetyLayer:
         elif reaction is None and name in self._follow and math.isfinite(length):
             try:
                 assert tendon is not None
-                point.update(self._follow[name], length, tendon.tension, period)
+                tension = tendon.tension if self._spools[name].load_at_rest else math.nan
+                point.update(self._follow[name], length, tension, period)
             except TensegrityError as problem:
                 notes.append(str(problem))
                 del self._follow[name]
@@ -317,9 +334,13 @@ class SafetyLayer:
         self._loops[name].take_over(length)
 
     def _release(self, name: str, tendon: TendonReading, period: float) -> None:
-        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed."""
+        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed.
+
+        A servo that pushes only while it winds in does not tell when that is; it is paid out by the whole distance.
+        """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
-        enough = tendon.tension <= max(spool.actuator.minimum_tension, slack_tension(spool, settings))
+        least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
+        enough = spool.load_at_rest and tendon.tension <= least
         start = self._released.get(name, math.nan)
         end = min(start + settings.release_distance, spool.actuator.position[1])
         if enough or not math.isfinite(start) or not math.isfinite(tendon.length):

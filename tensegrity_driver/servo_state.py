@@ -22,6 +22,8 @@ from tensegrity_dynamics.robot import Actuator
 
 MULTI_TURN_LIMIT = 256.0 * 2.0 * math.pi
 """rad to either side of zero that extended position mode reaches."""
+PUSHING = 0.1
+"""Fraction of the rate with which a servo in wheel mode must be asked to wind in for its load to tell the tension."""
 SENSORS = ("potentiometer", "encoder")
 
 
@@ -210,6 +212,7 @@ class Spool:
         sensor_range: lowest and highest counts that a healthy potentiometer can say.
         encoder_turn: the servo's own sensor repeats every turn (AX-12A in wheel mode).
         stiffness: of the tendon [N/m], or None; tells a snapped tendon from one that was paid out.
+        load_at_rest: load or current tell the tension also at rest; not so where a servo in wheel mode stops pushing.
     """
 
     actuator: Actuator
@@ -223,6 +226,7 @@ class Spool:
     sensor_range: tuple[float, float] = (20.0, 4075.0)
     encoder_turn: bool = False
     stiffness: float | None = None
+    load_at_rest: bool = True
     _line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -269,6 +273,12 @@ class Spool:
         """Estimated tension [N], or nan where it is not known; a tendon cannot push."""
         pull = self.pull(reading)
         return pull if math.isnan(pull) else max(0.0, pull)
+
+    def tells_tension(self, sent: DriveCommand | None) -> bool:
+        """Whether the load in a cycle tells the tension, given what was sent in the one before."""
+        if self.load_at_rest:
+            return True
+        return sent is not None and sent.kind is Drive.VELOCITY and sent.value <= -PUSHING * self.actuator.rate
 
     def command(self, drive: DriveCommand) -> ServoCommand:
         """The servo's side of a drive command.

@@ -32,7 +32,7 @@ class Motor:
 
     Attributes:
         stall_torque: N m at load 1. torque_constant: N m/A, where the servo measures current.
-        counts_turns: it goes to positions over many turns; else it only follows speeds.
+        counts_turns: it goes to positions over many turns; else it only follows speeds, and pushes only while it moves.
     """
 
     stall_torque: float
@@ -111,6 +111,7 @@ def make_spools(
             torque_constant=motor.torque_constant,
             encoder_turn=not motor.counts_turns,
             stiffness=stiffness,
+            load_at_rest=motor.counts_turns,
         )
     return spools
 

@@ -33,7 +33,20 @@ class SpoolLimit(TendonMonitor):
         return f"its rest length is {tendon.length * 1e3:.1f} mm, outside {low * 1e3:.1f} to {high * 1e3:.1f} mm"
 
 
-class TensionCeiling(TendonMonitor):
+class _OfTension(TendonMonitor):
+    """Something about tension; unknown until a servo that pushes only while it winds in has surely begun to."""
+
+    def __init__(self, spool: Spool, settings: SafetySettings) -> None:
+        super().__init__(spool, settings)
+        self._pushing = 0
+
+    def tension(self, tendon: TendonReading, command: DriveCommand | None) -> float:
+        """The tension [N], or nan."""
+        self._pushing = self._pushing + 1 if self.spool.tells_tension(command) else 0
+        return tendon.tension if self.spool.load_at_rest or self._pushing > self.settings.lag else math.nan
+
+
+class TensionCeiling(_OfTension):
     """More tension than the actuator may take."""
 
     kind = FaultKind.TENSION_CEILING
@@ -42,9 +55,10 @@ class TensionCeiling(TendonMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
         ceiling = self.spool.actuator.effort
-        if not tendon.tension > ceiling * self.settings.tension_margin:
+        tension = self.tension(tendon, command)
+        if not tension > ceiling * self.settings.tension_margin:
             return None
-        return f"its tension is about {tendon.tension:.0f} N, above its ceiling of {ceiling:.0f} N"
+        return f"its tension is about {tension:.0f} N, above its ceiling of {ceiling:.0f} N"
 
 
 def slack_tension(spool: Spool, settings: SafetySettings) -> float:
@@ -52,7 +66,7 @@ def slack_tension(spool: Spool, settings: SafetySettings) -> float:
     return 0.5 * spool.actuator.minimum_tension if settings.slack_tension is None else settings.slack_tension
 
 
-class Slack(TendonMonitor):
+class Slack(_OfTension):
     """A tendon that carries nothing."""
 
     kind = FaultKind.SLACK
@@ -61,10 +75,13 @@ class Slack(TendonMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
         least = slack_tension(self.spool, self.settings)
-        return f"it is slack (about {tendon.tension:.1f} N, below {least:.1f} N)" if tendon.tension < least else None
+        tension = self.tension(tendon, command)
+        if not tension < least:
+            return None
+        return f"it is slack (about {tension:.1f} N, below {least:.1f} N)"
 
 
-class Snapped(TendonMonitor):
+class Snapped(_OfTension):
     """Tension that is gone at once although the tendon was not paid out."""
 
     kind = FaultKind.SNAPPED
@@ -87,12 +104,13 @@ class Snapped(TendonMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
-        if not finite(tendon.tension):
+        tension = self.tension(tendon, command)
+        if math.isnan(tension):
             return None
         least = slack_tension(self.spool, self.settings)
-        if tendon.tension > least:
+        if tension > least:
             self._before = None
-            self._past.append((tendon.tension, tendon.length))
+            self._past.append((tension, tendon.length))
             return None
         if self._before is None and self._past:
             self._before = max(self._past)  # the tightest of the last cycles, with its length
@@ -105,11 +123,10 @@ class Snapped(TendonMonitor):
             explained = math.inf if paid_out > 0.2 * self.settings.motion_tolerance else 0.0
         else:
             explained = 1.5 * self.spool.stiffness * max(paid_out, 0.0)
-        if not tight - tendon.tension >= self.settings.snap_drop + explained:
+        if not tight - tension >= self.settings.snap_drop + explained:
             return None
         return (
-            f"its tension fell from about {tight:.0f} N to {tendon.tension:.0f} N without being paid out; it may have "
-            "snapped"
+            f"its tension fell from about {tight:.0f} N to {tension:.0f} N without being paid out; it may have snapped"
         )
 
 

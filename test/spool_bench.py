@@ -71,7 +71,7 @@ class Axis:
     override: dict = field(default_factory=dict)
     age: int = 0
     torque: bool = False
-    position_goal: float | None = None
+    pushing: bool = False
 
     def __post_init__(self) -> None:
         self.queue: deque[DriveCommand | None] = deque([None] * self.delay)
@@ -82,11 +82,17 @@ class Axis:
         """True tension [N]."""
         return 0.0 if self.snapped else max(0.0, self.stiffness * (self.reach - self.length))
 
+    @property
+    def pushes(self) -> bool:
+        """Whether the servo's load shows the tension: always, or only while it winds in."""
+        return self.spool.load_at_rest or self.pushing
+
     def move(self, command: DriveCommand | None, period: float) -> None:
         """One cycle with a new command (None: nothing was sent)."""
         self.queue.append(command)
         acting = self.queue.popleft()
         speed, floor = self.drift, 0.0
+        self.pushing = self.spool.tells_tension(acting)
         if acting is not None and acting.kind is Drive.TORQUE_OFF:
             self.torque, speed = False, 0.0
             self.length += 0.5 * max(self.reach - self.length, 0.0)  # pulled loose
@@ -117,7 +123,7 @@ class Axis:
             "name": self.spool.name,
             "position": turns,
             "sensor": counts if self.frozen is None else self.frozen,
-            "load": self.spool.direction * self.tension * self.spool.radius / STALL,
+            "load": self.spool.direction * self.tension * self.spool.radius / STALL if self.pushes else 0.0,
             "temperature": 40.0,
             "voltage": 11.1,
             "torque_on": self.torque,

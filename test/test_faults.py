@@ -253,10 +253,13 @@ def commanded(cell: Cell) -> float:
     gain=st.floats(0.7, 1.3),
     encoder=st.booleans(),
     mode=st.sampled_from([Mode.POSITION, Mode.VELOCITY]),
+    at_rest=st.booleans(),
 )
-def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(seed, delay, gain, encoder, mode) -> None:
+def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(
+    seed, delay, gain, encoder, mode, at_rest
+) -> None:
     random = Random(seed)
-    cell = Cell(encoder=encoder, axis={"delay": delay, "gain": gain})
+    cell = Cell(encoder=encoder, axis={"delay": delay, "gain": gain}, load_at_rest=at_rest or encoder)
     noise = 0.0 if encoder else COUNT
 
     def shake() -> None:
@@ -291,3 +294,17 @@ def test_the_fault_table_says_what_the_code_does() -> None:
         assert row[4] == DEFAULT_REACTIONS[kind].value, kind
         assert (row[5] == "by itself") == (kind not in SafetySettings().latched), kind
         assert all(row), kind
+
+
+def test_a_servo_that_pushes_only_while_it_winds_in_does_not_seem_snapped_when_it_stops() -> None:
+    cell = Cell(load_at_rest=False)
+    cell.axis.reach = 0.2145
+    cell.run(50)
+    step = cell.run(200, {"draw_1": (Mode.POSITION, 0.2075)})
+    assert cell.axis.tension > 100.0 and cell.axis.read().load == 0.0
+    assert not step.faults
+    cell.axis.reach += 0.004  # pulled above the ceiling: seen as soon as it winds in, and not followed
+    cell.pulled = cell.axis.tension
+    stands = cell.axis.length
+    cell.run(100, {"draw_1": (Mode.POSITION, 0.2005)})
+    assert cell.axis.length > stands - 1e-3
