@@ -25,18 +25,25 @@ from .visual import BAR_COLOUR, FIXED_COLOUR, Sizes, place_cylinders, round_ceil
 COLOURS = {
     "bodies": BAR_COLOUR,
     "rods": BAR_COLOUR,
-    "points": (58, 124, 176),
+    "points": (84, 158, 214),
     "blocks": (150, 162, 184),
-    "pulleys": (58, 124, 176),
-    "marks": (244, 246, 248),
+    "pulleys": (84, 158, 214),
+    "marks": (38, 52, 70),
     "joints": FIXED_COLOUR,
     "rails": (176, 182, 192),
 }
 EDGE_COLOUR = (96, 106, 124)
-OPACITY = {"blocks": 0.35}  # else the block would hide the pulley that it carries
+OPACITY = {"blocks": 0.25}  # else the block would hide the pulley that it carries
 CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])  # of a box of sides 1
 EDGES = np.array([[i, i + step] for step in (1, 2, 4) for i in range(8) if not i & step])  # between which corners
-ARC_STEPS = 28  # straight pieces of the cable that is wound on a pulley
+RIM = 2.0 * np.pi * np.arange(24) / 24.0
+OUTLINES = {
+    "box": CORNERS,
+    "sphere": 0.5 * np.vstack((np.eye(3), -np.eye(3))),
+    "cylinder": 0.5
+    * np.vstack([np.column_stack((np.cos(RIM), np.sin(RIM), np.full(RIM.size, end))) for end in (-1.0, 1.0)]),
+}
+ARC_STEPS = 36  # straight pieces of the cable that is wound on a pulley
 FULL_TURN = 0.98 * 2.0 * np.pi  # more turns lie in the same place
 
 
@@ -248,12 +255,14 @@ class MechanismPicture:
                 yield Solid(parent, "joints", "sphere", (3.4 * self.sizes.node,) * 3, Frame(at.origin))
 
     def _outline(self) -> NDArray[np.float64]:
-        """(n, 3) m: corners of the boxes around the solids, ends of the cables and the output."""
+        """(n, 3) m: corners and rims of the solids, ends of the cables and the output."""
         centres, quaternions = self.solid_poses()
         points = [self.cable_ends().reshape(-1, 3), np.array([pose[0] for pose in self.output_poses()]).reshape(-1, 3)]
         for solid, centre, quaternion in zip(self.solids, centres, quaternions, strict=True):
             if solid.role != "rails":
-                points.append(centre + (CORNERS * solid.size) @ matrix_from_quaternion(quaternion).T)
+                # A ball is as high turned as it is straight.
+                axes = np.eye(3) if solid.kind == "sphere" else matrix_from_quaternion(quaternion)
+                points.append(centre + (OUTLINES[solid.kind] * solid.size) @ axes.T)
         return np.vstack(points)
 
 

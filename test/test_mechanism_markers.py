@@ -15,7 +15,7 @@ from view_robots import MECHANISMS, WITH_CABLES, moved
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.markers import make_drawing
 from tensegrity_dynamics.mechanism_urdf import roll_pitch_yaw
-from tensegrity_dynamics.mechanism_visual import FULL_TURN, MechanismPicture
+from tensegrity_dynamics.mechanism_visual import ARC_STEPS, FULL_TURN, MechanismPicture
 from tensegrity_dynamics.multibody.model import Places
 from tensegrity_dynamics.robot import Robot
 from tensegrity_dynamics.robot_file import load_robot
@@ -107,7 +107,7 @@ def test_wound_cable_is_as_long_as_what_is_left_of_it(winch):
     for left, wanted in ((entries, FULL_TURN), (short, 0.5)):
         robot = replace(winch, model=replace(winch.mechanism, entries=left))
         lines = MechanismPicture(robot).move(q).wound()
-        chords = np.linalg.norm(np.diff(lines.mean(axis=2), axis=1), axis=2).sum(axis=1) * 28 / 27
+        chords = np.linalg.norm(np.diff(lines.mean(axis=2), axis=1), axis=2).sum(axis=1) * ARC_STEPS / (ARC_STEPS - 1)
         np.testing.assert_allclose(chords, wanted * np.array([each.radius for each in left]), rtol=0.01)
 
 
