@@ -178,6 +178,11 @@ class SafetyLayer:
         """What was last sent to each tendon."""
         return self._sent
 
+    @property
+    def spools(self) -> Mapping[str, Spool]:
+        """By tendon, as calibrated at present."""
+        return self._spools
+
     # -- begin and end ---------------------------------------------------------------------------------------------
 
     def take_over(self, readings: Readings) -> None:
