@@ -83,6 +83,11 @@ def plausible(length: float, spool: Spool) -> bool:
     return math.isfinite(length) and low - (high - low) <= length <= high + (high - low)
 
 
+def age_of(tendon: TendonReading, spool: Spool) -> int:
+    """Cycles since the length of a tendon was really read."""
+    return max(tendon.raw.age, tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0)
+
+
 def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lead: float) -> DriveCommand | None:
     """What may be sent of a command; None where nothing may, because the length is not known.
 
@@ -104,8 +109,7 @@ def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lea
         speed = asked.value if known and math.isfinite(asked.value) else 0.0
         speed = min(max(speed, -rate), rate)
         if known and tendon is not None:
-            old = tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0
-            doubt = actuator.rate * max(tendon.raw.age, old) * lead / LEAD
+            doubt = actuator.rate * age_of(tendon, spool) * lead / LEAD
             slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
             if spool.stiffness is not None and math.isfinite(tension):
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * lead)))
@@ -197,7 +201,7 @@ class SafetyLayer:
         wrong = []
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
-            if tendon is None or tendon.raw.age > 0 or not plausible(tendon.length, spool):
+            if tendon is None or age_of(tendon, spool) > 0 or not plausible(tendon.length, spool):
                 wrong.append(f"{name} ({'silent' if tendon is None else f'{tendon.length:.4g} m'})")
         if wrong:
             raise CommandRefused(

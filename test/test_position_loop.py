@@ -170,6 +170,23 @@ def test_positions_need_an_encoder_that_counts_turns_and_turns_that_it_counts() 
         far.command(DriveCommand(Drive.POSITION, 0.2, RATE, 100.0))
 
 
+def test_a_loop_does_not_catch_up_on_a_pause() -> None:
+    paused = PositionLoop(spool(encoder=True), PERIOD)
+    paused.take_over(0.22)
+    assert paused.update(0.2, 0.22, 100.0, None).value == pytest.approx(0.22 - 5.0 * PERIOD * RATE)
+    summing = FreeRunLoop(spool(), PERIOD)
+    summing.update(0.219, 0.22, 100.0, None)
+    assert abs(summing.sum) <= summing.integral * 1e-3 * 5.0 * PERIOD + 1e-12
+
+
+def test_a_position_goes_on_from_what_was_really_sent() -> None:
+    loop = PositionLoop(spool(encoder=True), PERIOD)
+    loop.take_over(0.22)
+    loop.update(0.2, 0.22, PERIOD, None)
+    held = DriveCommand(Drive.POSITION, 0.225, RATE, 200.0)  # another layer sent it elsewhere
+    assert loop.update(0.2, 0.225, PERIOD, held).value == pytest.approx(0.225 - RATE * PERIOD)
+
+
 # -- set points --------------------------------------------------------------------------------------------------------
 
 

@@ -65,10 +65,12 @@ def test_a_set_point_from_before_a_fault_is_not_followed_after_it() -> None:
     assert cell.axis.length == pytest.approx(stands, abs=3e-4) != pytest.approx(0.2, abs=3e-4)
 
 
-@pytest.mark.parametrize("counts", [None, math.nan, 1e9])
-def test_nothing_is_taken_over_from_a_length_that_is_not_known(counts) -> None:
+@pytest.mark.parametrize(
+    "reading", [{"sensor": None}, {"sensor": math.nan}, {"sensor": 1e9}, {"sensor_age": 1}, {"age": 1}]
+)
+def test_nothing_is_taken_over_from_a_length_that_is_not_known(reading) -> None:
     cell = Cell()
-    cell.axis.override["sensor"] = counts
+    cell.axis.override.update(reading)
     with pytest.raises(CommandRefused, match="draw_1"):
         cell.layer.take_over(cell.bench.read())
     with pytest.raises(CommandRefused, match="draw_2"):
