@@ -203,6 +203,7 @@ def relax(problem: InputProblem) -> Answer:
                 continue
             given, x = _least_giving(bounded, gives, weights)
             if given is not None:
+                x, given = _restored(problem, gives, x, given)
                 return _report(problem, x, gives @ given, given)
     found = ActiveSet(Sizes(program.q.size, 0, program.c_low.size)).solve(
         program._replace(A=np.zeros((0, program.q.size)), b=np.zeros(0))
@@ -241,13 +242,28 @@ def _least_giving(program: QuadraticProgram, gives: Array, weights: Array) -> tu
     return given, best.x if best.status == SOLVED and np.all(np.isfinite(best.x)) else found.x[:n]
 
 
+def _restored(problem: InputProblem, gives: Array, x: Array, given: Array) -> tuple[Array, Array]:
+    """Equations met to rounding by the least change of free unknowns and tracking; the inputs keep their limits.
+
+    Where floors were lowered to the very edge of what is possible, the rows that press are all but dependent.
+    """
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    columns = np.hstack((program.A[:, inputs:], -gives))
+    size = np.linalg.norm(columns, axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    error = program.b + gives @ given - program.A @ x
+    change = np.linalg.lstsq(columns / size, error, rcond=1e-10)[0] / size
+    free = x.size - inputs
+    return x + np.concatenate((np.zeros(inputs), change[:free])), given + change[free:]
+
+
 def _widened(program: QuadraticProgram, gives: Array, weights: Array) -> QuadraticProgram:
     """The program with the amounts by which tracking gives way as further unknowns, which count above all else."""
     n, ways = program.q.size, weights.size
     lightly = LIGHT / max(float(np.max(np.diag(program.P), initial=0.0)), 1e-300)
     P = np.zeros((n + ways, n + ways))
     P[:n, :n] = lightly * program.P
-    P[range(n, n + ways), range(n, n + ways)] = (weights / np.min(weights)) ** 2
+    P[range(n, n + ways), range(n, n + ways)] = (weights / np.min(weights, initial=np.inf)) ** 2
     return QuadraticProgram(
         P,
         np.concatenate((lightly * program.q, np.zeros(ways))),

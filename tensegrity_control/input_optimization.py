@@ -206,11 +206,10 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
     correct(program.A, program.b, space, rank, x)
     for i in range(n):
         w[i] = weights[r + i]
-        if w[i] > 0.0:  # rounding must not move a pressing bound
-            x[i] = program.x_low[i]
-        elif w[i] < 0.0:
-            x[i] = program.x_high[i]
-        x[i] = min(max(x[i], program.x_low[i]), program.x_high[i])
+        low, high = program.x_low[i], program.x_high[i]
+        if w[i] != 0.0:  # rounding must not move a pressing bound
+            x[i] = low if abs(x[i] - low) < abs(high - x[i]) else high
+        x[i] = min(max(x[i], low), high)
     slope = space.rest[0]
     for i in range(n):
         slope[i] = program.q[i] + dot(program.P[i], x) - w[i]

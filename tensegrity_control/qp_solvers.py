@@ -26,7 +26,7 @@ STATUSES = SOLVED, INFEASIBLE, ITERATION_LIMIT, NUMERICAL = "solved", "infeasibl
 DEPENDENT = 1e-9  # part of a unit row outside of the active ones that counts as none
 SINGULAR = 1e-13  # pivot of a matrix with unit diagonal below which ties between solutions are broken
 TIE_BREAK = 1e-9
-TINY = 1e-300
+TINY, ROUNDING = 1e-300, 1e-12  # ROUNDING: part of a bound by which it may be missed
 
 
 class Sizes(NamedTuple):
@@ -57,14 +57,10 @@ class QuadraticProgram(NamedTuple):
 
 
 class QPResult(NamedTuple):
-    """What a solver found.
+    """What a solver found: status (one of STATUSES), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
 
-    Attributes:
-        status: "solved", "infeasible", "iteration limit" or "numerical".
-        x: (n,). y: (p,), z: (r,), w: (n,) multipliers; where infeasible and known, a certificate: weights of rows that
-            clash, with A'y + C'z + w = 0 while the bounds so combined ask for more than zero.
-        iterations: of the solver. certified: whether y, z, w are a certificate.
-        tie_broken: the solution was not unique; this is the one of smallest scaled norm.
+    Where `certified`, the multipliers prove infeasibility: A'y + C'z + w = 0, while the bounds so weighed ask for more.
+    Where `tie_broken`, x is one of many solutions, the one of smallest scaled norm.
     """
 
     status: str
@@ -258,10 +254,11 @@ def most_violated(space, v):  # type: ignore[no-untyped-def]
         low, high = space.unit_low[row], space.unit_high[row]
         if low == -np.inf and high == np.inf:
             continue
-        value, small = dot(space.unit[row], v), 1e-12 / max(space.norm[row], 1e-12)
-        if low - value > max(worst, 1e-10 * (abs(low) + length) + small):
+        value, norm = dot(space.unit[row], v), space.norm[row]
+        small = 0.1 * ROUNDING / norm if norm > 0.0 else DEPENDENT  # no norm: what the equations alone decide
+        if low - value > max(worst, ROUNDING * (abs(low) + length) + small):
             worst, chosen, sign = low - value, row, 1.0
-        if value - high > max(worst, 1e-10 * (abs(high) + length) + small):
+        if value - high > max(worst, ROUNDING * (abs(high) + length) + small):
             worst, chosen, sign = value - high, row, -1.0
     return worst, chosen, sign
 
@@ -282,10 +279,15 @@ def descend(space, p, count, fixed, limit, v, forces, weights):  # type: ignore[
             substitute(space.upper, count, steps, False)
             shortest, leaving = np.inf, -1
             for i in range(fixed, count):
-                if steps[i] > 1e-13 and forces[i] / steps[i] < shortest:
-                    shortest, leaving = forces[i] / steps[i], i
+                if steps[i] > 1e-13 and max(forces[i], 0.0) / steps[i] < shortest:
+                    shortest, leaving = max(forces[i], 0.0) / steps[i], i
             full = worst / (left * left) if left > DEPENDENT else np.inf
             if full == np.inf and leaving < 0:  # the active rows forbid what this one asks for
+                bound = space.unit_low[chosen] if sign > 0.0 else space.unit_high[chosen]
+                if worst < 100.0 * ROUNDING * (abs(bound) + np.sqrt(dot(v, v))):  # no more than rounding may
+                    space.unit_low[chosen] -= 2.0 * worst
+                    space.unit_high[chosen] += 2.0 * worst
+                    break
                 weights[chosen] = sign / space.norm[chosen] if space.norm[chosen] > 0.0 else sign
                 for i in range(count):
                     weights[space.active[i]] = -steps[i] * space.sign[i] / space.norm[space.active[i]]
@@ -301,8 +303,6 @@ def descend(space, p, count, fixed, limit, v, forces, weights):  # type: ignore[
                 forces[count - 1] = force
                 break
             count = leave(space, count, leaving, forces)
-            for i in range(fixed, count):
-                forces[i] = max(forces[i], 0.0)
     return 2, count, limit
 
 

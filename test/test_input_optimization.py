@@ -128,6 +128,53 @@ def test_a_program_solved_again_or_after_another_has_the_same_solution(seed):
         np.testing.assert_allclose(found.x, cold.x, atol=1e-9)
 
 
+@FEW
+@given(SEEDS)
+def test_corners_where_many_rows_meet_and_equations_repeat_are_solved_alike(seed):
+    random = np.random.default_rng(seed)
+    n, r = random.integers(2, 12), random.integers(1, 12)
+    p = random.integers(0, n)
+    whole = [random.integers(-1, 2, size).astype(float) for size in ((r, n), (p, n), n)]
+    C, A, x = whole
+    low, high = x - random.integers(0, 2, n), x + random.integers(0, 2, n)
+    rows = Inequalities(C, C @ x)
+    problem = InputProblem(A, A @ x, low, high, preferred=random.integers(-3, 4, n), rows=rows)
+    first, second = (InputOptimizer(form).solve(problem) for form in ("null_space", "direct"))
+    assert first.status == second.status == "solved"
+    np.testing.assert_allclose(first.inputs, second.inputs, atol=1e-9)
+    for found in (first, second):
+        forces = found.multipliers
+        assert_optimal(problem.program, found.inputs, forces.equalities, forces.rows, forces.inputs)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lowered_floors_are_lowered_least_and_the_equations_hold(seed):
+    random = np.random.default_rng(seed)
+    problem = manipulator_like(seed)
+    lower = np.concatenate((random.uniform(0.1, 0.3, 6), np.full(3, -np.inf)))
+    problem = replace(problem, free=replace(problem.free, lower=lower))
+    found = InputOptimizer().solve(problem)
+    assert found.status == "infeasible" and found.residual < 1e-9 and np.all(np.abs(found.inputs) <= 20.0)
+    if found.fallback != "floor relaxed":
+        return
+    # By another solver: least squares of the floors' shortfalls, with the part of the equations tracking cannot move.
+    program, n = problem.program, problem.program.q.size
+    beyond = np.linalg.svd(problem.gives)[0][:, 3:].T
+    low = np.concatenate((program.x_low[:6], np.full(n, -np.inf)))
+    least = QuadraticProgram(
+        np.diag(np.concatenate((np.full(n, 1e-10), np.ones(6)))), np.zeros(n + 6),
+        np.ascontiguousarray(np.hstack((beyond @ program.A, np.zeros((9, 6))))), beyond @ program.b,
+        np.hstack((np.eye(n)[6:12], np.diag(lower[:6]))), lower[:6], np.full(6, np.inf), low,
+        np.concatenate((program.x_high[:6], np.full(n, np.inf))),
+    )  # fmt: skip
+    other = make_solver("piqp", least.sizes).solve(least).x[n:]
+    short = np.maximum(lower[:6] - found.free[:6], 0.0) / lower[:6]
+    assert short @ short == pytest.approx(other @ other, rel=1e-4)
+    assert {one.name for one in found.relaxed if one.what == "floor"} == {
+        f"tendon_{i}" for i in np.flatnonzero(short > 1e-9)
+    }
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
     random = np.random.default_rng(seed)
@@ -253,6 +300,12 @@ def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
         ("floor", "draw"): pytest.approx(-0.6, abs=1e-5),
         ("tracking", "angle"): pytest.approx(-0.5, abs=1e-5),
     }
+
+
+def test_limits_without_equations_are_relaxed_too():
+    rows = Inequalities([[1.0, -1.0]], [2.6], names=["draw"])
+    found = InputOptimizer().solve(InputProblem(np.zeros((0, 2)), [], [-1, -1], [1, 1], rows=rows))
+    assert found.fallback == "floor relaxed" and found.inputs == pytest.approx([1.0, -1.0], abs=1e-6)
 
 
 def test_equations_that_tracking_cannot_restore_are_met_as_well_as_limits_allow():
