@@ -262,3 +262,37 @@ def calibrate_spool(
                 f"{name}: the points cover {covered * 100:.0f} % of its range; measure near both limits as well."
             )
     return CalibrationCheck(fit, tuple(warnings))
+
+
+class SteadyReading:
+    """One reading for a calibration point: the mean over some cycles in which the sensor stood still.
+
+    Args:
+        name: its actuator, for messages.
+        cycles: fresh readings that make one. scatter: largest distance between two of them, in units of the sensor.
+    """
+
+    def __init__(self, name: str, *, cycles: int = 25, scatter: float = 3.0) -> None:
+        self.name, self.cycles, self.scatter = name, cycles, scatter
+        self._readings: list[float] = []
+        self._missing = 0
+
+    def add(self, reading: float | None, age: int = 0) -> float | None:
+        """Take what one cycle read; returns the mean once there are enough, else None.
+
+        Raises:
+            CalibrationError: the sensor moved, or gave nothing for as many cycles as a reading takes.
+        """
+        if reading is None or not math.isfinite(reading) or age > 0:
+            self._missing += 1
+            if self._missing >= self.cycles:
+                raise CalibrationError(f"{self.name}: its sensor gives no fresh reading; check its plug.")
+            return None
+        self._readings.append(reading)
+        moved = max(self._readings) - min(self._readings)
+        if moved > self.scatter:
+            self._readings.clear()
+            raise CalibrationError(
+                f"{self.name}: its sensor moved by {moved:g} while it was read; let it rest, then read it again."
+            )
+        return math.fsum(self._readings) / len(self._readings) if len(self._readings) >= self.cycles else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import math
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_driver import calibration_file
-from tensegrity_driver.calibration import CalibrationError, calibrate_spool, fit_line
+from tensegrity_driver.calibration import CalibrationError, SteadyReading, calibrate_spool, fit_line
 from tensegrity_driver.calibration_file import (
     BusIdentity,
     RobotCalibration,
@@ -134,6 +135,19 @@ def test_an_outlier_is_named_by_its_number_and_place() -> None:
     check = calibrate_spool("saddle_2", x, y)
     assert check.fit.outliers == (3,)
     assert "saddle_2: point 4" in check.warnings[0] and "mm off the line" in check.warnings[0]
+
+
+def test_a_point_is_read_only_from_a_sensor_that_stands_still() -> None:
+    steady = SteadyReading("draw_1", cycles=4)
+    assert [steady.add(each) for each in (1000.0, None, 1001.0, 1002.0)] == [None] * 4
+    assert steady.add(1001.0, age=1) is None  # nothing new
+    assert steady.add(1001.0) == 1001.0
+    with pytest.raises(CalibrationError, match="draw_1: its sensor moved by 9"):
+        steady.add(1009.0)
+    gone = SteadyReading("draw_1", cycles=2)
+    assert gone.add(math.nan) is None
+    with pytest.raises(CalibrationError, match="no fresh reading"):
+        gone.add(None)
 
 
 # -- springs -----------------------------------------------------------------------------------------------------------
