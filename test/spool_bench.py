@@ -52,7 +52,7 @@ class Axis:
     Attributes:
         length: true rest length [m]. reach: distance [m] that the tendon has to span. stiffness: N/m.
         delay: cycles from a command to its effect. jammed, snapped: as it says. drift: m/s without any command.
-        gain: of speeds (negative: turns the wrong way).
+        gain: of speeds (negative: turns the wrong way). limited: it obeys the torque limit that comes with a command.
         slipped: m by which the potentiometer is off; frozen: counts at which it stays; override: of reading fields.
     """
 
@@ -72,6 +72,7 @@ class Axis:
     age: int = 0
     torque: bool = False
     pushing: bool = False
+    limited: bool = True
 
     def __post_init__(self) -> None:
         self.queue: deque[DriveCommand | None] = deque([None] * self.delay)
@@ -104,7 +105,9 @@ class Axis:
             else:
                 wanted = min(max((acting.value - self.length) / period, -rate), rate)
             speed += self.gain * wanted
-            if acting.tension > 0.0 and not self.snapped:  # the torque limit stops winding in, wanted or not
+            if (
+                self.limited and acting.tension > 0.0 and not self.snapped
+            ):  # the torque limit stops winding in, wanted or not
                 least = min(self.reach - acting.tension / self.stiffness, self.length)
                 floor = least
         if not self.jammed:

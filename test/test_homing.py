@@ -65,6 +65,16 @@ def test_the_tight_place_is_found_without_overdriving(stiffness, slack, delay, e
     assert axis.tension < result.tension + result.friction  # paid out again at the end
 
 
+@settings(max_examples=30, deadline=None)
+@given(stiffness=st.floats(2e3, 400e3), delay=st.integers(0, 3), encoder=st.booleans())
+def test_a_known_stiff_tendon_is_not_overdriven_even_by_a_servo_without_torque_limit(stiffness, delay, encoder) -> None:
+    each = spool(encoder=encoder, stiffness=stiffness)
+    axis = Axis(each, length=0.2165, stiffness=stiffness, delay=delay, limited=False)
+    homing = Homing(each, PERIOD, drive=Drive.POSITION if encoder else Drive.VELOCITY)
+    assert home(homing, axis) <= homing.ceiling
+    assert homing.phase is Phase.DONE, homing.reason
+
+
 def test_the_line_through_the_tight_place_gives_its_length() -> None:
     each = spool(potentiometer=Line(COUNT, 0.0))  # rough: the slope of the radius, no intercept
     axis = Axis(spool(), length=0.22)
