@@ -108,6 +108,33 @@ def test_friction_of_the_spool_is_not_taken_for_tension() -> None:
     assert each.potentiometer(homing.result.reading) < axis.reach
 
 
+def test_a_tendon_that_is_tight_already_is_paid_out_until_it_is_loose_before_it_is_wound_in() -> None:
+    axis = Axis(spool(), length=0.2125 - 0.0075)  # 150 N, far above the threshold, and above the ceiling of homing
+    homing = Homing(axis.spool, PERIOD)
+    highest_winding = [0.0]
+
+    def watch(cycle: int, homing: Homing) -> None:
+        if homing.phase in (Phase.WIND, Phase.CONFIRM):
+            highest_winding.append(axis.tension)
+
+    home(homing, axis, each=watch)
+    assert homing.result is not None, homing.reason
+    assert homing.result.friction == 0.0  # else it would have begun to wind in while still tight
+    assert max(highest_winding) <= homing.ceiling
+
+
+def test_a_pull_above_the_ceiling_from_outside_ends_the_homing_at_once() -> None:
+    axis = Axis(spool(), length=0.23)
+    pulled: list[int] = []
+
+    def pull(cycle: int, homing: Homing) -> None:
+        if homing.phase is Phase.WIND and axis.length < 0.227 and not pulled:
+            axis.reach += 0.03
+            pulled.append(homing.cycles)
+
+    refused(axis, "above the 100 N of homing", each=pull)
+
+
 def test_a_rough_place_on_the_way_is_not_the_end() -> None:
     each = spool()
     axis = Axis(each, length=0.23)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 
 from tensegrity_driver.position_loop import CycleCounter, FreeRunLoop, PositionLoop, SetPoint
-from tensegrity_driver.servo_state import Drive, DriveCommand, Line
+from tensegrity_driver.servo_state import Drive, DriveCommand, Line, ServoReading
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -185,6 +185,17 @@ def test_a_position_goes_on_from_what_was_really_sent() -> None:
     loop.update(0.2, 0.22, PERIOD, None)
     held = DriveCommand(Drive.POSITION, 0.225, RATE, 200.0)  # another layer sent it elsewhere
     assert loop.update(0.2, 0.225, PERIOD, held).value == pytest.approx(0.225 - RATE * PERIOD)
+
+
+def test_a_tension_is_never_negative_and_is_taken_from_the_current_where_there_is_one() -> None:
+    each = spool(torque_constant=1.8)
+    load, current = ServoReading("draw_1", load=0.1), ServoReading("draw_1", load=0.1, current=0.05)
+    assert each.tension(load) == pytest.approx(0.15 / RADIUS)
+    assert each.tension(current) == pytest.approx(0.09 / RADIUS)
+    assert each.tension(ServoReading("draw_1", load=-0.1)) == 0.0
+    assert each.pull(ServoReading("draw_1", load=-0.1)) == pytest.approx(-0.15 / RADIUS)
+    assert replace(each, direction=-1).tension(load) == 0.0
+    assert math.isnan(each.tension(ServoReading("draw_1")))
 
 
 # -- set points --------------------------------------------------------------------------------------------------------
