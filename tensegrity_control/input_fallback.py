@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 LIGHT = 1e-6  # weight of the next priority beside the one above it
 STIFF = 1e3  # how much more an equation counts than tracking
 NOTHING = 1e-9  # below which nothing was given up
+NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
+CORRECTIONS = 10
 
 
 class Piqp:
@@ -123,40 +125,48 @@ class Osqp:
 
 
 def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
-    """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`."""
-    P, q, A, b, C, c_low, c_high, x_low, x_high = program
-    n, p, r = program.sizes
-    rows, forces = np.concatenate((C, np.eye(n))), np.concatenate((raw.z, raw.w))
-    low, high = np.concatenate((c_low, x_low)), np.concatenate((c_high, x_high))
+    """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`.
+
+    Rows that press weakly are hard to tell from rows that are near; a few are put right by their signs.
+    """
+    n, _, r = program.sizes
+    rows, forces = np.concatenate((program.C, np.eye(n))), np.concatenate((raw.z, raw.w))
+    low = np.concatenate((program.c_low, program.x_low))
+    high = np.concatenate((program.c_high, program.x_high))
     value = rows @ raw.x
-    at_low, at_high = value - low < forces, high - value < -forces
-    active = np.flatnonzero(at_low | at_high)
-    bounds = np.where(at_low, low, high)[active]
-    border = np.concatenate((A, rows[active]))
-    size = n + border.shape[0]
-    system = np.zeros((size, size))
-    system[:n, :n], system[:n, n:], system[n:, :n] = P, -border.T, border
-    steady = system + 1e-9 * max(1.0, float(np.max(np.abs(P)))) * np.diag(np.where(np.arange(size) < n, 1.0, 1.0))
-    wanted = np.concatenate((-q, b, bounds))
-    guess = np.concatenate((raw.x, raw.y, forces[active]))
-    try:
-        inverse = np.linalg.inv(steady)
-    except np.linalg.LinAlgError:
-        return raw
-    for _ in range(10):
+    side = np.where(value - low < forces, 1.0, 0.0) - np.where(high - value < -forces, 1.0, 0.0)
+    side[low == high] = 1.0
+    for _ in range(CORRECTIONS):
+        x, y, exact = _exact(program, rows, np.where(side > 0.0, low, high), np.flatnonzero(side), raw)
+        if not np.all(np.isfinite(x)) or np.max(np.abs(x - raw.x)) > NEAR * (1.0 + np.max(np.abs(raw.x))):
+            return raw
+        value, small = rows @ x, NOTHING * (1.0 + np.max(np.abs(exact), initial=0.0))
+        pulling = (exact * side < -small) & (low < high)
+        below, above = (room < -NOTHING * (1.0 + np.abs(value)) for room in (value - low, high - value))
+        if not (pulling | below | above).any():
+            x = np.clip(x, program.x_low, program.x_high)
+            return raw._replace(x=x, y=y, z=exact[:r], w=exact[r:])
+        side[pulling], side[below], side[above] = 0.0, 1.0, -1.0
+    return raw
+
+
+def _exact(
+    program: QuadraticProgram, rows: Array, bounds: Array, active: NDArray[np.intp], raw: QPResult
+) -> tuple[Array, Array, Array]:
+    """Unknowns, forces of the equations and of all rows where the active ones are at their bounds."""
+    n, p, _ = program.sizes
+    border = np.concatenate((program.A, rows[active]))
+    system = np.zeros((n + border.shape[0],) * 2)
+    system[:n, :n], system[:n, n:], system[n:, :n] = program.P, -border.T, border
+    wanted = np.concatenate((-program.q, program.b, bounds[active]))
+    guess = np.concatenate((raw.x, raw.y, np.zeros(active.size)))
+    # A shift makes the inverse exist where rows depend on each other; refinement takes its effect away.
+    inverse = np.linalg.inv(system + 1e-9 * max(1.0, float(np.max(np.abs(program.P)))) * np.eye(guess.size))
+    for _ in range(CORRECTIONS):
         guess = guess + inverse @ (wanted - system @ guess)
-    x = guess[:n]
-    exact = np.zeros(r + n)
+    exact = np.zeros(rows.shape[0])
     exact[active] = guess[n + p :]
-    scale = 1e-9 * (1.0 + np.max(np.abs(exact), initial=0.0))
-    signs = np.all(exact[at_low & ~at_high] >= -scale) and np.all(exact[at_high & ~at_low] <= scale)
-    value = rows @ x
-    slack = np.minimum(value - low, high - value)
-    near = np.max(np.abs(x - raw.x)) <= 1e-4 * (1.0 + np.max(np.abs(raw.x)))
-    if not (np.all(np.isfinite(guess)) and signs and near and np.all(slack >= -1e-9 * (1.0 + np.abs(value)))):
-        return raw
-    x = np.clip(x, x_low, x_high)
-    return raw._replace(x=x, y=guess[n : n + p], z=exact[:r], w=exact[r:])
+    return guess[:n], guess[n : n + p], exact
 
 
 def clashing_names(problem: InputProblem, proof: QPResult) -> tuple[str, ...]:

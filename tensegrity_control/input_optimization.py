@@ -207,8 +207,9 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
     for i in range(n):
         w[i] = weights[r + i]
         low, high = program.x_low[i], program.x_high[i]
-        if w[i] != 0.0:  # rounding must not move a pressing bound
-            x[i] = low if abs(x[i] - low) < abs(high - x[i]) else high
+        for bound in (low, high):  # rounding must not leave a pressing bound
+            if w[i] != 0.0 and abs(x[i] - bound) < FEASIBLE * (1.0 + abs(bound)):
+                x[i] = bound
         x[i] = min(max(x[i], low), high)
     slope = space.rest[0]
     for i in range(n):
