@@ -298,18 +298,21 @@ class InputOptimizer:
         Raises:
             InfeasibleControlError: limits that must never be broken contradict each other; names them.
         """
-        program = problem.program
-        sizes = program.sizes
-        if sizes not in self._solvers:
-            direct = self.form == "direct"
-            self._solvers[sizes] = make_solver(self.solver, sizes) if direct else NullSpaceSolver(self.solver, sizes)
-        found = self._solvers[sizes].solve(program)
+        found = self.solve_program(problem.program)
         if found.status == SOLVED:
-            error, relative = worst_error(program, found.x)
+            error, relative = worst_error(problem.program, found.x)
             if relative <= FEASIBLE:
                 return _solution(problem, found, error)
             found = found._replace(status=NUMERICAL)
         return self._answer(problem, found)
+
+    def solve_program(self, program: QuadraticProgram) -> QPResult:
+        """Bare arrays that the caller vouches for; a failure is classified, and to be answered by the caller."""
+        sizes = program.sizes
+        if sizes not in self._solvers:
+            make: Callable[[str, Sizes], QPSolver] = make_solver if self.form == "direct" else NullSpaceSolver
+            self._solvers[sizes] = make(self.solver, sizes)
+        return self._solvers[sizes].solve(program)
 
     def _answer(self, problem: InputProblem, failed: QPResult) -> InputSolution:
         """What to do where the solver has no solution."""
@@ -331,8 +334,7 @@ class InputOptimizer:
 
 
 def _solution(problem: InputProblem, found: QPResult, residual: float) -> InputSolution:
-    inputs = len(problem.names)  # type: ignore[arg-type]
-    x = found.x
+    inputs, x = len(problem.names), found.x  # type: ignore[arg-type]
     return InputSolution(
         found.status,
         x[:inputs],

@@ -268,6 +268,18 @@ def chained(first: PiecewisePolynomial, *others: PiecewisePolynomial, tolerance:
     return PiecewisePolynomial(np.concatenate(knots), np.concatenate(padded))
 
 
+def preview(trajectory: Trajectory, t: float, horizon: float, step: float) -> Sample:
+    """What comes: values (k, n), rates and accelerations at t, t + step, ... up to t + horizon [s].
+
+    Raises:
+        TensegrityError: the step is not above zero, or the horizon is negative.
+    """
+    if not (np.isfinite(step) and step > 0.0 and np.isfinite(horizon) and horizon >= 0.0):
+        raise TensegrityError(f"a preview of {horizon} s by {step} s; give a step above zero, a horizon from 0.")
+    times = t + step * np.arange(int(horizon / step + 1e-9) + 1)
+    return Sample(*(trajectory.value(times, derivative) for derivative in range(3)))
+
+
 def within_limits(
     trajectory: Trajectory,
     velocity: ArrayLike | None = None,

@@ -18,7 +18,7 @@ from tensegrity_control.input_optimization import (
     InputProblem,
     Task,
     solve_nonlinear,
-)
+)  # fmt: skip
 from tensegrity_control.qp_solvers import ActiveSet, QPResult, QuadraticProgram, make_solver
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
@@ -38,18 +38,11 @@ def random_problem(seed: int, feasible: bool = True) -> InputProblem:
     row_room = random.uniform(0.0, 1.0, (2, r))
     shift = np.zeros(p) if feasible else 3.0 * random.normal(size=p)
     upper = np.where(random.random(r) < 0.5, np.inf, C @ x + row_room[1])
-    return InputProblem(
-        A,
-        np.hstack((A, F)) @ x + shift,
-        x[:m] - room[0, :m],
-        x[:m] + room[1, :m],
-        weights=random.uniform(0.5, 2.0, m),
-        preferred=2.0 * random.normal(size=m),
-        free=FreeUnknowns(
-            F, random.uniform(0.3, 1.0, f), random.normal(size=f), x[m:] - room[0, m:], x[m:] + room[1, m:]
-        ),
-        rows=Inequalities(C, C @ x - row_room[0], upper),
-    )
+    weights, preferred = random.uniform(0.5, 2.0, m), 2.0 * random.normal(size=m)
+    low, high = x - room[0], x + room[1]
+    free = FreeUnknowns(F, random.uniform(0.3, 1.0, f), random.normal(size=f), low[m:], high[m:])
+    rows = Inequalities(C, C @ x - row_room[0], upper)
+    return InputProblem(A, np.hstack((A, F)) @ x + shift, low[:m], high[:m], weights, preferred, free, rows)
 
 
 def manipulator_like(seed: int, **changes) -> InputProblem:
@@ -57,23 +50,16 @@ def manipulator_like(seed: int, **changes) -> InputProblem:
     random = np.random.default_rng(seed)
     B = np.vstack((np.eye(6), 0.2 * random.normal(size=(6, 6))))
     stiffness = np.vstack((-440.0 * np.eye(6), 440.0 * random.normal(size=(6, 6))))
-    mass = 0.3 * random.normal(size=(12, 3))
-    tracked = 0.5 * random.normal(size=(12, 3))
-    values = {
-        "matrix": B,
-        "target": tracked @ random.normal(size=3) + 5.0 * random.normal(size=12),
-        "lower": np.full(6, -20.0),
-        "upper": np.full(6, 20.0),
-        "free": FreeUnknowns(
-            np.hstack((-stiffness, -mass)),
-            np.concatenate((np.full(6, 1.0), np.full(3, 0.1))),
-            lower=np.concatenate((np.full(6, -0.05), np.full(3, -np.inf))),
-            names=[f"tendon_{i}" for i in range(6)] + ["a", "b", "c"],
-        ),
-        "gives": tracked,
-        "tracked": ["x", "y", "z"],
-    }
-    return InputProblem(**{**values, **changes})
+    mass, tracked = 0.3 * random.normal(size=(12, 3)), 0.5 * random.normal(size=(12, 3))
+    free = FreeUnknowns(
+        np.hstack((-stiffness, -mass)),
+        np.concatenate((np.full(6, 1.0), np.full(3, 0.1))),
+        lower=np.concatenate((np.full(6, -0.05), np.full(3, -np.inf))),
+        names=[f"tendon_{i}" for i in range(6)] + ["a", "b", "c"],
+    )
+    target = tracked @ random.normal(size=3) + 5.0 * random.normal(size=12)
+    values = {"matrix": B, "target": target, "lower": np.full(6, -20.0), "upper": np.full(6, 20.0), "free": free}
+    return InputProblem(**{**values, "gives": tracked, "tracked": ["x", "y", "z"], **changes})
 
 
 def unknowns(solution):
@@ -134,8 +120,7 @@ def test_corners_where_many_rows_meet_and_equations_repeat_are_solved_alike(seed
     random = np.random.default_rng(seed)
     n, r = random.integers(2, 12), random.integers(1, 12)
     p = random.integers(0, n)
-    whole = [random.integers(-1, 2, size).astype(float) for size in ((r, n), (p, n), n)]
-    C, A, x = whole
+    C, A, x = (random.integers(-1, 2, size).astype(float) for size in ((r, n), (p, n), n))
     low, high = x - random.integers(0, 2, n), x + random.integers(0, 2, n)
     rows = Inequalities(C, C @ x)
     problem = InputProblem(A, A @ x, low, high, preferred=random.integers(-3, 4, n), rows=rows)
@@ -170,9 +155,8 @@ def test_lowered_floors_are_lowered_least_and_the_equations_hold(seed):
     other = make_solver("piqp", least.sizes).solve(least).x[n:]
     short = np.maximum(lower[:6] - found.free[:6], 0.0) / lower[:6]
     assert short @ short == pytest.approx(other @ other, rel=1e-4)
-    assert {one.name for one in found.relaxed if one.what == "floor"} == {
-        f"tendon_{i}" for i in np.flatnonzero(short > 1e-9)
-    }
+    lowered = {one.name for one in found.relaxed if one.what == "floor"}
+    assert lowered == {f"tendon_{i}" for i in np.flatnonzero(short > 1e-9)}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -191,6 +175,20 @@ def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
         np.testing.assert_allclose(unknowns(found), unknowns(first), atol=1e-8)
 
 
+@FEW
+@given(SEEDS)
+def test_least_squares_inputs_within_their_limits_are_the_solution(seed):
+    # 000 (2.2.9). There N'u_0 = 0, so that the factor 2 printed in (2.2.10) does not show; with other u_0 it does.
+    random = np.random.default_rng(seed)
+    B, wanted = random.normal(size=(3, 6)), random.normal(size=3)
+    least = np.linalg.pinv(B) @ wanted
+    limit = 1.01 * np.full(6, np.abs(least).max())
+    np.testing.assert_allclose(InputOptimizer().solve(InputProblem(B, wanted, -limit, limit)).inputs, least, atol=1e-12)
+    preferred, N = random.normal(size=6), np.linalg.svd(B)[2][3:].T
+    found = InputOptimizer().solve(InputProblem(B, wanted, preferred=preferred)).inputs
+    np.testing.assert_allclose(found, least + N @ (N.T @ preferred), atol=1e-12)
+
+
 def bounds_of(problem: InputProblem):
     program = problem.program
     rows = np.vstack((program.C, np.eye(program.q.size)))
@@ -200,15 +198,9 @@ def bounds_of(problem: InputProblem):
 def possible(rows, low, high, A, b) -> bool:
     """Whether A x = b has a solution within the bounds, by a linear program of another kind."""
     below, above = np.isfinite(low), np.isfinite(high)
-    found = linprog(
-        np.zeros(rows.shape[1]),
-        np.vstack((-rows[below], rows[above])),
-        np.concatenate((-low[below], high[above])),
-        A if A.size else None,
-        b if A.size else None,
-        bounds=(None, None),
-        method="highs",
-    )
+    sides, ends = np.vstack((-rows[below], rows[above])), np.concatenate((-low[below], high[above]))
+    equations = (A, b) if A.size else (None, None)
+    found = linprog(np.zeros(rows.shape[1]), sides, ends, *equations, bounds=(None, None), method="highs")
     assert found.status in (0, 2), found.message
     return found.status == 0
 
@@ -269,16 +261,9 @@ def test_a_relaxed_answer_keeps_limits_and_floors_and_reports_what_tracking_lost
 
 def one_tendon(**changes) -> InputProblem:
     """Two motors in [-1, 1] whose sum is tracked, and a tendon whose tension is their difference."""
-    values = {
-        "matrix": [[1.0, 1.0]],
-        "target": [0.5],
-        "lower": [-1.0, -1.0],
-        "upper": [1.0, 1.0],
-        "rows": Inequalities([[1.0, -1.0]], [0.2], names=["draw"]),
-        "names": ["left", "right"],
-        "tracked": ["angle"],
-    }
-    return InputProblem(**{**values, **changes})
+    rows = Inequalities([[1.0, -1.0]], [0.2], names=["draw"])
+    values = {"matrix": [[1.0, 1.0]], "target": [0.5], "lower": [-1.0, -1.0], "upper": [1.0, 1.0], "rows": rows}
+    return InputProblem(**{**values, "names": ["left", "right"], "tracked": ["angle"], **changes})
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -446,12 +431,8 @@ def test_the_general_form_agrees_where_the_objective_is_quadratic(method):
         problem = random_problem(seed)
         program = problem.program
         expected = InputOptimizer().solve(problem)
-        found = solve_nonlinear(
-            problem,
-            lambda x, program=program: 0.5 * x @ program.P @ x + program.q @ x,
-            lambda x, program=program: program.P @ x + program.q,
-            method=method,
-        )
+        value, slope = (lambda x, g=program: 0.5 * x @ g.P @ x + g.q @ x), (lambda x, g=program: g.P @ x + g.q)
+        found = solve_nonlinear(problem, value, slope, method=method)
         assert found.status == "solved" and found.residual < 1e-9
         np.testing.assert_allclose(unknowns(found), unknowns(expected), atol=1e-4)
 
