@@ -40,6 +40,7 @@ STIFF = 1e3  # how much more an equation counts than tracking
 NOTHING = 1e-9  # below which nothing was given up
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
 CORRECTIONS = 10
+SLIGHT = 1e-8  # weight of breaking ties beside the heaviest one
 
 
 class Piqp:
@@ -167,6 +168,14 @@ def _exact(
     exact = np.zeros(rows.shape[0])
     exact[active] = guess[n + p :]
     return guess[:n], guess[n : n + p], exact
+
+
+def without_ties(program: QuadraticProgram) -> QuadraticProgram:
+    """The program with a slight wish for small unknowns, each in the unit in which the equations feel it."""
+    size = np.linalg.norm(program.A, axis=1)[:, None]
+    felt = np.max(np.abs(program.A) / np.where(size > 0.0, size, 1.0), axis=0, initial=0.0)
+    heaviest = float(np.max(np.diag(program.P), initial=0.0)) or 1.0
+    return program._replace(P=program.P + np.diag(SLIGHT * heaviest * np.where(felt > 0.0, felt, 1.0) ** 2))
 
 
 def clashing_names(problem: InputProblem, proof: QPResult) -> tuple[str, ...]:

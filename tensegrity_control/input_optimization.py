@@ -24,7 +24,7 @@ from tensegrity_dynamics.compilation import compiled
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution, Multipliers, Relaxed, Task
-from .input_fallback import clashing_names, relax
+from .input_fallback import clashing_names, relax, without_ties
 from .qp_solvers import (
     DEPENDENT,
     INFEASIBLE,
@@ -39,7 +39,7 @@ from .qp_solvers import (
     dot,
     make_solver,
     substitute,
-)
+)  # fmt: skip
 
 __all__ = [
     "INFEASIBLE", "ITERATION_LIMIT", "NUMERICAL", "SOLVED", "FreeUnknowns", "Inequalities", "InputOptimizer",
@@ -312,7 +312,10 @@ class InputOptimizer:
         if sizes not in self._solvers:
             make: Callable[[str, Sizes], QPSolver] = make_solver if self.form == "direct" else NullSpaceSolver
             self._solvers[sizes] = make(self.solver, sizes)
-        return self._solvers[sizes].solve(program)
+        found = self._solvers[sizes].solve(program)
+        if found.tie_broken:
+            found = self._solvers[sizes].solve(without_ties(program))._replace(tie_broken=True)
+        return found
 
     def _answer(self, problem: InputProblem, failed: QPResult) -> InputSolution:
         """What to do where the solver has no solution."""

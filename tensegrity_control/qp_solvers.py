@@ -60,7 +60,7 @@ class QPResult(NamedTuple):
     """What a solver found: status (one of STATUSES), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
 
     Where `certified`, the multipliers prove infeasibility: A'y + C'z + w = 0, while the bounds so weighed ask for more.
-    Where `tie_broken`, x is one of many solutions, the one of smallest scaled norm.
+    Where `tie_broken`, x is one of many solutions.
     """
 
     status: str
