@@ -6,7 +6,8 @@ Whatever is read and whatever is asked, a command that leaves this layer is fini
     position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
 
 except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
-in is also slowed to v >= −(effort − tension) / (k · lead). Without a length nothing moves.
+in is also slowed to v >= −(effort − tension) / (k · lead). The lead is the lag of the settings: the time by which a
+servo may go on as it was told before. Without a length nothing moves.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .fault_monitors import (
 from .position_loop import Loop, SetPoint, usable_period
 from .reactions import Fault, FaultKind, FaultLatch, Reaction, SafetySettings
 from .servo_state import Drive, DriveCommand, Readings, Spool, TendonReading
-from .threshold_monitors import THRESHOLD_MONITORS, slack_tension
+from .threshold_monitors import THRESHOLD_MONITORS, CeilingMemory, slack_tension
 
 TENDON_MONITORS: tuple[type[TendonMonitor], ...] = (
     ServoSilent,
@@ -47,8 +48,6 @@ TENDON_MONITORS: tuple[type[TendonMonitor], ...] = (
     Stuck,
     *THRESHOLD_MONITORS,
 )
-LEAD = 2.0
-"""Cycles for which a command must stay within the limits without another one."""
 BLIND = frozenset(
     {
         FaultKind.SERVO_SILENT,
@@ -88,11 +87,14 @@ def age_of(tendon: TendonReading, spool: Spool) -> int:
     return max(tendon.raw.age, tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0)
 
 
-def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lead: float) -> DriveCommand | None:
+def limited(
+    asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lead: float, period: float
+) -> DriveCommand | None:
     """What may be sent of a command; None where nothing may, because the length is not known.
 
     Args:
-        asked: the command. spool: with its limits. tendon: as read in this cycle. lead: s that the command must stand.
+        asked: the command. spool: with its limits. tendon: as read in this cycle.
+        lead: s that the command must stand. period: s of a bus cycle.
     """
     actuator = spool.actuator
     low, high = actuator.position
@@ -109,7 +111,7 @@ def limited(asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lea
         speed = asked.value if known and math.isfinite(asked.value) else 0.0
         speed = min(max(speed, -rate), rate)
         if known and tendon is not None:
-            doubt = actuator.rate * age_of(tendon, spool) * lead / LEAD
+            doubt = actuator.rate * age_of(tendon, spool) * period
             slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
             if spool.stiffness is not None and math.isfinite(tension):
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * lead)))
@@ -161,8 +163,8 @@ class SafetyLayer:
         if missing:
             raise TensegrityError(f"there is no position loop for {', '.join(missing)}; give one for every spool.")
         self._loops = loops
-        lead = LEAD * self.settings.period
-        self._points = {spool.name: SetPoint(spool, 5.0 * lead) for spool in spools}
+        self.lead = self.settings.lag * self.settings.period
+        self._points = {spool.name: SetPoint(spool, 2.0 * self.lead) for spool in spools}
         self._reset()
         self.latch = FaultLatch(self.settings)
 
@@ -173,7 +175,7 @@ class SafetyLayer:
         self._doing: dict[str, Reaction] = {}
         self._released: dict[str, float] = {}
         self._jogs: dict[str, float] = {}
-        self._tight: dict[str, tuple[float, int]] = {}
+        self._ceilings = {name: CeilingMemory(spool, self.settings) for name, spool in self._spools.items()}
         for point in self._points.values():
             point.hold(math.nan)
 
@@ -250,7 +252,8 @@ class SafetyLayer:
             raise CommandRefused(f"{spool.name} is in use; stop it before its calibration is changed.")
         self._spools[spool.name] = spool
         self._loops = {**self._loops, spool.name: loop}
-        self._points[spool.name] = SetPoint(spool, self._points[spool.name].lead)
+        self._points[spool.name] = SetPoint(spool, 2.0 * self.lead)
+        self._ceilings[spool.name] = CeilingMemory(spool, self.settings)
         kept = [each for each in self.monitors if getattr(each, "name", None) != spool.name]
         self.monitors = kept + [kind(spool, self.settings) for kind in TENDON_MONITORS]
 
@@ -273,28 +276,16 @@ class SafetyLayer:
             if name in set_points and reaction is None:
                 self._follow[name] = set_points[name]
             asked = self._asked(name, tendon, reaction, name in blind, period, notes)
-            seen = None if tendon is None or name in blind else self._remembered(tendon, cycle)
-            allowed = None if asked is None else limited(asked, spool, seen, LEAD * self.settings.period)
+            memory = self._ceilings[name]
+            seen = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
+            seen = None if name in blind else seen
+            asked = None if asked is None else memory.slowed(asked)
+            allowed = None if asked is None else limited(asked, spool, seen, self.lead, self.settings.period)
             if allowed is None:  # a servo that goes to positions stays at the last one
                 allowed = self._sent.get(name)
             if allowed is not None:
                 commands[name] = self._sent[name] = allowed
         return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
-
-    def _remembered(self, tendon: TendonReading, cycle: int) -> TendonReading:
-        """The tendon with the ceiling for its tension, where it met it a moment ago and its servo has stopped pushing.
-
-        Without this memory such a servo would wind in again as soon as it stops, and stop as soon as it winds in.
-        """
-        spool = self._spools[tendon.name]
-        ceiling = spool.actuator.effort
-        if spool.load_at_rest:
-            return tendon
-        if tendon.tension >= ceiling:
-            self._tight[tendon.name] = (tendon.length, cycle)
-        length, since = self._tight.get(tendon.name, (-math.inf, 0))
-        met = cycle - since <= self.settings.window and tendon.length <= length + self.settings.motion_tolerance
-        return replace(tendon, tension=max(ceiling, tendon.tension)) if met else tendon
 
     def _asked(
         self,

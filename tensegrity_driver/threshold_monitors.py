@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 
 from .fault_monitors import HARDWARE_ERRORS, TendonMonitor
 from .reactions import FaultKind, SafetySettings
-from .servo_state import Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from .servo_state import PUSHING, Drive, DriveCommand, Readings, Spool, TendonReading, finite
 
 AT_ONCE = 2
 """Cycles that make a fault where one reading alone could still be a damaged one."""
@@ -33,17 +34,65 @@ class SpoolLimit(TendonMonitor):
         return f"its rest length is {tendon.length * 1e3:.1f} mm, outside {low * 1e3:.1f} to {high * 1e3:.1f} mm"
 
 
+class Pushing:
+    """Since when a servo that pushes only while it winds in has been winding in: its load tells nothing before."""
+
+    def __init__(self, spool: Spool, settings: SafetySettings) -> None:
+        self.spool, self.settings = spool, settings
+        self._cycles = 0
+
+    def tension(self, tendon: TendonReading, command: DriveCommand | None) -> float:
+        """The tension [N], or nan; to be asked once in every cycle."""
+        self._cycles = self._cycles + 1 if self.spool.tells_tension(command) else 0
+        return tendon.tension if self.spool.load_at_rest or self._cycles > self.settings.lag else math.nan
+
+
+class CeilingMemory:
+    """Remembers that a tendon met its ceiling after its servo has stopped pushing, and its load with it.
+
+    Without this such a servo would wind in again as soon as it stops, and stop as soon as it winds in, a little further
+    every time. It waits for a window before it tries again, slowly, and twice as long after every try that meets the
+    ceiling.
+    """
+
+    def __init__(self, spool: Spool, settings: SafetySettings) -> None:
+        self.spool, self.settings = spool, settings
+        self._pushing = Pushing(spool, settings)
+        self._met: tuple[float, int] | None = None
+        self._wait = settings.window
+
+    def slowed(self, asked: DriveCommand) -> DriveCommand:
+        """A command no faster than a servo needs to push, as long as the ceiling may still be there."""
+        slow = 1.2 * PUSHING * self.spool.actuator.rate
+        if self._met is None or asked.kind is not Drive.VELOCITY or not asked.value < -slow:
+            return asked
+        return replace(asked, value=-slow)
+
+    def update(self, cycle: int, tendon: TendonReading, command: DriveCommand | None) -> TendonReading:
+        """The tendon as read, with the ceiling for its tension as long as it must be taken to be there."""
+        ceiling = self.spool.actuator.effort
+        known = self._pushing.tension(tendon, command)
+        if self.spool.load_at_rest:
+            return tendon
+        if tendon.tension >= ceiling:
+            if self._met is not None and cycle - self._met[1] > self.settings.lag:
+                self._wait *= 2
+            self._met = (tendon.length, cycle)
+        elif self._met is not None:
+            paid_out = tendon.length > self._met[0] + self.settings.motion_tolerance
+            if paid_out or known < ceiling:
+                self._met, self._wait = None, self.settings.window
+        if self._met is None or cycle - self._met[1] > self._wait:
+            return tendon
+        return replace(tendon, tension=max(ceiling, tendon.tension))
+
+
 class _OfTension(TendonMonitor):
-    """Something about tension; unknown until a servo that pushes only while it winds in has surely begun to."""
+    """Something about tension; nothing is found as long as it is not known."""
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
         super().__init__(spool, settings)
-        self._pushing = 0
-
-    def tension(self, tendon: TendonReading, command: DriveCommand | None) -> float:
-        """The tension [N], or nan."""
-        self._pushing = self._pushing + 1 if self.spool.tells_tension(command) else 0
-        return tendon.tension if self.spool.load_at_rest or self._pushing > self.settings.lag else math.nan
+        self.pushing = Pushing(spool, settings)
 
 
 class TensionCeiling(_OfTension):
@@ -55,7 +104,7 @@ class TensionCeiling(_OfTension):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
         ceiling = self.spool.actuator.effort
-        tension = self.tension(tendon, command)
+        tension = self.pushing.tension(tendon, command)
         if not tension > ceiling * self.settings.tension_margin:
             return None
         return f"its tension is about {tension:.0f} N, above its ceiling of {ceiling:.0f} N"
@@ -75,7 +124,7 @@ class Slack(_OfTension):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
         least = slack_tension(self.spool, self.settings)
-        tension = self.tension(tendon, command)
+        tension = self.pushing.tension(tendon, command)
         if not tension < least:
             return None
         return f"it is slack (about {tension:.1f} N, below {least:.1f} N)"
@@ -104,7 +153,7 @@ class Snapped(_OfTension):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         """What is wrong in this cycle, or None."""
-        tension = self.tension(tendon, command)
+        tension = self.pushing.tension(tendon, command)
         if math.isnan(tension):
             return None
         least = slack_tension(self.spool, self.settings)

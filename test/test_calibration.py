@@ -377,6 +377,7 @@ def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
     assert first.potentiometer is not None
     assert first.potentiometer.slope == pytest.approx(-7.44e-5, rel=1e-3)  # 4.85 mm, ten turns, 12 bits
     assert first.stiffness == pytest.approx(1000 * 4.4482216 / 0.0254, rel=1e-6)
+    assert not first.load_at_rest  # an AX-12A pushes only while it is asked to move
     assert first.wrap == pytest.approx(2.0 * np.pi * 4.85e-3)
     assert {type(each).__name__ for each in make_loops(rough, 0.02).values()} == {"FreeRunLoop"}
     with pytest.raises(CalibrationError, match="saddle_1 was never calibrated"):

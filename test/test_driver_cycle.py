@@ -152,6 +152,16 @@ def test_an_emergency_stop_holds_at_once_and_needs_release_and_clearing() -> Non
     assert machine.lengths() == pytest.approx(stands, abs=4e-4)
 
 
+def test_after_clearing_any_source_may_command_at_once() -> None:
+    machine = Machine()
+    machine.link.axes["draw_2"].override["voltage"] = 5.0
+    machine.follow({"draw_1": 0.211}, 20)
+    machine.link.axes["draw_2"].override.clear()
+    machine.follow({"draw_1": 0.211}, 5)
+    machine.driver.clear()
+    assert machine.ask({"draw_1": 0.211}, source="another").accepted
+
+
 @pytest.mark.parametrize("jump", [-3600.0, 10.0, 1e9])
 def test_a_clock_jump_holds_in_the_cycle_in_which_it_is_seen(jump: float) -> None:
     machine = Machine()

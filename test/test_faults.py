@@ -11,14 +11,14 @@ import pytest
 from fault_cell import CASES, NAMES, Case, Cell, K, S
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spool_bench import COUNT, PERIOD, RADIUS
+from spool_bench import COUNT, PERIOD, RADIUS, spool
 
 from tensegrity_driver.bus_monitors import BUS_MONITORS
-from tensegrity_driver.fault_monitors import Motion, worst_bound
+from tensegrity_driver.fault_monitors import Motion, Stuck, worst_bound
 from tensegrity_driver.position_loop import PositionLoop
 from tensegrity_driver.reactions import DEFAULT_REACTIONS, FaultKind, Reaction, SafetySettings
 from tensegrity_driver.safety import TENDON_MONITORS
-from tensegrity_driver.servo_state import Drive, Line
+from tensegrity_driver.servo_state import Drive, DriveCommand, Line, Readings, ServoReading, TendonReading
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
@@ -308,3 +308,32 @@ def test_a_servo_that_pushes_only_while_it_winds_in_does_not_seem_snapped_when_i
     stands = cell.axis.length
     cell.run(100, {"draw_1": (Mode.POSITION, 0.2005)})
     assert cell.axis.length > stands - 1e-3
+
+
+def test_a_servo_that_stops_pushing_at_its_ceiling_does_not_creep_past_it() -> None:
+    cell = Cell(load_at_rest=False, axis={"limited": False}, stiffness=None)
+    cell.axis.reach = 0.2165
+    cell.pulled = 1000.0  # the servo has no torque limit here; what is asked of it must be enough
+    highest = []
+
+    def watch() -> None:
+        highest.append(cell.axis.tension)
+
+    cell.each_cycle = watch
+    cell.run(300, {"draw_1": (Mode.POSITION, 0.2)})
+    # 15 mm/s go on for three cycles when the ceiling is met; then a slow try after 25, 50, 100... cycles
+    assert max(highest) <= 200.0 + cell.axis.stiffness * PERIOD * 3 * (0.015 + 4 * 0.0018)
+
+
+def test_a_spool_that_turns_under_a_frozen_sensor_is_not_called_stuck() -> None:
+    each = spool()
+    stuck = Stuck(each, S)
+    asked = {"draw_1": DriveCommand(Drive.VELOCITY, -0.015, 0.015, 200.0)}
+    for moves, found in ((True, False), (False, True)):
+        stuck.finding(TendonReading("draw_1", math.nan, math.nan, 0.0, ServoReading("draw_1")), Readings({}), None)
+        faults = []
+        for k in range(40):
+            second = 0.2 - 0.0003 * k if moves else 0.2
+            tendon = TendonReading("draw_1", 0.2, second, 0.0, ServoReading("draw_1"))
+            faults.append(stuck.update(k, Readings({"draw_1": tendon}, period=PERIOD), asked))
+        assert any(faults) == found

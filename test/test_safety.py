@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, spool
 
 from tensegrity_driver.position_loop import FreeRunLoop, PositionLoop
-from tensegrity_driver.safety import LEAD, SafetyLayer, at_rest, limited, plausible, torque_off
+from tensegrity_driver.safety import SafetyLayer, at_rest, limited, plausible, torque_off
 from tensegrity_driver.servo_state import BusReading, Drive, DriveCommand, Readings, ServoReading, TendonReading
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused
@@ -121,7 +121,7 @@ def test_no_command_leaves_the_safety_layer_beyond_a_limit_whatever_is_read_or_a
     loop = PositionLoop(each, PERIOD) if encoder else FreeRunLoop(each, PERIOD)
     layer = SafetyLayer([each], {"draw_1": loop}, S)
     low, high = each.actuator.position
-    rate, effort, lead = each.actuator.rate, each.actuator.effort, LEAD * PERIOD
+    rate, effort, lead = each.actuator.rate, each.actuator.effort, S.lag * PERIOD
     outermost = [low, high]
     for cycle, (reading, point, period) in enumerate(cycles):
         tendon = each.observe(reading)
@@ -161,7 +161,7 @@ def test_an_old_reading_leaves_less_room_than_a_fresh_one(length, tension, value
     fresh = TendonReading("draw_1", length, math.nan, tension, ServoReading("draw_1"))
     old = replace(fresh, raw=ServoReading("draw_1", age=age))
     asked = DriveCommand(Drive.VELOCITY, value, 0.015, 200.0)
-    first, second = (limited(asked, each, tendon, LEAD * PERIOD) for tendon in (fresh, old))
+    first, second = (limited(asked, each, tendon, S.lag * PERIOD, PERIOD) for tendon in (fresh, old))
     assert first is not None and second is not None
     assert abs(second.value) <= abs(first.value)
 
