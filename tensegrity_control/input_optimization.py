@@ -42,13 +42,12 @@ from .qp_solvers import (
 )  # fmt: skip
 
 __all__ = [
-    "INFEASIBLE", "ITERATION_LIMIT", "NUMERICAL", "SOLVED", "FreeUnknowns", "Inequalities", "InputOptimizer",
-    "InputProblem", "InputSolution", "Multipliers", "Relaxed", "Task", "solve_nonlinear",
+    "FreeUnknowns", "Inequalities", "InputOptimizer", "InputProblem", "InputSolution", "Multipliers", "Relaxed", "Task",
+    "solve_nonlinear",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
-FORMS = ("null_space", "direct")
-METHODS = ("SLSQP", "trust-constr")
+FORMS, METHODS = ("null_space", "direct"), ("SLSQP", "trust-constr")
 RANK = 1e-10  # part of a scaled row outside of those before it that counts as none
 FEASIBLE = 1e-9
 
@@ -261,8 +260,7 @@ class NullSpaceSolver:
         rank, consistent = factor_equations(program.A, program.b, space)
         x, y, w = np.array(space.particular), np.zeros(p), np.zeros(n)
         if not consistent:
-            y[:] = program.b - program.A @ x  # orthogonal to the columns of A: what no x can give
-            y -= program.A @ np.linalg.lstsq(program.A, y, rcond=None)[0]
+            y = program.b - program.A @ np.linalg.lstsq(program.A, program.b, rcond=None)[0]  # what no x can give
             return QPResult(INFEASIBLE, x, y, np.zeros(r), w, 0, True)
         solver, reduced, half = self._for_dimension(n - rank)
         reduce_program(program, space, rank, half, reduced)
@@ -396,8 +394,7 @@ def solve_nonlinear(
     x = np.clip(base + N @ found.x, program.x_low, program.x_high)
     status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= 500 else NUMERICAL
     zero = Multipliers(np.zeros(program.b.size), np.zeros(program.c_low.size), 0.0 * first.inputs, 0.0 * first.free)
-    m = first.inputs.size
     return InputSolution(
-        status, x[:m], x[m:], zero, worst_error(program, x)[0],
+        status, x[: first.inputs.size], x[first.inputs.size :], zero, worst_error(program, x)[0],
         fallback="" if found.success else "best found", iterations=int(found.nit), objective=float(found.fun),
     )  # fmt: skip
