@@ -267,10 +267,12 @@ def _restored(problem: InputProblem, gives: Array, x: Array, given: Array) -> tu
     Where floors were lowered to the very edge of what is possible, the rows that press are all but dependent.
     """
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    error = program.b + gives @ given - program.A @ x
+    if np.max(np.abs(error), initial=0.0) <= 1e-3 * NOTHING:
+        return x, given
     columns = np.hstack((program.A[:, inputs:], -gives))
     size = np.linalg.norm(columns, axis=0)
     size = np.where(size > 0.0, size, 1.0)
-    error = program.b + gives @ given - program.A @ x
     change = np.linalg.lstsq(columns / size, error, rcond=1e-10)[0] / size
     free = x.size - inputs
     return x + np.concatenate((np.zeros(inputs), change[:free])), given + change[free:]
@@ -327,8 +329,7 @@ def _with_soft_floors(problem: InputProblem, gives: Array, weights: Array) -> Qu
         hard = hard._replace(C=np.zeros((0, n)), c_low=np.zeros(0), c_high=np.zeros(0))
     tracking = _widened(hard, gives, weights)
     wide = tracking.q.size
-    unit = np.maximum(np.where(np.isfinite(least), np.abs(least), 0.0), np.where(np.isfinite(most), np.abs(most), 0.0))
-    unit = np.where(unit > 0.0, unit, 1.0)
+    unit = _unit(least, most)
     P = np.zeros((wide + count, wide + count))
     P[:wide, :wide] = LIGHT * tracking.P
     P[range(wide, wide + count), range(wide, wide + count)] = 1.0
@@ -363,6 +364,13 @@ def _with_soft_floors(problem: InputProblem, gives: Array, weights: Array) -> Qu
     return lowered
 
 
+def _unit(least: Array, most: Array) -> Array:
+    """Size of the bounds of each row; one where they are zero or infinite."""
+    bounds = np.abs(np.stack((least, most)))
+    size = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+    return np.where(size > 0.0, size, 1.0)
+
+
 def _report(problem: InputProblem, x: Array, moved: Array, given: Array) -> Answer:
     """What is given up at x, compared with the problem as asked."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
@@ -370,19 +378,14 @@ def _report(problem: InputProblem, x: Array, moved: Array, given: Array) -> Answ
     found = [
         Relaxed("tracking", name, float(by)) for name, by in zip(tracked, given, strict=False) if abs(by) > NOTHING
     ]
-    broken = []
-    fallback = "tracking relaxed"
     values = np.concatenate((program.C @ x, x[inputs:]))
     least = np.concatenate((program.c_low, program.x_low[inputs:]))
     most = np.concatenate((program.c_high, program.x_high[inputs:]))
-    for name, value, low, high in zip(
-        (*problem.row_names, *problem.all_names[inputs:]), values, least, most, strict=True
-    ):
-        by = max(low - value, value - high)
-        size = max((abs(bound) for bound in (low, high) if np.isfinite(bound)), default=1.0)
-        if by > NOTHING * min(size or 1.0, 1.0):
-            broken.append(Relaxed("floor", name, float(value - low if value < low else value - high)))
-            fallback = "floor relaxed"
+    by = np.minimum(values - least, 0.0) + np.maximum(values - most, 0.0)
+    missed = np.flatnonzero(np.abs(by) > NOTHING * np.minimum(_unit(least, most), 1.0))
+    names = (*problem.row_names, *problem.all_names[inputs:])
+    broken = [Relaxed("floor", names[row], float(by[row])) for row in missed]
+    fallback = "floor relaxed" if broken else "tracking relaxed"
     own = np.asarray(problem.gives) @ given[: len(tracked)]
     left = program.A @ x - program.b - own
     if given.size > len(tracked) and np.max(np.abs(left), initial=0.0) > NOTHING:
