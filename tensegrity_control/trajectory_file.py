@@ -4,14 +4,15 @@
     columns: [t, phi, psi, phi_rate, psi_rate]
     quantities: {phi: angle, psi: angle}     # length, angle or number for each coordinate; number where left out
     units: {angle: deg}            # of plain numbers; SI where left out
-    limits: {velocity: 0.5, acceleration: 2} # optional: the motion is slowed down until they hold
+    limits: {velocity: 30 deg/s, acceleration: [2, 3]}   # of each coordinate, or of all; slows the motion down
     rows:
     - [0, 0, 0, 0, 0]
     - ["2 s", "45 deg", 0, 0, 0]
 
 The first column is the time t. A coordinate may have a column of rates (its name with _rate) and of accelerations
 (_acceleration), which stay zero (cubic Hermite) or open (quintic) where left out. An orientation has the columns t, w,
-x, y, z. Errors name file, line and field, what was found and what is allowed.
+x, y, z; its limits are those of the norms of angular velocity and acceleration. Errors name file, line and field, what
+was found and what is allowed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .trajectories import Array, HermiteSpline, Trajectory, within_limits
 
 KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation")
 FIELDS = ("kind", "columns", "quantities", "units", "limits", "rows", "name")
+LIMITS = ("velocity", "acceleration")
 OF_COORDINATES = ("length", "angle", "number")
 DERIVED = {("length", 1): "speed", ("length", 2): "acceleration", ("angle", 1): "angular speed"}
 QUATERNION = ("w", "x", "y", "z")
@@ -63,7 +65,12 @@ def load_trajectory(path: str | Path) -> NamedTrajectory:
 
 def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTrajectory:
     """A trajectory from YAML text; errors call it `source_name`. Raises RobotFileError."""
-    return _Reader(YamlSource(text, source_name)).read()
+    try:
+        source = YamlSource(text, source_name)
+    except RobotFileError as error:  # its words are those of robots
+        text = str(error).replace("a robot file is a mapping that starts with 'name:'", "a trajectory is a mapping")
+        raise RobotFileError(text.replace("robot files", "trajectories").replace("the robot", "it")) from None
+    return _Reader(source).read()
 
 
 class _Reader:
@@ -100,7 +107,7 @@ class _Reader:
             raise
         except TensegrityError as error:
             raise self.refuse(str(error), "rows") from None
-        return self._limited(made, tuple(names), kind)
+        return self._limited(made, kinds, units, kind == "orientation")
 
     def _kind(self) -> str:
         found = self.data.get("kind", KINDS[0])
@@ -182,18 +189,30 @@ class _Reader:
             return None
         return table[:, [columns.index(name + end) for name in names]]
 
-    def _limited(self, made: Trajectory, names: tuple[str, ...], kind: str) -> NamedTrajectory:
+    def _limited(self, made: Trajectory, kinds: dict[str, str], units: BaseUnits, turns: bool) -> NamedTrajectory:
         limits = self.data.get("limits", {})
         if not isinstance(limits, Mapping):
             raise self.refuse("a mapping is needed, such as {velocity: 0.5, acceleration: 2}.", "limits")
         for name in limits:
-            if name not in ("velocity", "acceleration"):
-                raise self.refuse(unknown_name("limit", name, ("velocity", "acceleration")), "limits", name)
+            if name not in LIMITS:
+                raise self.refuse(unknown_name("limit", name, LIMITS), "limits", name)
+        found = {name: self._limit(name, given, kinds, units, turns) for name, given in limits.items()}
         try:
-            motion, factor = within_limits(made, **limits, norm=kind == "orientation")
-        except (TensegrityError, TypeError, ValueError) as error:
+            motion, factor = within_limits(made, *(found.get(name) for name in LIMITS), norm=turns)
+        except TensegrityError as error:
             raise self.refuse(str(error), "limits") from None
-        return NamedTrajectory(names, motion, factor)
+        return NamedTrajectory(tuple(kinds), motion, factor)
+
+    def _limit(self, name: str, given: Any, kinds: dict[str, str], units: BaseUnits, turns: bool) -> Array:
+        """Limits of all components in SI: one for all, a list with one each, or one of an orientation's norm."""
+        order, each = LIMITS.index(name) + 1, ["angle"] if turns else list(kinds.values())
+        cells = given if isinstance(given, list) else [given] * len(each)
+        if len(cells) != len(each):
+            raise self.refuse(f"{len(each)} limits are needed, or one for all; found {len(cells)}.", "limits", name)
+        try:
+            return np.array([_to_si(cell, (kind, order), units) for cell, kind in zip(cells, each, strict=True)])
+        except ValueError as error:
+            raise self.refuse(f"found {given!r}; {error}.", "limits", name) from None
 
 
 def _allowed(kind: str) -> tuple[str, ...]:
