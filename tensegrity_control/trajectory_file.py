@@ -198,7 +198,7 @@ class _Reader:
                 raise self.refuse(unknown_name("limit", name, LIMITS), "limits", name)
         found = {name: self._limit(name, given, kinds, units, turns) for name, given in limits.items()}
         try:
-            motion, factor = within_limits(made, *(found.get(name) for name in LIMITS), norm=turns)
+            motion, factor = within_limits(made, found.get("velocity"), found.get("acceleration"), turns)
         except TensegrityError as error:
             raise self.refuse(str(error), "limits") from None
         return NamedTrajectory(tuple(kinds), motion, factor)
