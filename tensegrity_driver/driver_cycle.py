@@ -11,12 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import BusError, TensegrityError
 
 from .position_loop import CycleCounter, Loop
 from .reactions import Fault, SafetySettings
 from .safety import SafetyLayer, SafetyStep, at_rest, torque_off
-from .servo_state import CommandState, DriveCommand, Readings, ServoCommand, ServoLink, Spool
+from .servo_state import (
+    BusReading,
+    CommandState,
+    DriveCommand,
+    Readings,
+    ServoCommand,
+    ServoLink,
+    ServoReading,
+    Spool,
+)
 
 
 class DriverCycle:
@@ -49,6 +58,8 @@ class DriverCycle:
         self._rival: str | None = None
         self._refusals: tuple[tuple[str | None, str], ...] = ()
         self._clock = math.nan
+        self._raw: Mapping[str, ServoReading] = {}
+        self._trouble: tuple[str, ...] = ()
 
     # -- commands --------------------------------------------------------------------------------------------------
 
@@ -84,9 +95,10 @@ class DriverCycle:
         """
         self.counter.count(period)
         self._look(period, clock)
+        trouble, self._trouble = self._trouble, ()
         points, self._points = self._points, {}
         step = self.layer.step(self.cycle, self.readings, points)
-        notes = self._send(step.commands)
+        notes = (*trouble, *self._send(step.commands))
         self.cycle += 1
         self._age = None if self._age is None else self._age + 1
         self._rival, self._refusals = None, ()
@@ -111,7 +123,13 @@ class DriverCycle:
         self.gate.forget()
 
     def _look(self, period: float, clock: float) -> None:
-        raw, bus = self.link.read()
+        try:
+            raw, bus = self.link.read()
+        except BusError as problem:  # unplugged, say: everybody is silent, and everything gets older
+            self._trouble = (str(problem),)
+            raw = {name: replace(each, age=each.age + 1) for name, each in self._raw.items()}
+            bus = BusReading(alive=False)
+        self._raw = raw
         spools = self.layer.spools
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
         command = CommandState(self.gate.source, self._age, self._rival, self._refusals, self.gate.stopped)
@@ -127,5 +145,8 @@ class DriverCycle:
                 out[name] = self.layer.spools[name].command(command)
             except TensegrityError as problem:
                 notes.append(str(problem))
-        self.link.write(out)
+        try:
+            self.link.write(out)
+        except BusError as problem:
+            notes.append(str(problem))
         return tuple(notes)

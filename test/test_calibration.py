@@ -7,6 +7,8 @@ import errno
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -342,6 +344,40 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     assert path.read_bytes() == before
     assert load_calibration(path, **WHOM) == old
     assert {each.name for each in tmp_path.iterdir()} <= {"tensebot.json", "tensebot.json.previous"}
+
+
+KILLED = """
+import os, random, signal, sys, time
+from tensegrity_driver.calibration_file import BusIdentity, RobotCalibration, load_calibration, save_calibration
+bus = BusIdentity("x", ((1, 12),))
+path = sys.argv[1]
+saved = save_calibration(path, RobotCalibration("r" * 20000, "h", bus, {}, "today"))
+for k in range(40):
+    child = os.fork()
+    if child == 0:
+        while True:
+            saved = save_calibration(path, saved)
+    time.sleep(random.Random(k).uniform(0.0, 0.02))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    found = load_calibration(path, robot="r" * 20000, hardware="h", bus=bus)
+    assert found.revision >= saved.revision, (found.revision, saved.revision)
+    saved = found
+print(saved.revision)
+"""
+
+
+def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "robot.json")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=Path(__file__).resolve().parent.parent,
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) > 10  # so many saves were tried
 
 
 def test_a_really_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:

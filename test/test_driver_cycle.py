@@ -16,7 +16,7 @@ from tensegrity_driver.reactions import FaultKind, Reaction, SafetySettings
 from tensegrity_driver.servo_state import BusReading, Drive, DriveCommand, Line, ServoCommand, ServoReading
 from tensegrity_driver.spool_setup import make_loops
 from tensegrity_dynamics.command_gate import Mode
-from tensegrity_dynamics.errors import CommandRefused
+from tensegrity_dynamics.errors import BusError, CommandRefused
 
 NAMES = ("draw_1", "draw_2")
 LINE = Line(-RADIUS, 0.21)
@@ -31,10 +31,16 @@ class BenchLink:
         self.written: dict[str, ServoCommand] = {}
         self.alive = True
 
+    def _open(self) -> None:
+        if not self.alive:
+            raise BusError("/dev/ttyUSB0 is gone; plug the adapter in again.")
+
     def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
+        self._open()
         return {name: axis.read() for name, axis in self.axes.items()}, self.bus
 
     def write(self, commands: Mapping[str, ServoCommand]) -> None:
+        self._open()
         self.written.update(commands)
 
     def move(self) -> None:
@@ -172,6 +178,29 @@ def test_a_clock_jump_holds_in_the_cycle_in_which_it_is_seen(jump: float) -> Non
     machine.driver.clear()
     machine.follow({"draw_1": 0.22}, 150)
     assert machine.lengths()[0] == pytest.approx(0.22, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("encoder", [False, True])
+def test_an_adapter_that_is_unplugged_and_comes_back_loses_nothing(encoder: bool) -> None:
+    machine = Machine(encoder=encoder)
+    machine.follow({"draw_1": 0.2095, "draw_2": 0.211}, 60)
+    machine.link.alive = False
+    machine.ask({"draw_1": 0.2})
+    step = machine.run(1)
+    assert [each.kind for each in step.new] == [FaultKind.PORT_LOST]
+    assert "plug the adapter in again" in step.notes[0]
+    step = machine.run(30)  # the servos do what they were told last
+    assert {each.kind for each in step.faults} >= {FaultKind.PORT_LOST, FaultKind.SERVO_SILENT}
+    with pytest.raises(CommandRefused, match="serial port is gone"):
+        machine.driver.clear()
+    machine.link.alive = True
+    machine.run(3)
+    machine.driver.clear()
+    stands = machine.lengths()
+    machine.run(20)
+    assert machine.lengths() == pytest.approx(stands, abs=2e-4)
+    machine.follow({"draw_1": 0.2095, "draw_2": 0.211}, 100)
+    assert machine.lengths() == pytest.approx([0.2095, 0.211], abs=2.0 * COUNT)
 
 
 @pytest.mark.parametrize("encoder", [False, True])
