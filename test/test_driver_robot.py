@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tensegrity_control import inverse_kinematics
 from tensegrity_driver.driver_cycle import DriverCycle
@@ -21,12 +22,16 @@ DELAY = 2
 
 
 class SimulatedLink:
-    """Free-run servos and potentiometers over a simulated robot: whole counts, speeds that come late, loads."""
+    """Servos over a simulated robot: whole counts, commands that come late, loads.
+
+    Free-run servos with potentiometers, or servos that count turns, 4096 counts each.
+    """
 
     def __init__(self, simulation: Simulation, spools: Mapping[str, Spool]) -> None:
         self.simulation, self.spools = simulation, spools
         self.queue: deque[dict[str, ServoCommand]] = deque([{}] * DELAY)
         self.speeds = dict.fromkeys(spools, 0.0)
+        self.turns = any(spool.measured_by == "encoder" for spool in spools.values())
         self.dead: set[str] = set()
         self.ages = dict.fromkeys(spools, 0)
         self.last: dict[str, ServoReading] = {}
@@ -38,12 +43,17 @@ class SimulatedLink:
                 self.ages[name] += 1
                 self.last[name] = ServoReading(**{**self.last[name].__dict__, "age": self.ages[name]})
                 continue
-            assert spool.potentiometer is not None and spool.stall_torque is not None
-            counts = float(round(spool.potentiometer.inverse(seen.positions[name])))
+            assert spool.stall_torque is not None
+            counts = position = None
+            if spool.potentiometer is not None:
+                counts = float(round(spool.potentiometer.inverse(seen.positions[name])))
+            if spool.encoder is not None:
+                step = 2.0 * np.pi / 4096.0
+                position = step * round(spool.encoder.inverse(seen.positions[name]) / step)
             pushes = spool.load_at_rest or self.speeds[name] < -0.0015
             load = spool.direction * seen.efforts[name] * spool.radius / spool.stall_torque if pushes else 0.0
             self.last[name] = ServoReading(
-                name, sensor=counts, load=load, temperature=40.0, voltage=11.1, torque_on=True
+                name, position, sensor=counts, load=load, temperature=40.0, voltage=11.1, torque_on=True
             )
         return dict(self.last), BusReading(packets=12, bad_packets=0)
 
@@ -51,20 +61,29 @@ class SimulatedLink:
         self.queue.append({**commands})
 
     def move(self) -> None:
+        goals: dict[str, float] = {}
         for name, command in self.queue.popleft().items():
-            assert command.kind is Drive.VELOCITY
-            self.speeds[name] = -self.spools[name].direction * command.speed * self.spools[name].radius
-        self.simulation.advance(velocity=self.speeds, duration=PERIOD)
+            spool = self.spools[name]
+            if command.kind is Drive.POSITION:
+                assert spool.encoder is not None
+                goals[name] = spool.encoder(command.position)
+            else:
+                assert command.kind is Drive.VELOCITY
+                self.speeds[name] = -spool.direction * command.speed * spool.radius
+        speeds = {name: speed for name, speed in self.speeds.items() if name not in goals}
+        self.simulation.advance(velocity={} if self.turns else speeds, position=goals, duration=PERIOD)
 
 
 class Machine:
     """The driver on a simulated robot, as a controller would use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, turns: bool = False) -> None:
         self.robot = load_robot("tensebot")
         rough = make_spools(self.robot, None)
         # the potentiometers stand wherever they were mounted
         self.spools = {name: _placed(each, 2048.0 + 40.0 * k) for k, (name, each) in enumerate(rough.items())}
+        if turns:
+            self.spools = {name: _counting(each, 3.0 * k) for k, (name, each) in enumerate(rough.items())}
         self.simulation = Simulation(self.robot)
         self.link = SimulatedLink(self.simulation, self.spools)
         settings = SafetySettings(period=PERIOD)
@@ -93,6 +112,14 @@ def _placed(spool: Spool, counts: float) -> Spool:
     return replace(spool, potentiometer=Line(line.slope, 0.2159 - line.slope * counts))
 
 
+def _counting(spool: Spool, position: float) -> Spool:
+    """The same spool on a servo that counts turns and stands at a position [rad] at that length."""
+    encoder = Line(-spool.radius, 0.2159 + spool.radius * position)
+    return replace(
+        spool, measured_by="encoder", potentiometer=None, encoder=encoder, encoder_turn=False, load_at_rest=True
+    )
+
+
 def go(machine: Machine, move: tuple[float, float, float]):
     """Plan to a pose relative to the one at rest and lead the lengths there in three seconds; returns plan and step."""
     home = Simulation(machine.robot).observe().pose
@@ -107,8 +134,9 @@ def go(machine: Machine, move: tuple[float, float, float]):
     return plan, machine.follow(plan.rest_lengths, 120)
 
 
-def test_the_robot_reaches_its_goals_within_half_a_millimetre_of_the_plan_and_under_its_ceilings() -> None:
-    machine = Machine()
+@pytest.mark.parametrize("turns", [False, True])
+def test_the_robot_reaches_its_goals_within_half_a_millimetre_of_the_plan_and_under_its_ceilings(turns: bool) -> None:
+    machine = Machine(turns=turns)
     for move in ((0.0, 0.0, 0.02), (0.015, 0.01, 0.0), (0.0, 0.0, 0.0)):
         plan, step = go(machine, move)
         seen = machine.simulation.observe()
