@@ -242,9 +242,7 @@ class Homing:
         if self.spool.pull(tendon.raw) > 0.5 * settings.threshold:
             self._tight_until = self._commanded
             if self._commanded > settings.travel:
-                text = (
-                    f"it was still tight after {self._commanded * 1e3:.0f} mm were paid out; check its torque constant"
-                )
+                text = f"it stays tight after {self._commanded * 1e3:.0f} mm paid out; loosen its neighbours first"
                 return self._fail(text, tendon, period)
         if self._commanded - self._tight_until >= settings.nudge + follow:
             self._pulls = []

@@ -209,6 +209,16 @@ def test_a_tendon_that_is_not_there_ends_the_homing_within_its_travel() -> None:
     assert wound <= HomingSettings().travel + HomingSettings().nudge
 
 
+def test_a_tendon_that_its_neighbours_keep_tight_is_given_up_within_its_travel() -> None:
+    axis = Axis(spool(), length=0.2125 - 0.004)
+
+    def follow(cycle: int, homing: Homing) -> None:
+        axis.reach = axis.length + 0.004
+
+    paid_out = -refused(axis, "loosen its neighbours", each=follow)
+    assert HomingSettings().travel <= paid_out <= HomingSettings().travel + 1e-3
+
+
 def test_a_servo_that_turns_the_wrong_way_is_refused_before_it_pulls_hard() -> None:
     axis = Axis(spool(), length=0.2126, gain=-1.0)
     homing = Homing(axis.spool, PERIOD)
