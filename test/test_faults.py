@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
 
@@ -281,7 +281,9 @@ def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(
 def test_the_fault_table_says_what_the_code_does() -> None:
     text = (Path(__file__).resolve().parent.parent / "docs" / "faults.md").read_text(encoding="utf-8")
     rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text[: text.index("## Settings")].splitlines()
+        if line.startswith("| `")
     ]
     table = {row[0].strip("`"): row for row in rows}
     assert set(table) == {kind.value for kind in FaultKind}
@@ -337,3 +339,22 @@ def test_a_spool_that_turns_under_a_frozen_sensor_is_not_called_stuck() -> None:
             tendon = TendonReading("draw_1", 0.2, second, 0.0, ServoReading("draw_1"))
             faults.append(stuck.update(k, Readings({"draw_1": tendon}, period=PERIOD), asked))
         assert any(faults) == found
+
+
+def test_the_settings_in_the_documentation_are_those_of_the_code() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "faults.md").read_text(encoding="utf-8")
+    said: dict[str, str] = {}
+    for line in text[text.index("## Settings") :].splitlines():
+        if line.startswith("| `"):
+            names, values = (cell.strip() for cell in line.strip("|").split("|")[:2])
+            each = [name.strip(" `") for name in names.split(",")]
+            said.update(zip(each, values.split(", ") if len(each) > 1 else [values], strict=True))
+    defaults = SafetySettings()
+    assert list(said) == [each.name for each in fields(SafetySettings)]
+    for name, value in said.items():
+        default = getattr(defaults, name)
+        if isinstance(default, (int, float)):
+            assert float(value) == default, name
+        elif isinstance(default, tuple):
+            assert value == str(list(default)), name
+    assert said["others"] == defaults.others.value
