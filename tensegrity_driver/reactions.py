@@ -163,12 +163,16 @@ class SafetySettings:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, (int, float)) and not (math.isfinite(value) and value > 0):
-                raise TensegrityError(f"safety.{each.name} is {value}, must be a finite number above zero.")
-            if isinstance(value, tuple) and not (all(map(math.isfinite, value)) and value[0] < value[1]):
+            value, of = getattr(self, each.name), str(each.type)
+            whole = of == "int"
+            if (whole or of.startswith("float")) and not (value is None and of.endswith("None")):
+                allowed = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+                if not (allowed and math.isfinite(value) and value > 0):
+                    what = "whole" if whole else "finite"
+                    raise TensegrityError(f"safety.{each.name} is {value!r}, must be a {what} number above zero.")
+            if of.startswith("tuple") and not _two_in_order(value):
                 raise TensegrityError(
-                    f"safety.{each.name} is {value}, must be two finite numbers, the lower one first."
+                    f"safety.{each.name} is {value!r}, must be two finite numbers, the lower one first."
                 )
         if self.others is Reaction.WARN:
             raise TensegrityError(
@@ -198,8 +202,10 @@ class SafetySettings:
         for name in values:
             if name not in known:
                 raise TensegrityError("safety: " + unknown_name("setting", name, known))
-        if isinstance(values.get("reactions"), Mapping):
-            chosen = dict(values["reactions"])  # type: ignore[call-overload]
+        if "reactions" in values:
+            chosen = values["reactions"]
+            if not isinstance(chosen, Mapping):
+                raise TensegrityError(f"safety.reactions is {chosen!r}, must name a reaction for each fault.")
             values["reactions"] = {
                 _named(FaultKind, "fault", kind): _named(Reaction, "reaction", reaction)
                 for kind, reaction in chosen.items()
@@ -215,6 +221,13 @@ class SafetySettings:
             if isinstance(values.get(name), list):
                 values[name] = tuple(values[name])  # type: ignore[arg-type]
         return cls(**values)  # type: ignore[arg-type]
+
+
+def _two_in_order(value: object) -> bool:
+    """Whether a value is two finite numbers, the lower one first."""
+    if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(each, (int, float)) for each in value):
+        return False
+    return all(map(math.isfinite, value)) and value[0] < value[1]
 
 
 def _named(kind: type[Enum], what: str, value: object) -> Enum:

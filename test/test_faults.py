@@ -205,10 +205,18 @@ def test_reactions_are_those_that_the_robot_file_chooses() -> None:
         ({"reactions": {"runaway": "warn"}}, "choose hold, release or torque off"),
         ({"others": "warn"}, "must at least hold"),
         ({"silent": 0}, "above zero"),
+        ({"silent": 2.5}, "whole number"),
+        ({"silent": "5"}, "whole number"),
+        ({"window": True}, "whole number"),
+        ({"period": "20 ms"}, "finite number"),
+        ({"slack_tension": -1.0}, "above zero"),
+        ({"temperatures": 70.0}, "the lower one first"),
+        ({"temperatures": [60.0, 70.0, 80.0]}, "the lower one first"),
         ({"period": math.nan}, "above zero"),
         ({"voltages": [12.0, 9.0]}, "the lower one first"),
         ({"latched": ["slack", "bliss"]}, "no fault 'bliss'"),
         ({"latched": 3}, "must be a list"),
+        ({"reactions": 3}, "must name a reaction"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_naming_the_field(block, words) -> None:
