@@ -1,10 +1,10 @@
 """Near-rigid control of the single strut, section 5.3 of 000 with its table 5.7 and figures 5.8 to 5.11.
 
-Printed: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Ours: strains planned along
-the whole path and a regulator, with inputs held over the control period. The text states neither the damping of the
-cables, nor gravity, nor where the first branch stands. Here: damping 10 MPa s as in section 5.4, no gravity, first branch
-at -x; with these the printed errors come out. A first branch at -x is the mirrored path with the file's robot, whose
-first branch is at +x.
+Printed: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Ours: strains planned
+along the whole path and a regulator, with inputs held over the control period. The text states neither the damping of
+the cables, nor gravity, nor where the first branch stands. Here: damping 10 MPa s as in section 5.4, no gravity, first
+branch at -x; with these the printed errors come out. A first branch at -x is the mirrored path with the file's robot,
+whose first branch is at +x.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def draw(result: dict[str, Any], picture: Path) -> None:
             line[2].plot(own["time_s"], 1e3 * np.asarray(own["strains"])[:, k], f"C{k}-", label=f"cable {k + 1}")
         line[2].axhline(1e3 * STRESS / row["young_Pa"], color="k", linewidth=0.8, linestyle="--")
         line[2].set_ylabel("strain [1e-3]")
-        line[2].set_title("strains: dotted the law, solid planned, dashed the floor", fontsize=10)
+        line[2].set_title("strains (dotted: the law; dashed: the floor)", fontsize=10)
         line[2].legend(fontsize=8)
     for axis in axes.ravel():
         axis.grid(alpha=0.3)
