@@ -35,11 +35,10 @@ from .qp_solvers import (
 
 Array = NDArray[np.float64]
 
-LIGHT = 1e-6  # weight of the next priority beside the one above it
 STIFF = 1e3  # how much more an equation counts than tracking
 NOTHING = 1e-9  # below which nothing was given up
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
-CORRECTIONS = 10
+CORRECTIONS, SETTLINGS = 10, 4
 SLIGHT = 1e-8  # weight of breaking ties beside the heaviest one
 
 
@@ -251,15 +250,27 @@ def hold(problem: InputProblem) -> Answer:
 def _least_giving(program: QuadraticProgram, gives: Array, weights: Array) -> tuple[Array | None, Array]:
     """How far tracking gives way at least (t,), and the best unknowns then; None where that does not help."""
     n = program.q.size
-    wider = _widened(program, gives, weights)
-    found = ActiveSet(wider.sizes).solve(wider)
+    found = _settled(_widened(program, gives, weights))
     if found.status != SOLVED:
         return None, found.x
-    given = found.x[n:]
-    exact = program._replace(b=program.b + gives @ given)
-    best = ActiveSet(exact.sizes).solve(exact)
-    # On the very edge of what is possible rounding may forbid the second step; the first one is an answer as well.
-    return given, best.x if best.status == SOLVED and np.all(np.isfinite(best.x)) else found.x[:n]
+    x, given = found.x[:n], found.x[n:]
+    # What is found is possible by definition, else rounding would forbid the second step on the edge of the possible.
+    rows = program.C @ x
+    low, high = np.minimum(program.c_low, rows), np.maximum(program.c_high, rows)
+    best = ActiveSet(program.sizes).solve(program._replace(b=program.A @ x, c_low=low, c_high=high))
+    return given, best.x if best.status == SOLVED else x
+
+
+def _settled(program: QuadraticProgram) -> QPResult:
+    """Solution of a program that leaves unknowns open, by steps in each of which these hardly leave their places."""
+    solver, eased = ActiveSet(program.sizes), without_ties(program)
+    light, x = np.diag(eased.P) - np.diag(program.P), np.zeros(program.q.size)
+    for _ in range(SETTLINGS):
+        found = solver.solve(eased._replace(q=program.q - light * x))
+        if found.status != SOLVED:
+            break
+        x = found.x
+    return found
 
 
 def _restored(problem: InputProblem, gives: Array, x: Array, given: Array) -> tuple[Array, Array]:
@@ -280,15 +291,11 @@ def _restored(problem: InputProblem, gives: Array, x: Array, given: Array) -> tu
 
 
 def _widened(program: QuadraticProgram, gives: Array, weights: Array) -> QuadraticProgram:
-    """The program with the amounts by which tracking gives way as further unknowns, which count above all else."""
+    """The program with the amounts by which tracking gives way as further unknowns, which alone count."""
     n, ways = program.q.size, weights.size
-    lightly = LIGHT / max(float(np.max(np.diag(program.P), initial=0.0)), 1e-300)
-    P = np.zeros((n + ways, n + ways))
-    P[:n, :n] = lightly * program.P
-    P[range(n, n + ways), range(n, n + ways)] = (weights / np.min(weights, initial=np.inf)) ** 2
     return QuadraticProgram(
-        P,
-        np.concatenate((lightly * program.q, np.zeros(ways))),
+        np.diag(np.concatenate((np.zeros(n), (weights / np.min(weights, initial=np.inf)) ** 2))),
+        np.zeros(n + ways),
         np.hstack((program.A, -gives)),
         program.b,
         np.hstack((program.C, np.zeros((program.c_low.size, ways)))),
@@ -331,15 +338,12 @@ def _with_soft_floors(problem: InputProblem, gives: Array, weights: Array) -> Qu
     tracking = _widened(hard, gives, weights)
     wide = tracking.q.size
     unit = _unit(least, most)
-    P = np.zeros((wide + count, wide + count))
-    P[:wide, :wide] = LIGHT * tracking.P
-    P[range(wide, wide + count), range(wide, wide + count)] = 1.0
     kept = tracking.c_low.size
     C = np.zeros((kept + count, wide + count))
     C[:kept, :wide], C[kept:, :n], C[kept:, wide:] = tracking.C, floors, np.diag(unit)
     soft = QuadraticProgram(
-        P,
-        np.concatenate((LIGHT * tracking.q, np.zeros(count))),
+        np.diag(np.concatenate((np.zeros(wide), np.ones(count)))),
+        np.zeros(wide + count),
         np.hstack((tracking.A, np.zeros((tracking.b.size, count)))),
         tracking.b,
         C,
@@ -348,12 +352,11 @@ def _with_soft_floors(problem: InputProblem, gives: Array, weights: Array) -> Qu
         np.concatenate((tracking.x_low, np.full(count, -np.inf))),
         np.concatenate((tracking.x_high, np.full(count, np.inf))),
     )
-    found = ActiveSet(soft.sizes).solve(soft)
+    found, lowered = _settled(soft), program
     if found.status != SOLVED:
         return None
     by = found.x[wide:] * unit
     least, most = least - np.maximum(by, 0.0) - 1e-10 * unit, most - np.minimum(by, 0.0) + 1e-10 * unit
-    lowered = program
     if soft_rows:
         lowered = lowered._replace(c_low=least[:r], c_high=most[:r])
         least, most = least[r:], most[r:]
@@ -376,9 +379,8 @@ def _report(problem: InputProblem, x: Array, moved: Array, given: Array) -> Answ
     """What is given up at x, compared with the problem as asked."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     tracked = tuple(problem.tracked)  # type: ignore[arg-type]
-    found = [
-        Relaxed("tracking", name, float(by)) for name, by in zip(tracked, given, strict=False) if abs(by) > NOTHING
-    ]
+    lost = zip(tracked, given, strict=False)
+    found = [Relaxed("tracking", name, float(by)) for name, by in lost if abs(by) > NOTHING]
     values = np.concatenate((program.C @ x, x[inputs:]))
     least = np.concatenate((program.c_low, program.x_low[inputs:]))
     most = np.concatenate((program.c_high, program.x_high[inputs:]))

@@ -155,6 +155,19 @@ def test_lowered_floors_are_lowered_least_and_the_equations_hold(seed):
     assert lowered == {f"tendon_{i}" for i in np.flatnonzero(short > 1e-9)}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_inputs_do_not_jump_where_tracking_begins_to_give_way(seed):
+    problem, optimizer = manipulator_like(seed), InputOptimizer()
+    low, high = 0.0, 50.0  # parts of the target; the border of what is possible lies between
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        possible = optimizer.solve(replace(problem, target=middle * problem.target)).status == "solved"
+        low, high = (middle, high) if possible else (low, middle)
+    before, after = (optimizer.solve(replace(problem, target=(low + s) * problem.target)) for s in (-1e-9, 1e-9))
+    assert (before.fallback, after.fallback) == ("", "tracking relaxed")
+    np.testing.assert_allclose(unknowns(before), unknowns(after), atol=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_strains_and_free_accelerations_of_a_manipulator_are_found_by_all(seed):
     random = np.random.default_rng(seed)
@@ -321,7 +334,7 @@ def test_nonsense_is_refused_with_its_name(changes, words):
 
 @pytest.mark.parametrize("names", [("direkt",), ("direct", "pigp")])
 def test_unknown_names_are_refused_with_the_known_ones(names):
-    with pytest.raises(TensegrityError, match="Did you mean '(direct|piqp)'"):
+    with pytest.raises(TensegrityError, match=r"Did you mean '(direct|piqp)'"):
         InputOptimizer(*names)
     with pytest.raises(TensegrityError, match="trust-constr"):
         solve_nonlinear(one_tendon(), np.sum, method="slsqp")
