@@ -267,7 +267,7 @@ def _settled(program: QuadraticProgram) -> QPResult:
     light, x = np.diag(eased.P) - np.diag(program.P), np.zeros(program.q.size)
     for _ in range(SETTLINGS):
         found = solver.solve(eased._replace(q=program.q - light * x))
-        if found.status != SOLVED:
+        if found.status != SOLVED or np.max(light * np.abs(found.x - x), initial=0.0) < NOTHING:
             break
         x = found.x
     return found
