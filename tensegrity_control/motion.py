@@ -106,7 +106,7 @@ def through(curve: EquilibriumCurve, times: list[float], places: Array) -> TimeL
     if used > 1.0:
         actuator = curve.robot.actuators[worst]
         raise InfeasibleControlError(
-            f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} {actuator.units[1]}, above its rate limit "
-            f"of {actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {used:.3g} or more."
+            f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} {actuator.units[1]}, above its rate "
+            f"limit of {actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {used:.3g} or more."
         )
     return law
