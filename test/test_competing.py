@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import competing, forward_kinematics, load_robot, make_structure
+from tensegrity_dynamics import ShapeSolver, competing, forward_kinematics, load_robot, make_structure
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 
 TENSEBOT = load_robot("tensebot")
@@ -97,3 +97,14 @@ def test_rest_lengths_by_actuator_name_are_used() -> None:
 def test_wrong_options_are_named(options: dict, message: str) -> None:
     with pytest.raises(TensegrityError, match=message):
         competing(TENSEBOT, **options)
+
+
+@pytest.mark.parametrize("rigid_bars", [False, True])
+def test_tendons_at_the_verge_of_slack_make_no_shape_stable(rigid_bars):
+    """The four-prism of 001 has no prestress: wherever it is found, its tendons carry nothing and it can move."""
+    structure = load_robot("four_prism").structure
+    solver, random = ShapeSolver(structure, rigid_bars=rigid_bars), np.random.default_rng(0)
+    for _ in range(20):
+        moved = 0.1 * random.normal(size=structure.nodes.shape)
+        shape = solver.solve(start=structure.nodes + np.where(structure.fixed[:, None], 0.0, moved))
+        assert not shape.stable

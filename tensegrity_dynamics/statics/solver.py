@@ -26,6 +26,7 @@ from .rigid_solver import RigidSolver
 from .shape import Shape
 from .softest import STEPS, softest_elastic
 from .sparse_equilibrium import SparseMinimiser, SparseResult
+from .stability import no_force, no_stiffness, stiffness_spectrum
 from .support import Support
 
 DENSE_LIMIT = 300
@@ -70,6 +71,7 @@ class ShapeSolver:
         self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
         self._support = Support(structure)
         self._weights = structure.weights()
+        self._no_force = no_force(structure)
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
             np.array(structure.members), np.array(structure.stiffness), np.array(structure.unilateral),
@@ -203,6 +205,12 @@ class ShapeSolver:
             structure = copy.copy(structure)
             rest.setflags(write=False)
             object.__setattr__(structure, "rest_lengths", rest)
+        if stable:
+            # a tendon at the verge of going slack resists one way only: the shape must be stiff without it
+            verge = structure.unilateral & (room.tensions > 0.0) & (room.tensions <= self._no_force)
+            if verge.any() and nodes.size <= 3 * 1500:
+                values, vectors = stiffness_spectrum(structure, nodes, room.lengths, room.tensions)
+                stable, softest, direction = bool(values[0] > no_stiffness(structure)), float(values[0]), vectors[:, 0]
         along = np.zeros(nodes.size)
         along[structure.free] = direction
         balance = room.forces.ravel()[structure.free]
