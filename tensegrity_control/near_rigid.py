@@ -94,7 +94,7 @@ class Weights:
     rate: float = 1e-2
     strain: float = 0.1
     strain_rate: float = 100.0
-    effort: float = 0.3
+    effort: float = 0.05
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -1,0 +1,82 @@
+"""Time of one control period of the single strut and of the manipulator, and simulated time per wall time with them.
+
+    python benchmarks/control_period.py [--periods 2000]
+
+The peer is the document's law, whose quadratic program must be solved in every period; goals: below 150 us for the
+single strut and 300 us for the manipulator, and three simulated seconds per second with the manipulator's controller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tensegrity_control.near_rigid import NearRigidControl, NearRigidLaw
+from tensegrity_control.near_rigid_extended import ExtendedNearRigidLaw
+from tensegrity_control.task_control import TaskControl
+from tensegrity_control.task_model import TaskModel
+from tensegrity_control.task_plan import plan_task
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_tools.experiments import manipulator, near_rigid
+
+
+def measure(name, step, periods):
+    """Median and 99th percentile of a call, printed and returned [us]."""
+    for _ in range(20):
+        step()
+    taken = np.zeros(periods)
+    for k in range(periods):
+        began = time.perf_counter()
+        step()
+        taken[k] = 1e6 * (time.perf_counter() - began)
+    median, tail = np.percentile(taken, [50, 99])
+    print(f"{name:44s} median {median:8.1f} us   p99 {tail:8.1f} us")
+    return median
+
+
+def main():
+    """Print all of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--periods", type=int, default=2000)
+    periods = parser.parse_args().periods
+
+    strut = near_rigid.strut(2e9)
+    floor = near_rigid.STRESS * strut.mechanism.mechanism.cables[0].area
+    own = NearRigidControl(strut, near_rigid.TRACKED, near_rigid.path(), period=1e-3, floor=floor)
+    law = NearRigidLaw(strut, near_rigid.TRACKED, near_rigid.STRESS / 2e9)
+    q, v = np.array(strut.mechanism.start), np.zeros(14)
+    print("single strut")
+    ours = measure("  planned strains and regulator", lambda: own.effort(2.0, q, v), periods)
+    theirs = measure("  the document's law", lambda: law.effort(q, v, np.array([0.1, -0.2])), periods)
+    print(f"  ratio {ours / theirs:.3f}; goal below 150 us: {'met' if ours < 150 else 'missed'}\n")
+
+    robot = load_robot("manipulator")
+    model, path = TaskModel(robot), manipulator.path("vertical", 0.1)
+    plan = plan_task(model, path.value, path.end, manipulator.PERIOD)
+    control = TaskControl(model, plan)
+    stiffness = np.array([cable.young * cable.area for cable in robot.mechanism.mechanism.cables])
+    extended = ExtendedNearRigidLaw(robot, manipulator.STRUTS, manipulator.FLOOR / stiffness)
+    q, v = plan.position, np.zeros(39)
+    print("manipulator")
+    ours = measure("  planned motion with its feedback", lambda: control.effort(0.5, q, v), periods)
+    theirs = measure("  the document's law", lambda: extended.effort(q, v, np.array([0.0, 0.0, 0.1])), periods)
+    print(f"  ratio {ours / theirs:.3f}; goal below 300 us: {'met' if ours < 300 else 'missed'}")
+
+    simulation = Simulation(robot, 1e-3, start=plan.position)
+    began, simulated = time.perf_counter(), 4.0
+    for _ in range(round(simulated / manipulator.PERIOD)):
+        state = simulation.state
+        effort = control.effort(state.time, state.q, state.v)
+        simulation.advance(duration=manipulator.PERIOD, effort=control.as_dict(effort))
+    factor = simulated / (time.perf_counter() - began)
+    print(f"  {factor:.1f} simulated seconds per second in steps of 1 ms; goal 3: {'met' if factor >= 3 else 'missed'}")
+
+
+if __name__ == "__main__":
+    main()
