@@ -25,6 +25,21 @@ def compiled(function: Function) -> Function:
     return result
 
 
+def allocation_free(function: Function) -> Function:
+    """Compile a function that allocates no array, or fail at its compilation.
+
+    Without allocations no references to arrays need to be counted. The counting of what stands in the tuples of a
+    mechanism (some hundred arrays, atomically, in every function) takes longer than the sweeps themselves. Such a
+    function may not return arrays either, nor assign one array to a slice of another, and whatever it calls must be
+    free of allocations, too: what is compiled on its behalf is compiled by its rules.
+    """
+    result = compiled(function)
+    options = getattr(result, "targetoptions", None)
+    if options is not None:  # else compilation is switched off
+        options["_nrt"] = False
+    return result
+
+
 def _follow_callees(function: Any, result: Any) -> None:
     """Make the cached machine code stale when anything changes that is compiled into it.
 

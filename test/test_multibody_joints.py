@@ -1,5 +1,10 @@
 """Joints: every printed matrix against differences of the motion it belongs to (000, sections 1.2.1 and 3.1.3)."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -128,3 +133,21 @@ def test_cable_is_tangent_to_the_pulley_and_as_long_as_unwound():
     leaving = end - along * RADIUS * q[0] * (1 + q[1])
     assert np.linalg.norm(leaving) == pytest.approx(RADIUS, rel=1e-14)
     assert leaving @ along == pytest.approx(0.0, abs=1e-15)
+
+
+def test_kernels_compile_whatever_is_compiled_first(tmp_path):
+    """Without a cache, and beginning with a sweep that moves floating bodies on behalf of others."""
+    program = (
+        "import sys; sys.path.insert(0, 'test')\n"
+        "from multibody_examples import random_tree\n"
+        "from tensegrity_dynamics.multibody.assembly import assemble\n"
+        "from tensegrity_dynamics.multibody.statics import EquilibriumSolver\n"
+        "kinds, parents = ['floating', 'spherical', 'universal'], ['world', 'b0', 'b1']\n"
+        "tree = random_tree(kinds, parents, 1, loops=[('point', 'b2', 'world')])\n"
+        "solver = EquilibriumSolver(tree)\n"
+        "assert solver._close(tree.neutral()) in (True, False)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

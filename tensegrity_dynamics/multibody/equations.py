@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compilation import allocation_free
 from . import joints
 from .joints import joint_motion
 from .loops import ALONG
 from .mechanism import Flat, Mechanism
 from .spatial import (
-    allocation_free,
     cross,
     cross_force,
     cross_motion,

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compilation import allocation_free
 from ..errors import TensegrityError
 from .equations import check_state, evaluate, make_work
 from .mechanism import Flat, Mechanism
-from .spatial import allocation_free
 
 Solver = namedtuple(
     "Solver",

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compilation import compiled
+from ..compilation import allocation_free
 
 FIXED, REVOLUTE, PRISMATIC, UNIVERSAL, SPHERICAL, FLOATING = 0, 1, 2, 3, 4, 5
 INVOLUTE_RIGID, INVOLUTE_U, INVOLUTE_EPSILON, INVOLUTE_LENGTH = 6, 7, 8, 9
@@ -45,7 +45,7 @@ for _counts in (POSITIONS, VELOCITIES):
     _counts.setflags(write=False)
 
 
-@compiled
+@allocation_free
 def rotation_about(axis, angle, out):
     """Fill out (3, 3) with the rotation by angle about a unit axis (Rodrigues)."""
     c = np.cos(angle)
@@ -57,7 +57,7 @@ def rotation_about(axis, angle, out):
     out[2, 0], out[2, 1], out[2, 2] = t * x * z - s * y, t * y * z + s * x, c + t * z * z
 
 
-@compiled
+@allocation_free
 def rotation_of(w, x, y, z, out):
     """Fill out (3, 3) with the rotation of a unit quaternion."""
     out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
@@ -65,7 +65,7 @@ def rotation_of(w, x, y, z, out):
     out[2, 0], out[2, 1], out[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
 
 
-@compiled
+@allocation_free
 def cable_length(kind, radius, q):
     """Taut length l [m] of an involute joint at position q."""
     if kind == INVOLUTE_RIGID:
@@ -77,7 +77,7 @@ def cable_length(kind, radius, q):
     return q[1]
 
 
-@compiled
+@allocation_free
 def cable_length_rate(kind, radius, q, v):
     """Rate of the taut length [m/s] of an involute joint."""
     if kind == INVOLUTE_RIGID:
@@ -89,7 +89,7 @@ def cable_length_rate(kind, radius, q, v):
     return v[1]
 
 
-@compiled
+@allocation_free
 def joint_motion(kind, axis, radius, q, v, rotation, translation, subspace, bias):
     """Fill what a joint is at position q and velocity v.
 
@@ -147,23 +147,27 @@ def joint_motion(kind, axis, radius, q, v, rotation, translation, subspace, bias
             subspace[3, 1] = 1.0
 
 
-@compiled
+@allocation_free
 def position_rate(kind, q, v, rate):
     """Fill rate with dq/dt; differs from v for quaternions only."""
     if kind == SPHERICAL:
         quaternion_rate(q, v, rate)
     elif kind == FLOATING:
-        rotation = np.empty((3, 3))
-        rotation_of(q[3], q[4], q[5], q[6], rotation)
-        for a in range(3):
-            rate[a] = rotation[a, 0] * v[3] + rotation[a, 1] * v[4] + rotation[a, 2] * v[5]
+        # the velocity turned by the quaternion (w, x, y, z): v + 2 w (r x v) + 2 r x (r x v) with r = (x, y, z)
+        w, x, y, z = q[3], q[4], q[5], q[6]
+        a = 2.0 * (y * v[5] - z * v[4])
+        b = 2.0 * (z * v[3] - x * v[5])
+        c = 2.0 * (x * v[4] - y * v[3])
+        rate[0] = v[3] + w * a + y * c - z * b
+        rate[1] = v[4] + w * b + z * a - x * c
+        rate[2] = v[5] + w * c + x * b - y * a
         quaternion_rate(q[3:7], v[0:3], rate[3:7])
     else:
         for a in range(rate.shape[0]):
             rate[a] = v[a]
 
 
-@compiled
+@allocation_free
 def quaternion_rate(q, w, rate):
     """Fill rate (4,) = 1/2 q * (0, w) with w the angular velocity in successor axes."""
     rate[0] = 0.5 * (-q[1] * w[0] - q[2] * w[1] - q[3] * w[2])

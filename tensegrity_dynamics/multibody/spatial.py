@@ -6,21 +6,7 @@ that no transform stands between two bodies; joints state their own quantities i
 
 from __future__ import annotations
 
-from ..compilation import Function, compiled
-
-
-def allocation_free(function: Function) -> Function:
-    """Compile a function that allocates no array, or fail at its compilation.
-
-    Without allocations no references to arrays need to be counted. The counting of what stands in the tuples of a
-    mechanism (some hundred arrays, atomically, in every function) takes longer than the sweeps themselves. Such a
-    function may not return arrays either, nor assign one array to a slice of another.
-    """
-    result = compiled(function)
-    options = getattr(result, "targetoptions", None)
-    if options is not None:  # else compilation is switched off
-        options["_nrt"] = False
-    return result
+from ..compilation import allocation_free
 
 
 @allocation_free

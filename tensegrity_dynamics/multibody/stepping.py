@@ -6,11 +6,11 @@ from collections import namedtuple
 
 import numpy as np
 
+from ..compilation import allocation_free
 from .equations import loop_equations, place_bodies
 from .forward_dynamics import REGULAR, accelerate, independent_basis, reduce_rows
 from .joints import FLOATING, POSITIONS, SPHERICAL, position_rate
 from .mechanism import Flat
-from .spatial import allocation_free
 
 Stages = namedtuple("Stages", "q v q_rate q_sum v_sum step")
 
