@@ -185,7 +185,7 @@ def render(result: dict[str, Any], console: Console) -> None:
     """The errors as tables."""
     console.print(
         f"single strut, stress of {1e-6 * result['stress_at_the_start_Pa']:g} MPa at the start and as floor, damping "
-        f"{1e-6 * result['damping_Pa_s']:g} MPa s, no gravity, first branch at -x, plants differ in E, the inertia of the pulleys, all masses, or get inputs late; blocks {result['blocks']}.\n",
+        f"{1e-6 * result['damping_Pa_s']:g} MPa s, no gravity, first branch at -x, blocks {result['blocks']}.\n",
         highlight=False,
     )
     table = Table(title="the document's law at every stage, without feedback (table 5.7)", title_justify="left",
