@@ -324,3 +324,23 @@ def test_variants_of_the_involute_joint_agree_as_the_document_says(run, tmp_path
         assert max(case["largest_phi_rad"].values()) < 1e-12
         assert all(own["largest"] < 1e-10 for own in case["deviations"].values())
         assert case["psi_at_the_end_rad"] > 1e-4
+
+
+def test_shape_of_a_mechanism_follows_its_pulleys_and_back(run) -> None:
+    status, out, _ = run("ik", "manipulator", "--move", "20mm,0,-10mm", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["reached"]
+    given = [word for name, value in found["positions"].items() for word in ("-l", f"{name}={value!r} rad")]
+    status, out, _ = run("fk", "manipulator", *given, "--json")
+    again = json.loads(out)
+    assert status == 0
+    assert all(abs(a - b) < 1e-6 for a, b in zip(found["position_m"], again["position_m"], strict=True))
+    status, out, _ = run("fk", "single_strut", "-l", "B1=30 deg")
+    assert status == 0 and "0.5236 rad" in out and "stable" in out
+
+
+def test_goals_and_positions_of_mechanisms_are_checked(run) -> None:
+    assert "There is no actuator 'B4'" in refused(run("fk", "single_strut", "-l", "B4=1"))
+    assert "an angle is needed" in refused(run("fk", "single_strut", "-l", "B1=5 mm"))
+    assert "is a mechanism" in refused(run("fk", "single_strut", "--competing"))
+    assert "out of reach" in refused(run("ik", "single_strut", "--move", "1.5,0,0"))

@@ -27,11 +27,19 @@ def ik(
     rigid_bars: RigidOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Rest lengths for a goal pose; what is not given stays as it is at rest."""
+    """Rest lengths, or positions of a mechanism's actuators, for a goal pose; what is not given stays as at rest."""
     from tensegrity_control import inverse_kinematics
     from tensegrity_dynamics import forward_kinematics, load_robot
+    from tensegrity_dynamics.structure import Structure
 
     loaded = load_robot(robot)
+    if not isinstance(loaded.model, Structure):
+        if rigid_bars or method != "newton":
+            raise TensegrityError(f"{loaded.name} is a mechanism: --rigid-bars and --method are for structures.")
+        from .mechanism_shape import ik_mechanism
+
+        ik_mechanism(loaded, lambda rest: _goal(rest, move, turn, position, quaternion), as_json)
+        return
     loaded.output  # noqa: B018 - raises where there is none
     with progress.status("finding the lengths (the first time kernels are compiled, about half a minute)"):
         home = forward_kinematics(loaded, rigid_bars=rigid_bars)

@@ -86,10 +86,18 @@ def fk(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Shape from rest lengths; lengths that are not given are those of the robot's file."""
+    """Shape from rest lengths, or of a mechanism from positions of its actuators; the others are those of the file."""
     from tensegrity_dynamics import forward_kinematics, load_robot
+    from tensegrity_dynamics.structure import Structure
 
     loaded = load_robot(robot)
+    if not isinstance(loaded.model, Structure):
+        if force or competing or rigid_bars or method != "newton":
+            raise TensegrityError(f"{loaded.name} is a mechanism: of the options, --length and --json are for it.")
+        from .mechanism_shape import fk_mechanism
+
+        fk_mechanism(loaded, length, as_json)
+        return
     lengths = read_lengths(length, loaded)
     forces = read_forces(force, loaded)
     if competing:
