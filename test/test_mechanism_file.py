@@ -12,7 +12,7 @@ from multibody_machines import biglide, manipulator, single_strut
 from tensegrity_dynamics import load_robot, parse_robot
 from tensegrity_dynamics.errors import RobotFileError
 from tensegrity_dynamics.multibody.equations import equations
-from tensegrity_dynamics.multibody.model import Places, with_cables
+from tensegrity_dynamics.multibody.model import Places, loop_kinematics, with_cables
 
 SHIPPED = ("single_strut", "manipulator", "biglide")
 SEEDS = "../shared/reference"
@@ -147,6 +147,15 @@ def test_biglide_file_is_the_machine_of_its_document():
     assert np.allclose(one.mass, other.mass, atol=1e-12)
     (position, _), _ = Places(robot.model).move(q).output(robot.outputs[0])
     assert np.allclose(position, [0.0, 0.30005393, 0.0], atol=5e-9)
+
+
+def test_kinematics_of_a_robot_run_from_its_actuators_to_its_output():
+    robot = load_robot("biglide")
+    kinematics = loop_kinematics(robot)
+    place = kinematics.inverse([0.05, 0.2], robot.model.start)
+    by_hand, q = biglide()
+    np.testing.assert_allclose(place, by_hand.inverse([0.05, 0.2], q), atol=1e-12)
+    assert kinematics.active == ("rail_1", "rail_2")
 
 
 def test_pulley_angles_count_from_the_start_and_positive_ones_wind():

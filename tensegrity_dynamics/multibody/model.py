@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..output_frame import Pose
+from ..robot import Robot
 from ..rotations import matrix_from_vector, quaternion_from_matrix
 from .cables import CableEntry
 from .equations import Work, make_work, place_bodies
 from .joints import INVOLUTE_RIGID, KINDS, cable_length
-from .loop_kinematics import BodyOutput
+from .loop_kinematics import BodyOutput, LoopKinematics
 from .mechanism import Frame, Mechanism
 
 
@@ -113,6 +114,17 @@ def with_cables(
         second = {"rigid": [], "u": [lengths[k] - rest], "epsilon": [own], "length": [lengths[k]]}[entry.variant]
         q[mechanism.positions_of(involute)] = [rest / entry.radius, *second]
     return zeroed(MechanismModel(mechanism, q, entries))
+
+
+def loop_kinematics(robot: Robot) -> LoopKinematics:
+    """Geometric, first- and second-order models of a robot between its actuators and its output.
+
+    Raises:
+        TensegrityError: it has no output, or other numbers of actuators and controlled axes.
+    """
+    model = robot.mechanism
+    active = tuple(model.joint_of(each.drives) for each in robot.actuators)
+    return LoopKinematics(model.mechanism, active, robot.output)  # type: ignore[arg-type]
 
 
 class Places:
