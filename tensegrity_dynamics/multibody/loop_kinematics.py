@@ -170,6 +170,38 @@ class LoopKinematics:
         acceleration = offset + first.motion @ missing
         return v, acceleration, first.output @ acceleration + self._output_bias(v)
 
+    def from_output(
+        self, q: NDArray, rate: ArrayLike, acceleration: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """v and a (nv,) of all coordinates for a velocity and an acceleration (n,) of the output.
+
+        Other than through the active joints this is regular at Type 2 singularities.
+
+        Raises:
+            TensegrityError: a Type 1 singularity, where the output does not determine the joints.
+        """
+        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        inverse = _inverse_or_nan(self._output_jacobian() @ self._basis())
+        if not np.all(np.isfinite(inverse)):
+            raise TensegrityError("the output does not determine the joints here (Type 1 singularity).")
+        v = self._basis() @ (inverse @ np.asarray(rate, dtype=float))
+        self._evaluate(q, v)
+        basis = self._basis()
+        offset = self._solver.offset.copy()
+        missing = np.asarray(acceleration, dtype=float) - self._output_bias(v) - self._output_jacobian() @ offset
+        return v, offset + basis @ (inverse @ missing)
+
+    def free_motion(self, q: NDArray) -> tuple[NDArray[np.float64], float]:
+        """The motion v (nv,) that moves the active joints least, of length one, and det dq_active/dp.
+
+        The determinant changes its sign at a Type 2 singularity, where this motion needs no active joint at all.
+        """
+        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        basis = self._basis()
+        actives = basis[self._active] @ _inverse_or_nan(self._output_jacobian() @ basis)
+        motion = basis @ (_inverse_or_nan(self._output_jacobian() @ basis) @ np.linalg.svd(actives)[2][-1])
+        return motion / np.linalg.norm(motion), float(np.linalg.det(actives))
+
     # -- all modes ------------------------------------------------------------------------------------------------
 
     def working_modes(self, q: NDArray, *, steps: int = 1000, step: float = 0.05) -> dict[str, NDArray]:
