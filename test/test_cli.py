@@ -344,3 +344,15 @@ def test_goals_and_positions_of_mechanisms_are_checked(run) -> None:
     assert "an angle is needed" in refused(run("fk", "single_strut", "-l", "B1=5 mm"))
     assert "is a mechanism" in refused(run("fk", "single_strut", "--competing"))
     assert "out of reach" in refused(run("ik", "single_strut", "--move", "1.5,0,0"))
+
+
+def test_experiments_with_the_parallel_mechanism_find_what_the_document_says(run) -> None:
+    status, out, _ = run("experiment", "biglide", "--json")
+    found = json.loads(out)
+    assert status == 0
+    errors = [row["largest_error_m"] for row in found["kinematic"]]
+    assert 0.45 < errors[1] / errors[0] < 0.55 and 0.45 < errors[2] / errors[1] < 0.55
+    assert found["computed_torque"]["largest_error_m"] < 1e-3
+    crossing = found["crossing"]
+    assert crossing["largest_force_without_criterion_N"] > 10 * crossing["largest_force_with_criterion_N"]
+    assert not crossing["refused"]["with the criterion"] and "Type 2" in crossing["refused"]["y'' = 0"]

@@ -1,0 +1,227 @@
+"""The Biglide: kinematic control, computed torque and a crossed singularity, chapters 3 and 4 of 002.
+
+Kinematic control with the communication times 0.1, 0.05 and 0.025 s; computed torque from (0, 0.30005393) to
+(0.1, 0.1) in 2 s; the crossing (0.1, 0.3) -> (0, 1) -> (-0.1, 1.8) on the working mode (+, -), planned with the
+criterion (4.2), with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. The velocity at the
+crossing is not printed: that of the straight way from start to end is taken, over 2 s.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from tensegrity_control.computed_torque import ComputedTorqueControl
+from tensegrity_control.kinematic import KinematicControl
+from tensegrity_control.point_to_point import QuinticSpline
+from tensegrity_control.singularity import SingularPathError, check_path, crossing_trajectory, efforts_along
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.multibody.loop_kinematics import LoopKinematics
+from tensegrity_dynamics.multibody.model import loop_kinematics
+
+NAME = "biglide"
+DESCRIPTION = "kinematic control, computed torque and a crossed singularity of 002, chapters 3 and 4"
+
+START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
+COMMUNICATION = (0.1, 0.05, 0.025)
+GAIN, STIFFNESS, DAMPING = 2.0, 1.0, 2.0
+CROSSING, CROSSING_TIMES = ((0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)), (0.0, 1.0, 2.0)
+FAILING = ((0.1, 0.4), (-0.1, 0.2))
+
+Array = NDArray[np.float64]
+
+
+def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSpline:
+    """The quintic of (3.1) from rest to rest."""
+    return QuinticSpline([0.0, DURATION], [first, last], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
+
+
+def run() -> dict[str, Any]:
+    """All three."""
+    robot = load_robot("biglide")
+    kinematics, start = loop_kinematics(robot), robot.mechanism.start
+    return {
+        "experiment": NAME,
+        "kinematic": [_kinematic(kinematics, start, period) for period in COMMUNICATION],
+        "computed_torque": _computed_torque(),
+        "crossing": _crossing(kinematics, start),
+    }
+
+
+def _kinematic(kinematics: LoopKinematics, start: Array, period: float) -> dict[str, Any]:
+    path = straight(START, END)
+    control, q, active = KinematicControl(kinematics, path, gain=GAIN), np.array(start), np.zeros(2)
+    times, errors = [0.0], [np.zeros(2)]
+    for k in range(round(2.0 * DURATION / period)):
+        active = active + period * control.velocity(k * period, q)
+        q = kinematics.direct(active, q)
+        times.append((k + 1) * period)
+        errors.append(kinematics.output_values(q) - path.value(times[-1]))
+    found = np.array(errors)
+    return {
+        "communication_time_s": period,
+        "largest_error_m": float(np.max(np.linalg.norm(found, axis=1))),
+        "error_at_the_end_m": float(np.linalg.norm(found[-1])),
+        "time_s": np.array(times),
+        "error_m": found,
+    }
+
+
+def _computed_torque() -> dict[str, Any]:
+    robot = load_robot("biglide")
+    kinematics, path = loop_kinematics(robot), straight(START, END)
+    control = ComputedTorqueControl(
+        kinematics, path, robot.mechanism.start, stiffness=STIFFNESS, damping=DAMPING
+    )  # fmt: skip
+    simulation = Simulation(robot, 1e-3)
+    times, errors, forces = [], [], []
+    for k in range(round(DURATION / 1e-3)):
+        state = simulation.state
+        force = control.effort(state.time, state.q, state.v)
+        state = simulation.step(effort=dict(zip((each.name for each in robot.actuators), force.tolist(), strict=True)))
+        if k % 10 == 9:
+            times.append(state.time)
+            errors.append(kinematics.output_values(state.q) - path.value(state.time))
+            forces.append(force)
+    found = np.array(errors)
+    return {
+        "largest_error_m": float(np.max(np.linalg.norm(found, axis=1))),
+        "largest_force_N": float(np.max(np.abs(forces))),
+        "time_s": np.array(times),
+        "error_m": found,
+        "force_N": np.array(forces),
+    }
+
+
+def _crossing(kinematics: LoopKinematics, start: Array) -> dict[str, Any]:
+    q = kinematics.inverse(CROSSING[0], start)
+    mode = next(place for place in kinematics.working_modes(q).values() if place[0] > CROSSING[0][1] > place[2])
+    good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)
+    rate, acceleration = good.value(1.0, 1), good.value(1.0, 2)
+    flat = QuinticSpline(
+        CROSSING_TIMES, CROSSING, rates=np.array([np.zeros(2), rate, np.zeros(2)]),
+        accelerations=np.array([np.zeros(2), [acceleration[0] + 0.5, 0.0], np.zeros(2)]),
+    )  # fmt: skip
+    times = np.linspace(0.0, 2.0, 402)  # beside the crossing, never on it
+    result: dict[str, Any] = {
+        "velocity_at_the_crossing_m_per_s": rate,
+        "acceleration_at_the_crossing_m_per_s2": acceleration,
+        "time_s": times,
+        "path_m": good.value(times),
+        "force_with_criterion_N": efforts_along(kinematics, good, mode, times),
+        "force_without_criterion_N": efforts_along(kinematics, flat, mode, times),
+    }
+    for name in ("with", "without"):
+        result[f"largest_force_{name}_criterion_N"] = float(np.max(np.abs(result[f"force_{name}_criterion_N"])))
+    refused = {}
+    for label, path in (("with the criterion", good), ("y'' = 0", flat)):
+        try:
+            check_path(kinematics, path, mode)
+            refused[label] = ""
+        except SingularPathError as error:
+            refused[label] = str(error)
+    result["refused"] = refused
+    result["straight_path_with_feedback"] = _uncontrolled(kinematics, mode)
+    return result
+
+
+def _uncontrolled(kinematics: LoopKinematics, mode: Array) -> dict[str, Any]:
+    """Computed torque on the straight path of chapter 3, sampled every 9 ms, through the singularity."""
+    robot, path = load_robot("biglide"), straight(*FAILING)
+    first = kinematics.inverse(FAILING[0], mode)
+    control = ComputedTorqueControl(
+        kinematics, path, first, stiffness=STIFFNESS, damping=DAMPING, nearest=0.0
+    )  # fmt: skip
+    simulation, largest, reason = Simulation(robot, 1e-3, start=first), 0.0, "the end of the path"
+    try:
+        for _ in range(round(DURATION / 9e-3)):
+            state = simulation.state
+            force = control.effort(state.time, state.q, state.v)
+            largest = max(largest, float(np.max(np.abs(force))))
+            names = (each.name for each in robot.actuators)
+            simulation.advance(9, effort=dict(zip(names, force.tolist(), strict=True)))
+    except TensegrityError as error:
+        reason = str(error)
+    return {"largest_force_N": largest, "ended_at_s": simulation.state.time, "because": reason}
+
+
+def render(result: dict[str, Any], console: Console) -> None:
+    """Errors and forces as tables."""
+    table = Table(title=f"kinematic control, gain {GAIN:g}: printed: halving the communication time halves the error",
+                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
+    for head in ("communication time [s]", "largest error [mm]", "ratio to the one above"):
+        table.add_column(head, justify="right")
+    last = None
+    for row in result["kinematic"]:
+        error = row["largest_error_m"]
+        ratio = "" if last is None else f"{error / last:.3f}"
+        table.add_row(f"{row['communication_time_s']:g}", f"{1e3 * error:.3f}", ratio)
+        last = error
+    console.print(table)
+    own = result["computed_torque"]
+    console.print(
+        f"\ncomputed torque, K_p = {STIFFNESS:g}, K_d = {DAMPING:g}: largest error "
+        f"{1e3 * own['largest_error_m']:.3g} mm, largest force {own['largest_force_N']:.3g} N (printed: converges).",
+        highlight=False,
+    )
+    crossing = result["crossing"]
+    console.print(
+        f"\ncrossing at (0, 1): velocity {np.round(crossing['velocity_at_the_crossing_m_per_s'], 4).tolist()} m/s, "
+        f"acceleration {np.round(crossing['acceleration_at_the_crossing_m_per_s2'], 4).tolist()} m/s^2.\n"
+        f"largest force with the criterion {crossing['largest_force_with_criterion_N']:.4g} N, without "
+        f"{crossing['largest_force_without_criterion_N']:.4g} N at 5 ms from the crossing (printed: 1e7 to 1e8).",
+        highlight=False,
+    )
+    for label, reason in crossing["refused"].items():
+        console.print(f"{label}: {'refused: ' + reason if reason else 'let through'}", highlight=False)
+    feedback = crossing["straight_path_with_feedback"]
+    console.print(
+        f"\nstraight path of chapter 3 with feedback every 9 ms: forces up to {feedback['largest_force_N']:.3g} N, "
+        f"ended at {feedback['ended_at_s']:.2f} s: {feedback['because']}",
+        highlight=False,
+    )
+
+
+def draw(result: dict[str, Any], picture: Path) -> None:
+    """Tracking errors (3.2 to 3.4, 3.6), and path and forces of the crossing (4.1, 4.2, 4.4)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
+    for row in result["kinematic"]:
+        error = 1e3 * np.linalg.norm(row["error_m"], axis=1)
+        axes[0, 0].plot(row["time_s"], error, label=f"{row['communication_time_s']:g} s")
+    axes[0, 0].set_title("kinematic control (figures 3.2 to 3.4)", fontsize=10)
+    own, crossing = result["computed_torque"], result["crossing"]
+    for k, name in enumerate(("x", "y")):
+        axes[0, 1].plot(own["time_s"], 1e3 * np.asarray(own["error_m"])[:, k], label=name)
+        axes[0, 2].plot(own["time_s"], np.asarray(own["force_N"])[:, k], label=f"foot {k + 1}")
+        axes[1, 0].plot(crossing["time_s"], np.asarray(crossing["path_m"])[:, k], label=name)
+        axes[1, 1].plot(crossing["time_s"], np.asarray(crossing["force_with_criterion_N"])[:, k], label=f"foot {k + 1}")
+        axes[1, 2].plot(
+            crossing["time_s"], np.asarray(crossing["force_without_criterion_N"])[:, k], label=f"foot {k + 1}"
+        )
+    for axis, title, unit in (
+        (axes[0, 0], None, "error [mm]"),
+        (axes[0, 1], "computed torque (figure 3.6)", "error [mm]"),
+        (axes[0, 2], "its forces", "force [N]"),
+        (axes[1, 0], "crossing path (figure 4.1)", "place [m]"),
+        (axes[1, 1], "forces with the criterion (4.2)", "force [N]"),
+        (axes[1, 2], "forces without it (4.4)", "force [N]"),
+    ):
+        if title:
+            axis.set_title(title, fontsize=10)
+        axis.set_ylabel(unit)
+        axis.set_xlabel("time [s]")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8)
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
