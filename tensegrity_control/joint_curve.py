@@ -51,7 +51,6 @@ class JointCurve:
         self.span = float(distance[-1])
         self.path_places = distance / self.span if self.span > 0.0 else np.linspace(0.0, 1.0, len(path))
         self._ends = (positions[0], positions[-1])
-        self._periods: float | None = None
         if self.span > 0.0:
             kept = [0, *(1 + np.flatnonzero(np.diff(self.path_places) > 1e-9))]
             self._tabulate(self.path_places[kept], [path[k] for k in kept])

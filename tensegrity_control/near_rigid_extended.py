@@ -86,7 +86,7 @@ class ExtendedNearRigidLaw:
             return np.asarray(full @ self.model._basis(position, velocity))
 
         here, h = jacobian(q), 1e-6
-        rate, moved = velocity[self.model.coordinates], np.array(q)
+        rate = velocity[self.model.coordinates]
         speed = max(1.0, float(np.max(np.abs(rate))))
         sides = []
         for sign in (1.0, -1.0):

@@ -92,14 +92,6 @@ class TaskModel:
         """(2n,) w and w' of a state of the mechanism."""
         return np.concatenate((q[self.q_index], v[self.index]))
 
-    def holding(self, q: Array, rate: Array, acceleration: Array) -> Array:
-        """(u,) efforts that give the drives' part of M w'' + c - p; the rest is what they cannot give."""
-        basis = self._basis(q, np.zeros(self._held.size))
-        basis = self._basis(q, basis @ rate)
-        work = self._work
-        force = work.mass @ (basis @ acceleration + self._solver.offset) + work.bias - work.passive
-        return np.linalg.lstsq(basis[self.drives].T, basis.T @ force, rcond=None)[0]
-
     def linearised(self, q: Array, rate: Array, effort: Array) -> tuple[Array, Array, Array, Array]:
         """A (2n, 2n), B (2n, u), the accelerations w'' (n,), and J (k, n) of the output, at a state under efforts."""
         count, width = self.index.size, self._held.size

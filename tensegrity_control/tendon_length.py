@@ -72,7 +72,6 @@ class TendonLengthControl(PathControl):
         self.slowest_period = longest_period(home, rigid_bars=rigid_bars)
         self._feedback: PoseFeedback | None = None
         self._fed_back = np.zeros(len(robot.actuators))
-        self.robot = robot
         super().__init__(
             robot, home, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
         )  # fmt: skip

@@ -30,7 +30,7 @@ from tensegrity_dynamics.structure import Structure
 
 from ..controller import RobotState
 from ..controllers import controllers, make_controller
-from .state_reader import state_reader
+from .state_reader import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -61,7 +61,7 @@ class ControllerNode(RobotNode):
         self._name = kind
         options = {"rigid_bars": rigid, "feedback_gain": gain} if is_structure else {}
         self._controller: Any = make_controller(kind, self._robot, **options)
-        self._reader = state_reader(self._robot)
+        self._reader = StateReader(self._robot)
         self._joints: JointState | None = None
         self._state: StructureState | None = None
         self._stamp: int | None = None

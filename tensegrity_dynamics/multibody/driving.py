@@ -18,13 +18,13 @@ from collections import namedtuple
 import numpy as np
 
 from ..compilation import compiled
+from ..spools import EFFORT, VELOCITY
 from .equations import cable_efforts
 from .forward_dynamics import REGULAR, SINGULAR_MASS, accelerate, cholesky, cholesky_solve
 from .implicit import rosenbrock
 from .joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from .stepping import runge_kutta
 
-POSITION, VELOCITY, EFFORT = 0, 1, 2
 PAST_END = 100
 """Status when a cable is wound past its end; the cable's number is added."""
 BANDWIDTH = 0.25

@@ -13,9 +13,10 @@ from ..errors import NoEquilibriumError, TensegrityError, unknown_name
 from ..output_frame import Pose
 from ..robot import Robot
 from ..simulation import checked_commands
+from ..spools import EFFORT, MODES, POSITION
 from .adaptive import integrate
 from .assembly import assemble
-from .driving import EFFORT, PAST_END, POSITION, VELOCITY, Drives, Ends, cable_powers, drive, servo_torques
+from .driving import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
 from .equations import check_state, evaluate, make_work
 from .forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from .implicit import NOT_CLOSED, derivative, make_implicit
@@ -24,7 +25,6 @@ from .statics import EquilibriumSolver, MechanismShape
 from .stepping import make_stages, project
 
 INTEGRATORS = ("rk4", "implicit", "adaptive")
-MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
 
 
 @dataclass(frozen=True, eq=False)

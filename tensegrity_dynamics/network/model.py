@@ -12,7 +12,7 @@ from ..errors import NoEquilibriumError, TensegrityError, unknown_name
 from ..integrators import INTEGRATORS, make_stages
 from ..robot import Robot
 from ..simulation import Energy, Observation, SimulationState, checked_commands
-from ..spools import EFFORT, POSITION, VELOCITY, make_spools
+from ..spools import MODES, POSITION, make_spools
 from ..statics.energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..statics.shape import Shape
 from ..statics.solver import ShapeSolver
@@ -23,8 +23,6 @@ from .status import DEPENDENT_BARS, DONE
 
 DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
-
-MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
 
 
 class NetworkModel:
@@ -172,10 +170,6 @@ class NetworkModel:
         """All spools hold their rest lengths."""
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
-
-    def spool_speeds(self) -> NDArray[np.float64]:
-        """(a,) m/s, rate of every actuator's rest length in the last step."""
-        return self._spools.speed.copy()
 
     def _forget(self) -> None:
         """The next step is a first one."""

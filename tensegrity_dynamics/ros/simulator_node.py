@@ -165,7 +165,7 @@ class SimulatorNode(RobotNode):
 
     def _publish(self) -> None:
         stamp = time_message(self._ticks * self._period)
-        seen = self._simulation.observe()
+        seen = self._seen = self._simulation.observe()
         state = self._simulation.state
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
@@ -195,7 +195,7 @@ class SimulatorNode(RobotNode):
             return
         verdict = self._gate.check(
             list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
-            now=self._now, positions=self._simulation.observe().positions,
+            now=self._now, positions=self._seen.positions,
         )  # fmt: skip
         for refusal in verdict.refusals:
             self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")

@@ -24,9 +24,8 @@ from tensegrity_control.task_plan import plan_task
 from tensegrity_control.trajectories import HermiteSpline
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.multibody.equations import make_work
-from tensegrity_dynamics.multibody.forward_dynamics import accelerate, make_solver
-from tensegrity_dynamics.multibody.stepping import make_stages, normalise, project, rate_of_position
+
+from ._every_stage import every_stage
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -118,30 +117,18 @@ def _follow(robot: Robot, spline: HermiteSpline, control: TaskControl, start: Ar
 
 def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
     """The document's law at every stage of Runge-Kutta, with torques without bounds, until it is lost."""
-    mechanism = robot.mechanism.mechanism
-    flat = mechanism.flat
-    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
-    stiffness = np.array([cable.young * cable.area for cable in mechanism.cables])
+    cables = robot.mechanism.mechanism.cables
     unbounded = replace(robot, actuators=tuple(replace(each, effort=1e6) for each in robot.actuators))
-    law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / stiffness)
-    model = TaskModel(robot)
-    q, v, torque, step = np.array(start), np.zeros(mechanism.velocity_count), np.zeros(mechanism.velocity_count), 2e-3
-    times, errors, reason = [0.0], [0.0], "it stayed on the path"
+    law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / np.array([cable.young * cable.area for cable in cables]))
+    model, times, errors, reason = TaskModel(robot), [0.0], [0.0], "it stayed on the path"
+
+    def efforts(time: float, place: Array, speed: Array) -> Array:
+        return law.effort(place, speed, spline.value(time, 2))
+
     try:
-        for k in range(round(spline.end / step)):
-            q_sum, v_sum, q_here, v_here = q.copy(), v.copy(), q.copy(), v.copy()
-            for weight, ahead, delay in ((6.0, 0.5, 0.0), (3.0, 0.5, 0.5), (3.0, 1.0, 0.5), (6.0, 0.0, 1.0)):
-                torque[law.model.drives] = law.effort(q_here, v_here, spline.value((k + delay) * step, 2))
-                accelerate(flat, q_here, v_here, torque, 0.0, work, solver, False)
-                rate_of_position(flat, q_here, v_here, stages.q_rate)
-                q_sum += step / weight * stages.q_rate
-                v_sum += step / weight * solver.acceleration
-                q_here, v_here = q + ahead * step * stages.q_rate, v + ahead * step * solver.acceleration
-            q, v = q_sum, v_sum
-            normalise(flat, q)
-            project(flat, q, v, work, solver, stages)
-            times.append((k + 1) * step)
-            errors.append(float(np.linalg.norm(model.output_place(q) - spline.value((k + 1) * step))))
+        for time, q in every_stage(robot, start, law.model.drives, efforts, 2e-3, spline.end):
+            times.append(time)
+            errors.append(float(np.linalg.norm(model.output_place(q) - spline.value(time))))
             if not errors[-1] < LOST:
                 reason = f"it was more than {1e3 * LOST:g} mm off its path"
                 break

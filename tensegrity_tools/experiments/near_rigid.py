@@ -21,10 +21,9 @@ from rich.table import Table
 from tensegrity_control.near_rigid import NearRigidControl, NearRigidLaw
 from tensegrity_control.trajectories import HermiteSpline
 from tensegrity_dynamics import Robot, Simulation, load_robot
-from tensegrity_dynamics.multibody.equations import make_work
-from tensegrity_dynamics.multibody.forward_dynamics import accelerate, make_solver
 from tensegrity_dynamics.multibody.model import with_cables
-from tensegrity_dynamics.multibody.stepping import make_stages, normalise, project, rate_of_position
+
+from ._every_stage import every_stage
 
 NAME = "near_rigid"
 DESCRIPTION = "control of the single strut with stiff cables, table 5.7 and figures 5.8 to 5.11 of 000"
@@ -103,32 +102,18 @@ def _printed(young: float) -> dict[str, Any]:
     """The document's law, evaluated at every stage of Runge-Kutta."""
     robot, spline = strut(young), path()
     law = NearRigidLaw(robot, TRACKED, STRESS / young)
-    mechanism = robot.mechanism.mechanism
-    flat = mechanism.flat
-    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
     step = 1e-3 if young < 1e9 else 2.5e-4
-    q, v = np.array(robot.mechanism.start), np.zeros(mechanism.velocity_count)
-    torque = np.zeros(v.size)
+    every, q = round(SAMPLE / step), robot.mechanism.start
     times, angles, strains, error = [0.0], [q[law.model.q_y]], [q[law.model.q_strains]], np.zeros(2)
-    every = round(SAMPLE / step)
-    for k in range(round(spline.end / step)):
-        q_sum, v_sum, q_here, v_here = q.copy(), v.copy(), q.copy(), v.copy()
-        for weight, ahead, delay in ((6.0, 0.5, 0.0), (3.0, 0.5, 0.5), (3.0, 1.0, 0.5), (6.0, 0.0, 1.0)):
-            wanted = spline.value((k + delay) * step, 2)
-            torque[law.model.drives] = law.effort(q_here, v_here, wanted)
-            accelerate(flat, q_here, v_here, torque, 0.0, work, solver, False)
-            rate_of_position(flat, q_here, v_here, stages.q_rate)
-            q_sum += step / weight * stages.q_rate
-            v_sum += step / weight * solver.acceleration
-            q_here = q + ahead * step * stages.q_rate
-            v_here = v + ahead * step * solver.acceleration
-        q, v = q_sum, v_sum
-        normalise(flat, q)
-        project(flat, q, v, work, solver, stages)
-        off = np.abs(q[law.model.q_y] - spline.value((k + 1) * step))
-        error = np.maximum(error, off)
-        if (k + 1) % every == 0:
-            times.append((k + 1) * step)
+
+    def efforts(time: float, place: Array, speed: Array) -> Array:
+        return law.effort(place, speed, spline.value(time, 2))
+
+    motion = every_stage(robot, q, law.model.drives, efforts, step, spline.end)
+    for k, (time, q) in enumerate(motion, start=1):
+        error = np.maximum(error, np.abs(q[law.model.q_y] - spline.value(time)))
+        if k % every == 0:
+            times.append(time)
             angles.append(q[law.model.q_y])
             strains.append(q[law.model.q_strains])
     return {

@@ -1,0 +1,44 @@
+"""Runge-Kutta with a control law evaluated at every stage, as the document's simulations have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics import Robot
+from tensegrity_dynamics.multibody.equations import make_work
+from tensegrity_dynamics.multibody.forward_dynamics import accelerate, make_solver
+from tensegrity_dynamics.multibody.stepping import make_stages, normalise, project, rate_of_position
+
+Array = NDArray[np.float64]
+
+
+def every_stage(
+    robot: Robot, start: Array, drives: list[int], law: Callable[[float, Array, Array], Array], step: float,
+    duration: float,
+) -> Iterator[tuple[float, Array]]:  # fmt: skip
+    """Time [s] and position (nq,) after every step of a motion from rest.
+
+    Args:
+        start: (nq,). drives: velocity coordinates that the law's efforts (u,) act on. law: of time, q and v.
+        step, duration: s.
+    """
+    flat = robot.mechanism.mechanism.flat
+    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
+    q, v = np.array(start), np.zeros(flat.dof_parent.size)
+    effort = np.zeros(v.size)
+    for k in range(round(duration / step)):
+        q_sum, v_sum, q_here, v_here = q.copy(), v.copy(), q.copy(), v.copy()
+        for weight, ahead, delay in ((6.0, 0.5, 0.0), (3.0, 0.5, 0.5), (3.0, 1.0, 0.5), (6.0, 0.0, 1.0)):
+            effort[drives] = law((k + delay) * step, q_here, v_here)
+            accelerate(flat, q_here, v_here, effort, 0.0, work, solver, False)
+            rate_of_position(flat, q_here, v_here, stages.q_rate)
+            q_sum += step / weight * stages.q_rate
+            v_sum += step / weight * solver.acceleration
+            q_here, v_here = q + ahead * step * stages.q_rate, v + ahead * step * solver.acceleration
+        q, v = q_sum, v_sum
+        normalise(flat, q)
+        project(flat, q, v, work, solver, stages)
+        yield (k + 1) * step, q
