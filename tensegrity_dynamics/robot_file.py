@@ -5,6 +5,7 @@ Every error names file, line and field, what was found and what is allowed; all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -16,7 +17,7 @@ from .errors import RobotFileError, TensegrityError, unknown_name
 from .robot import Actuator, Provenance, Robot, TourStop
 from .robot_kinds import KINDS, BuiltModel
 from .robot_problems import Problems
-from .robot_schema import CommonBlock
+from .robot_schema import FAULTS, HARMLESS_FAULTS, CommonBlock
 from .structure import Structure
 from .units import SI, BaseUnits
 from .yaml_source import YamlSource, read_text
@@ -208,6 +209,9 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
         return {}
     hardware = block.servos.model_dump()
     common = hardware.pop("defaults")
+    for part in ("safety", "homing"):  # what the file does not say is left to the driver's own defaults
+        hardware[part] = {name: value for name, value in hardware[part].items() if value is not None}
+    _check_safety(hardware, problems)
     names = [item.name or item.drives for item in block.actuators]
     taken: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
     for i, servo in enumerate(hardware["servos"]):
@@ -228,3 +232,28 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
             if servo[field] is None:
                 problems.add(("servos", "servos", i), f"no {field} is given, here or under servos.defaults; add one.")
     return hardware
+
+
+def _check_safety(hardware: dict[str, Any], problems: Problems) -> None:
+    """What the schema of the safety and homing blocks cannot say."""
+    safety, homing = hardware["safety"], hardware["homing"]
+    for field in ("temperatures", "voltages"):
+        pair = safety.get(field)
+        if pair is not None and pair[0] >= pair[1]:
+            problems.add(("servos", "safety", field), f"{pair[0]:g} is not below {pair[1]:g}; put the lower one first.")
+    for fault, reaction in safety.get("reactions", {}).items():
+        if fault not in FAULTS:
+            problems.add(("servos", "safety", "reactions", fault), unknown_name("fault", fault, FAULTS))
+        elif reaction == "warn" and fault not in HARMLESS_FAULTS:
+            problems.add(
+                ("servos", "safety", "reactions", fault),
+                f"choose hold, release or torque off; only {' and '.join(HARMLESS_FAULTS)} may be a warning alone.",
+            )
+    for i, fault in enumerate(safety.get("latched", ())):
+        if fault not in FAULTS:
+            problems.add(("servos", "safety", "latched", i), unknown_name("fault", fault, FAULTS))
+    if homing.get("ceiling", math.inf) <= homing.get("threshold", 0.0):
+        problems.add(
+            ("servos", "homing", "ceiling"),
+            f"{homing['ceiling']:g} N is not above the threshold of {homing['threshold']:g} N; raise it.",
+        )

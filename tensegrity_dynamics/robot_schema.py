@@ -41,6 +41,7 @@ Angle = Annotated[float, quantity("angle")]
 Mass = Annotated[float, quantity("mass")]
 Force = Annotated[float, quantity("force")]
 Time = Annotated[float, quantity("time")]
+Speed = Annotated[float, quantity("speed")]
 Stiffness = Annotated[float, quantity("stiffness")]
 Damping = Annotated[float, quantity("damping")]
 Acceleration = Annotated[float, quantity("acceleration")]
@@ -129,12 +130,93 @@ class ServoBlock(Block):
     potentiometer: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
+Count = Annotated[int, Field(gt=0, strict=True)]
+PositiveSpeed = Annotated[Speed, Field(gt=0)]
+PositiveForce = Annotated[Force, Field(gt=0)]
+PositiveTime = Annotated[Time, Field(gt=0)]
+PositiveNumber = Annotated[Number, Field(gt=0)]
+TwoNumbers = Annotated[list[PositiveNumber], Field(min_length=2, max_length=2)]
+FAULTS = (
+    "servo_silent", "servo_restarted", "watchdog_unarmed", "hardware_error", "overload", "overheating", "warm",
+    "undervoltage", "overvoltage", "sensor_missing", "sensor_broken", "sensor_jump", "sensor_frozen",
+    "sensors_disagree", "turns_lost", "runaway", "wrong_sign", "stuck", "spool_limit", "tension_ceiling", "slack",
+    "snapped", "port_lost", "bad_packets", "duplicate_id", "supply_overdrawn", "stale_command", "two_sources",
+    "refused_commands", "emergency_stop", "clock_jump", "overrun",
+)  # fmt: skip
+"""Names of all faults that the driver's safety layer knows."""
+HARMLESS_FAULTS = ("warm", "slack")
+"""Faults about which a warning alone is enough."""
+
+
+class SafetyBlock(Block):
+    """Thresholds and reactions of the safety layer, where they differ from its own (docs/faults.md)."""
+
+    period: PositiveTime | None = None
+    silent: Count | None = None
+    missing: Count | None = None
+    persist: Count | None = None
+    window: Count | None = None
+    lag: Count | None = None
+    speed_gain: PositiveNumber | None = None
+    motion_tolerance: PositiveLength | None = None
+    stuck_distance: PositiveLength | None = None
+    disagreement: PositiveLength | None = None
+    jump: PositiveLength | None = None
+    limit_margin: PositiveLength | None = None
+    tension_margin: PositiveNumber | None = None
+    slack_tension: PositiveForce | None = None
+    snap_drop: PositiveForce | None = None
+    snap_cycles: Count | None = None
+    largest_load: PositiveNumber | None = None
+    temperatures: TwoNumbers | None = None
+    voltages: TwoNumbers | None = None
+    supply_current: PositiveNumber | None = None
+    bad_packets: PositiveNumber | None = None
+    packet_window: Count | None = None
+    stale: Count | None = None
+    refused: Count | None = None
+    clock_jump: PositiveTime | None = None
+    overrun: PositiveNumber | None = None
+    overruns: Count | None = None
+    overrun_window: Count | None = None
+    release_rate: PositiveSpeed | None = None
+    release_distance: PositiveLength | None = None
+    reactions: dict[Text, Literal["warn", "hold", "release", "torque off"]] | None = None
+    others: Literal["hold", "release", "torque off"] | None = None
+    latched: list[Text] | None = None
+
+
+class HomingBlock(Block):
+    """How tendons are homed, where it differs from what `tensegrity_driver.homing` does by itself."""
+
+    threshold: PositiveForce | None = None
+    ceiling: PositiveForce | None = None
+    speed: PositiveSpeed | None = None
+    nudge: PositiveLength | None = None
+    back_off: PositiveLength | None = None
+    travel: PositiveLength | None = None
+    look: Count | None = None
+    confirm: Count | None = None
+    lag: Count | None = None
+    silent: Count | None = None
+    still: PositiveLength | None = None
+
+
+class BoardBlock(Block):
+    """The potentiometer board, on a serial port of its own."""
+
+    baud_rate: Count = 115_200
+
+
 class HardwareBlock(Block):
     """The servo bus and its servos."""
 
     protocol: Literal[1, 2] = 2
-    baud_rate: Annotated[int, Field(gt=0, strict=True)] = 1_000_000
+    baud_rate: Count = 1_000_000
     calibration: Text | None = None
+    safety: SafetyBlock = SafetyBlock()
+    homing: HomingBlock = HomingBlock()
+    board: BoardBlock = BoardBlock()
     defaults: ServoDefaults = ServoDefaults()
     servos: Annotated[list[ServoBlock], Field(min_length=1)]
 

@@ -100,6 +100,59 @@ def test_servos_take_what_they_do_not_say_from_the_defaults() -> None:
     )
 
 
+HARDWARE = """\
+  safety: {period: "10 ms", jump: 0.1, snap_drop: "8 N", voltages: [9.5, 12.6], stale: 40, others: release,
+           reactions: {slack: hold, runaway: release}, latched: [snapped, runaway]}
+  homing: {threshold: "12 N", speed: "3 mm/s", look: 20}
+  board: {baud_rate: 57600}
+"""
+
+
+def with_hardware(block: str) -> str:
+    return changed("  protocol: 1\n", "  protocol: 1\n" + block)
+
+
+def test_safety_and_homing_carry_what_the_file_says_in_si_and_nothing_else() -> None:
+    servos = parse_robot(with_hardware(HARDWARE)).servos
+    assert servos["safety"] == {
+        "period": 0.01, "jump": 0.1 * 0.0254, "snap_drop": 8.0, "voltages": [9.5, 12.6], "stale": 40,
+        "others": "release", "reactions": {"slack": "hold", "runaway": "release"}, "latched": ["snapped", "runaway"],
+    }  # fmt: skip
+    assert servos["homing"] == {"threshold": 12.0, "speed": pytest.approx(0.003), "look": 20}
+    assert servos["board"] == {"baud_rate": 57600}
+    plain = parse_robot(TRIPOD).servos
+    assert plain["safety"] == plain["homing"] == {}
+    assert plain["board"] == {"baud_rate": 115_200}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "words"),
+    [
+        ('period: "10 ms"', 'perod: "10 ms"', "servos.safety.perod", ["Did you mean 'period'?"]),
+        ('period: "10 ms"', 'period: "10 mm"', "servos.safety.period", ["unit of length", "a time is needed"]),
+        ("jump: 0.1", "jump: 0", "servos.safety.jump", ["above 0"]),
+        ("stale: 40", "stale: 0.5", "servos.safety.stale", ["whole number"]),
+        ("[9.5, 12.6]", "[12.6, 9.5]", "servos.safety.voltages", ["lower one first"]),
+        ("others: release", "others: warn", "servos.safety.others", ["'hold', 'release', 'torque off'"]),
+        ("runaway: release", "runawy: release", "servos.safety.reactions.runawy", ["Did you mean 'runaway'?"]),
+        ("runaway: release", "runaway: warn", "servos.safety.reactions.runaway", ["hold, release or torque off"]),
+        ("[snapped, runaway]", "[snaped]", "servos.safety.latched[0]", ["Did you mean 'snapped'?"]),
+        ("look: 20", 'ceiling: "10 N"', "servos.homing.ceiling", ["threshold of 12 N", "raise it"]),
+        ("57600", "fast", "servos.board.baud_rate", ["whole number"]),
+    ],
+)
+def test_wrong_hardware_settings_are_named_with_line_and_remedy(
+    old: str, new: str, field: str, words: list[str]
+) -> None:
+    assert old in HARDWARE
+    text = with_hardware(HARDWARE.replace(old, new, 1))
+    line = next(i for i, each in enumerate(text.splitlines(), 1) if new in each)
+    said = problem(text)
+    assert said.startswith(f"tripod.yaml:{line}: {field}")
+    for word in words:
+        assert word in said
+
+
 def test_a_file_without_units_is_in_si() -> None:
     text = re.sub(r"^units:.*\n", "", TRIPOD, flags=re.MULTILINE).replace('"15 cm"', "6")
     assert parse_robot(text).structure.nodes[1].tolist() == [10.0, 0.0, 0.0]
