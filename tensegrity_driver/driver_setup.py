@@ -1,0 +1,240 @@
+"""From a robot, its port and its calibration to a driver that runs; everything is checked before anything moves.
+
+    driver = open_driver(robot, open_bus)      the bus, its servos, and the calibration made for them
+    driver.begin(clock)                        servos prepared, lengths measured, every tendon holds where it is
+    driver.run(period, clock)                  once per period
+    driver.end(); driver.close()
+
+No ROS, no clock and no thread is in here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Protocol
+
+from tensegrity_dynamics.command_gate import Mode, Verdict
+from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError, unknown_name
+from tensegrity_dynamics.robot import Robot
+
+from .calibration import CalibrationCheck, CalibrationError, calibrate_spool
+from .calibration_file import (
+    BusIdentity,
+    RobotCalibration,
+    SensorCalibration,
+    hardware_fingerprint,
+    load_calibration,
+    save_calibration,
+)
+from .driver_cycle import DriverCycle
+from .hardware_settings import HardwareSettings, hardware_settings, servo_rows
+from .reactions import Fault
+from .safety import SafetyStep
+from .servo_state import ServoLink, Spool
+from .spool_setup import make_loops, make_spools, rough_lines
+
+
+class HardwareLink(ServoLink, Protocol):
+    """What a driver needs of a bus beyond reading and writing."""
+
+    @property
+    def identity(self) -> BusIdentity:
+        """Which bus this is: adapter, ids and models as found on it."""
+
+    def prepare(self) -> None:
+        """Modes, limits, watchdogs and torque on, so that nothing moves; raises BusError naming what failed."""
+
+    def torque_off(self) -> None:
+        """All servos without torque."""
+
+    def close(self) -> None:
+        """Let go of the port."""
+
+
+class Driver:
+    """An open bus and everything that drives it.
+
+    Args:
+        robot: with servos. link: open and checked. settings: of the hardware. calibration: for this robot and bus.
+        path: of the calibration file, or None where there is none to save to.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        link: HardwareLink,
+        settings: HardwareSettings,
+        calibration: RobotCalibration,
+        path: Path | None,
+    ) -> None:
+        self.robot, self.link, self.settings, self.path = robot, link, settings, path
+        self.calibration = calibration
+        self.cycle = self._make_cycle(calibration)
+        self.active = False
+
+    def _make_cycle(self, calibration: RobotCalibration) -> DriverCycle:
+        spools = make_spools(self.robot, calibration)
+        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety)
+
+    @property
+    def period(self) -> float:
+        """Of a bus cycle as planned [s]."""
+        return self.settings.safety.period
+
+    @property
+    def spools(self) -> dict[str, Spool]:
+        """By actuator, as calibrated at present."""
+        return dict(self.cycle.layer.spools)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def begin(self, clock: float) -> None:
+        """Prepare the servos and take over from the measured lengths.
+
+        Raises:
+            BusError: a servo could not be prepared. CommandRefused: a length is not known, or a fault is latched from
+                before. Torque is off then.
+        """
+        try:
+            self.link.prepare()
+            self.cycle.begin(clock)
+        except TensegrityError:
+            with contextlib.suppress(BusError):  # the first error is the one to tell
+                self.link.torque_off()
+            raise
+        self.active = True
+
+    def command(
+        self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
+    ) -> Verdict:
+        """Give one command to the gate; see `DriverCycle.command`."""
+        return self.cycle.command(names, values, mode, source=source, stamp=stamp, now=now)
+
+    def run(self, period: float, clock: float) -> SafetyStep:
+        """One cycle; see `DriverCycle.run`."""
+        return self.cycle.run(period, clock)
+
+    def stop(self, reason: str) -> None:
+        """Latch the emergency stop; all tendons hold from the next cycle on."""
+        self.cycle.gate.stop(reason)
+
+    def release_stop(self) -> bool:
+        """Take commands again after an emergency stop; whether one was latched. Its fault is cleared by `clear`."""
+        if self.cycle.gate.stopped is None:
+            return False
+        self.cycle.gate.release()
+        return True
+
+    def clear(self) -> tuple[Fault, ...]:
+        """Clear the latched faults after a cycle in which their causes were gone; see `DriverCycle.clear`.
+
+        A driver that is not active forgets them: it looks at everything anew before it takes over again.
+        """
+        if self.active:
+            return self.cycle.clear()
+        held = self.cycle.layer.latch.latched
+        self.cycle = self._make_cycle(self.calibration)
+        return held
+
+    def end(self, *, release_torque: bool = False) -> None:
+        """The last thing sent: hold, or torque off where asked for, verified by the bus.
+
+        Raises:
+            BusError: torque could not be switched off.
+        """
+        if not self.active:
+            return
+        self.active = False
+        self.cycle.end(release_torque=release_torque)
+        if release_torque:
+            self.link.torque_off()
+
+    def close(self) -> None:
+        """Let go of the port; what was sent last holds."""
+        self.link.close()
+
+    # -- calibrating -----------------------------------------------------------------------------------------------
+
+    def calibrate(
+        self, name: str, readings: Sequence[float], lengths: Sequence[float], *, save: bool = False
+    ) -> CalibrationCheck:
+        """Calibrate the sensor that measures one spool, and use it from now on.
+
+        Args:
+            name: its actuator. readings: counts or rad. lengths: m. save: to the calibration file as well.
+
+        Raises:
+            CalibrationError: no line through these points, or the file could not be saved; nothing has changed then.
+            CommandRefused: the driver is running and no fault holds the tendon.
+        """
+        spool = self.cycle.layer.spools.get(name)
+        if spool is None:
+            raise TensegrityError(unknown_name("actuator with a servo", name, self.cycle.layer.spools))
+        if self.active and not self.cycle.layer.latch.faults:
+            raise CommandRefused(f"{name} is in use; call emergency_stop or deactivate the driver, then calibrate.")
+        row = next(each for each in servo_rows(self.robot) if each["actuator"] == name)
+        check = calibrate_spool(
+            name, readings, lengths,
+            expected_slope=rough_lines(row)[spool.measured_by].slope, limits=spool.actuator.position,
+        )  # fmt: skip
+        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        changed = self.calibration.with_sensor(name, SensorCalibration.of(spool.measured_by, check.fit, date))
+        fresh = make_spools(self.robot, changed)[name]
+        loop = make_loops({name: fresh}, self.period)[name]
+        if save:
+            changed = self._save(changed)
+        self.calibration = changed
+        if self.active:
+            self.cycle.layer.replace_spool(fresh, loop)
+        else:
+            self.cycle = self._make_cycle(changed)
+        return check
+
+    def _save(self, calibration: RobotCalibration) -> RobotCalibration:
+        if self.path is None:
+            raise CalibrationError("an emulated bus has no calibration file of its own; name one to save to.")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise CalibrationError(
+                f"the folder {self.path.parent} cannot be made ({problem.strerror}); name another calibration file."
+            ) from problem
+        return save_calibration(self.path, calibration)
+
+
+def open_driver(
+    robot: Robot,
+    open_bus: Callable[[Robot, HardwareSettings], HardwareLink],
+    *,
+    period: float | None = None,
+    calibration: str | Path | None = None,
+    known: Callable[[BusIdentity], RobotCalibration] | None = None,
+) -> Driver:
+    """Open the bus of a robot and check that it is the one that its calibration was made for.
+
+    Args:
+        robot: with servos.
+        open_bus: opens the bus and checks every servo on it.
+        period: s of a bus cycle, or None for that of the robot's file.
+        calibration: path of the calibration file, or None for the one that the robot's file names.
+        known: makes the calibration of a bus whose lines are known, such as an emulated one; None loads the file.
+
+    Raises:
+        TensegrityError: no servos or bad settings. BusError: the bus or a servo. CalibrationError: the calibration.
+    """
+    settings = hardware_settings(robot, period=period, calibration=calibration)
+    link = open_bus(robot, settings)
+    try:
+        path: Path | None = settings.calibration
+        if known is not None:
+            loaded, path = known(link.identity), None if calibration is None else settings.calibration
+        else:
+            hardware = hardware_fingerprint(robot.servos)
+            loaded = load_calibration(settings.calibration, robot=robot.name, hardware=hardware, bus=link.identity)
+        return Driver(robot, link, settings, loaded, path)
+    except TensegrityError:
+        link.close()
+        raise
