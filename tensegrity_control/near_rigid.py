@@ -50,7 +50,7 @@ class NearRigidLaw:
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.sign = 1.0 if corrected else -1.0
         self.names = tuple(each.name for each in robot.actuators)
-        self._solver = make_solver(solver, Sizes(inputs + cables, self.model.coordinates.size, 0))
+        self._solver = make_solver(solver, Sizes(inputs + cables, self.model.index.size, 0))
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables))))
         self._free = np.full(inputs, np.inf)
 
@@ -61,7 +61,7 @@ class NearRigidLaw:
             InfeasibleControlError: the program has no solution.
         """
         model, inputs = self.model, len(self.names)
-        reduced = model.reduced(q, v[model.coordinates])
+        reduced = model.reduced(q, v[model.index])
         wanted = np.concatenate((acceleration, np.zeros(model.radii.size)))  # strains: M_s strain'' is neglected
         right = reduced.mass @ wanted + reduced.bias - reduced.passive
         # A_s ds as an effort of the reduced coordinates: more strain is E A more tension
@@ -181,7 +181,7 @@ class NearRigidControl:
         cost, price = np.diag(scale**-2.0), np.eye(len(self.names)) / weights.effort**2
         gains = []
         for k in range(0, len(plan.times), self._every):
-            matrix, inputs = model.linearised(plan.positions[k], plan.rates[k], plan.inputs[k])
+            matrix, inputs, _ = model.linearised(plan.positions[k], plan.rates[k], plan.inputs[k])
             size, drives = inputs.shape
             block = np.zeros((size + drives, size + drives))
             block[:size, :size], block[:size, size:] = matrix, inputs

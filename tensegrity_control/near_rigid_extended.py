@@ -45,9 +45,7 @@ class ExtendedNearRigidLaw:
         self._sizes = (inputs, cables, moving)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.limits = np.array([each.effort for each in robot.actuators])
-        self._solver = make_solver(
-            solver, Sizes(inputs + cables + moving, self.model.coordinates.size + self.rows.size, 0)
-        )
+        self._solver = make_solver(solver, Sizes(inputs + cables + moving, self.model.index.size + self.rows.size, 0))
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables + moving))))
 
     def effort(self, q: Array, v: Array, acceleration: Array) -> Array:
@@ -57,9 +55,9 @@ class ExtendedNearRigidLaw:
             InfeasibleControlError: the program has no solution.
         """
         model, (inputs, cables, moving) = self.model, self._sizes
-        reduced = model.reduced(q, v[model.coordinates])
+        reduced = model.reduced(q, v[model.index])
         jacobian, rate = self._task(q, reduced.basis, reduced.velocity)
-        count = model.coordinates.size
+        count = model.index.size
         matrix = np.zeros((count + self.rows.size, inputs + cables + moving))
         matrix[:count, :inputs] = reduced.inputs
         matrix[:count, inputs : inputs + cables] = reduced.cables * model.stiffness
@@ -86,13 +84,10 @@ class ExtendedNearRigidLaw:
             return np.asarray(full @ self.model._basis(position, velocity))
 
         here, h = jacobian(q), 1e-6
-        rate = velocity[self.model.coordinates]
+        rate = velocity[self.model.index]
         speed = max(1.0, float(np.max(np.abs(rate))))
         sides = []
         for sign in (1.0, -1.0):
-            moved = self.model.place(
-                q, q[self.model.q_y] + sign * h / speed * rate[: len(self.model.q_y)],
-                q[self.model.q_strains] + sign * h / speed * rate[len(self.model.q_y) :],
-            )  # fmt: skip
+            moved = self.model.place(q, q[self.model.q_index] + sign * h / speed * rate)
             sides.append(jacobian(moved))
         return here, ((sides[0] - sides[1]) * speed / (2.0 * h)) @ rate

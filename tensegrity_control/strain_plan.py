@@ -75,7 +75,7 @@ def plan_strains(
     for _ in range(2):
         tensions, q = np.zeros((count, cables)), model.robot.mechanism.start
         for i in range(count):
-            q = model.place(q, y[i], strains[i])
+            q = model.place(q, np.concatenate((y[i], strains[i])))
             reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
             load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
             tensions[i] = _tensions(reduced.inputs, reduced.cables, load, floor, float(times[i]))
@@ -84,7 +84,7 @@ def plan_strains(
         rates, accelerations = curve(times, 1), curve(times, 2)
     q, positions, inputs, residual = model.robot.mechanism.start, [], [], 0.0
     for i in range(count):
-        q = model.place(q, y[i], strains[i])
+        q = model.place(q, np.concatenate((y[i], strains[i])))
         reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
         right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive
         given = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]

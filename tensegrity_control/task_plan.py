@@ -171,7 +171,8 @@ def _pieces(model: TaskModel, start: Array, states: Array, inputs: Array, wanted
     pieces, q = _Pieces([], [], [], [], []), start
     for k in range(count):
         q = model.place(q, states[k, :size])
-        matrix, push, acceleration, jacobian = model.linearised(q, states[k, size:], inputs[k])
+        matrix, push, acceleration = model.linearised(q, states[k, size:], inputs[k])
+        jacobian = model.output_jacobian(q)
         pieces.jacobian.append(np.hstack((jacobian, np.zeros_like(jacobian))))
         pieces.error.append(model.output_place(q) - wanted[k])
         if k < count - 1:
@@ -209,6 +210,6 @@ def _last_defect(model: TaskModel, start: Array, states: Array, inputs: Array, p
     size, q, jumps = model.index.size, start, []
     for k in range(0, len(states) - 1, max(1, len(states) // 100)):
         q = model.place(q, states[k, :size])
-        matrix, push, acceleration, _ = model.linearised(q, states[k, size:], inputs[k])
+        matrix, push, acceleration = model.linearised(q, states[k, size:], inputs[k])
         jumps.append(states[k] + _piece(matrix, push, states[k, size:], acceleration, period)[2] - states[k + 1])
     return np.array(jumps)

@@ -147,10 +147,22 @@ class ShapeEstimator:
         return self._last
 
 
-def make_estimator(robot: Robot, *, rigid_bars: bool = True) -> Any:
-    """The `ShapeEstimator` of a structure, or the `MechanismEstimator` of a mechanism."""
+def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = False) -> Any:
+    """The `ShapeEstimator` of a structure; of a mechanism the `MechanismEstimator` or, if wanted, `MechanismObserver`.
+
+    Raises:
+        TensegrityError: an observer is wanted for a structure.
+    """
     if isinstance(robot.model, Structure):
+        if observer:
+            raise TensegrityError(
+                f"{robot.name} is a structure, known by its shapes at rest; observers are for mechanisms."
+            )
         return ShapeEstimator(robot, rigid_bars=rigid_bars)
+    if observer:
+        from .multibody.observer import MechanismObserver
+
+        return MechanismObserver(robot)
     from .multibody.estimation import MechanismEstimator
 
     return MechanismEstimator(robot)

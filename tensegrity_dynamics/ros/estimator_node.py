@@ -1,4 +1,7 @@
-"""Node `estimator`: the robot's shape from where its spools or joints are."""
+"""Node `estimator`: the robot's shape from where its spools or joints are, or its motion by an observer.
+
+The observer takes the efforts of joint_states, and the tensions of tendon_states where they are measured.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import sys
 from typing import Any
 
 from sensor_msgs.msg import JointState
-from tensegrity.msg import StructureState
+from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
@@ -17,7 +20,7 @@ from .state_messages import nanoseconds, state_writer, time_message
 
 
 class EstimatorNode(RobotNode):
-    """Parameters: robot, rigid_bars, lockstep."""
+    """Parameters: robot, method, measured_tensions, rigid_bars, lockstep."""
 
     def __init__(self) -> None:
         super().__init__("estimator")
@@ -26,10 +29,22 @@ class EstimatorNode(RobotNode):
         self.parameter(
             "lockstep", False, "the simulator waits for answers; the estimator works the same way either way"
         )
-        self._estimator, self._writer = make_estimator(robot, rigid_bars=rigid), state_writer(robot)
+        method = self.parameter(
+            "method", "rest", "rest: shapes at rest; observer: mechanisms in motion, from positions and efforts",
+            choices=("rest", "observer"),
+        )  # fmt: skip
+        measured = self.parameter(
+            "measured_tensions", False, "the observer takes the tensions of tendon_states, unless they are estimated"
+        )
+        self._observes = method == "observer"
+        self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
+        self._writer = state_writer(robot)
+        self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
         self.create_subscription(JointState, "joint_states", self._estimate, STATE)
+        if measured and self._observes:
+            self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.tell(OK, "waiting for joint_states")
 
@@ -40,15 +55,29 @@ class EstimatorNode(RobotNode):
         if missing:
             self.tell(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         stamp = nanoseconds(message.header.stamp)
-        estimate = self._estimator.update(1e-9 * stamp, read)
+        estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
         self._publisher.publish(self._message(time_message(stamp), estimate))
         self._read = read
         if not estimate.converged:
             self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}")
         elif not missing:
-            self.tell(
-                OK, "estimating", slack=", ".join(estimate.slack) or "none", softest=f"{estimate.softest:.4g} N/m"
-            )
+            values = {"slack": ", ".join(estimate.slack) or "none"}
+            if not self._observes:
+                values["softest"] = f"{estimate.softest:.4g} N/m"
+            self.tell(OK, "observing" if self._observes else "estimating", **values)
+
+    def _keep_tendons(self, message: TendonState) -> None:
+        self._tendons = message
+
+    def _forces(self, message: JointState, stamp: int) -> tuple[dict[str, float], ...]:
+        """What the observer wants beside the positions: efforts, and the tensions measured at the same time."""
+        if not self._observes:
+            return ()
+        efforts = dict(zip(message.name, message.effort, strict=False))
+        tendons = self._tendons
+        if tendons is None or tendons.estimated or nanoseconds(tendons.header.stamp) != stamp:
+            return (efforts,)
+        return efforts, dict(zip(tendons.name, tendons.tension, strict=False))
 
     def _message(self, stamp: Any, estimate: Any) -> StructureState:
         return self._writer.write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ Array = NDArray[np.float64]
 
 
 def every_stage(
-    robot: Robot, start: Array, drives: list[int], law: Callable[[float, Array, Array], Array], step: float,
+    robot: Robot,
+    start: Array,
+    drives: Sequence[int] | NDArray[np.int64],
+    law: Callable[[float, Array, Array], Array],
+    step: float,
     duration: float,
-) -> Iterator[tuple[float, Array]]:  # fmt: skip
+) -> Iterator[tuple[float, Array]]:
     """Time [s] and position (nq,) after every step of a motion from rest.
 
     Args:
