@@ -11,7 +11,7 @@ No ROS, no clock and no thread is in here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
@@ -52,6 +52,12 @@ class HardwareLink(ServoLink, Protocol):
 
     def close(self) -> None:
         """Let go of the port."""
+
+    def notes(self) -> Sequence[str]:
+        """What a builder should know about this bus, such as settings that make it slow."""
+
+    def statistics(self) -> Mapping[str, object]:
+        """How the bus has done so far, for people."""
 
 
 class Driver:
@@ -155,6 +161,14 @@ class Driver:
     def close(self) -> None:
         """Let go of the port; what was sent last holds."""
         self.link.close()
+
+    def notes(self) -> Sequence[str]:
+        """What a builder should know about the bus."""
+        return self.link.notes()
+
+    def statistics(self) -> Mapping[str, object]:
+        """How the bus has done so far, for people."""
+        return self.link.statistics()
 
     # -- calibrating -----------------------------------------------------------------------------------------------
 

@@ -70,6 +70,12 @@ class IdealLink:
     def close(self) -> None:
         self.closed = True
 
+    def notes(self) -> list[str]:
+        return []
+
+    def statistics(self) -> dict[str, object]:
+        return {"retries": 0}
+
     def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
         if self.unplugged:
             raise BusError("the port is gone; plug it in again.")
@@ -92,3 +98,32 @@ class IdealLink:
             self.speeds[name] = command.speed if command.kind is Drive.VELOCITY else 0.0
             if command.kind is Drive.TORQUE_OFF:
                 self.torque[name] = False
+
+
+class IdealHardware:
+    """Hands out ideal links; keeps the last one for the test to look at."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.link: IdealLink | None = None
+        self.trouble: str | None = None
+        self.advanced = 0
+        self.closed = False
+
+    def open_bus(self, robot: Robot, settings: HardwareSettings) -> IdealLink:
+        if self.trouble is not None:
+            raise BusError(self.trouble)
+        before = self.link
+        self.link = IdealLink(robot, settings)
+        if before is not None:  # the same spools
+            self.link.lengths = before.lengths
+        return self.link
+
+    def known(self, identity: BusIdentity) -> RobotCalibration:
+        return calibration(self.robot, identity)
+
+    def advance(self, seconds: float) -> None:
+        self.advanced += 1
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,351 @@
+"""Node `driver`: the robot as the other nodes see it, built instead of computed.
+
+A lifecycle node: configure opens the bus and checks everything on it, activate takes over from the measured lengths,
+deactivate holds (or lets go), cleanup closes the port. Every period it reads all servos, publishes where they are, and
+sends what the safety layer makes of the last command. In lock-step, on an emulated bus of its own, it waits instead for
+the command with the stamp of its last state, as the simulator does.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from tensegrity.msg import ActuatorCommand, TendonState
+from tensegrity.srv import Calibrate
+
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robot_file import load_robot
+from tensegrity_dynamics.ros.node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
+from tensegrity_dynamics.ros.state_messages import nanoseconds, time_message
+
+from ..bus_setup import Hardware, choose_hardware
+from ..driver_setup import Driver, open_driver
+from ..reactions import Fault, Reaction
+from ..safety import SafetyStep
+from .driver_messages import DriverMessages
+
+MODES = {
+    ActuatorCommand.POSITION: Mode.POSITION,
+    ActuatorCommand.VELOCITY: Mode.VELOCITY,
+    ActuatorCommand.EFFORT: Mode.EFFORT,
+}
+DEACTIVATE = ("hold", "torque off")
+SUCCESS, FAILURE, FAILED = (
+    TransitionCallbackReturn.SUCCESS,
+    TransitionCallbackReturn.FAILURE,
+    TransitionCallbackReturn.ERROR,
+)
+
+
+class DriverNode(LifecycleNodeMixin, RobotNode):
+    """See the module; every parameter says what it is.
+
+    Args:
+        choose: from the parameters to the hardware that is driven.
+    """
+
+    def __init__(self, choose: Callable[..., Hardware] = choose_hardware) -> None:
+        RobotNode.__init__(self, "driver")
+        LifecycleNodeMixin.__init__(self)
+        self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
+        port = self.parameter("port", "", "serial port of the servos, or `emulated` for servos inside this node")
+        board = self.parameter("board_port", "", "serial port of the potentiometer board, where there is one")
+        self._calibration = self.parameter("calibration", "", "calibration file; empty for that of the robot file")
+        autostart = self.parameter("autostart", True, "configure and activate by itself")
+        self._planned = self.parameter(
+            "period", 0.0, "s of a bus cycle; 0 for that of the robot file", low=0.0, high=1.0
+        )
+        ending = self.parameter("deactivate", "hold", "what the servos do when it is deactivated", choices=DEACTIVATE)
+        self._release_torque = ending == "torque off"
+        self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer; emulated servos only")
+        self._patience = self.parameter(
+            "patience", 0.25, "s of wall time until a state is sent again in lock-step", low=0.01, high=10.0
+        )
+        self._silence = self.parameter(
+            "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
+        )
+        self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep)
+        self._driver: Driver | None = None
+        self._messages: DriverMessages | None = None
+        self._timer: Any = None
+        self._active = False
+        self._stopped: str | None = None
+        self._failed: str | None = None
+        self._faults: tuple[Fault, ...] = ()
+        self._reactions: dict[str, Reaction] = {}
+        self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
+        self._last = self._published = self._answered = time.monotonic()
+        self._stamp = -1
+        self._state: tuple[TendonState, JointState] | None = None
+        self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
+        self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
+        self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
+        self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
+        self.create_service(Trigger, "emergency_stop", self._emergency_stop)
+        self.create_service(Trigger, "~/release", self._release)
+        self.create_service(Calibrate, "~/calibrate", self._calibrate)
+        self.tell(OK, "unconfigured")
+        if autostart:
+            self._starter = self.create_timer(0.0, self._start, clock=self.wall_clock)
+
+    # -- lifecycle ------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Configure and activate once."""
+        self.destroy_timer(self._starter)
+        if self.trigger_configure() == SUCCESS:
+            self.trigger_activate()
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Open the bus and check it, its servos and its calibration; a failure is a diagnostic in words."""
+        try:
+            hardware = self._hardware
+            self._driver = open_driver(
+                self._robot, hardware.open_bus, period=self._planned or None, calibration=self._calibration or None,
+                known=hardware.known,
+            )  # fmt: skip
+        except TensegrityError as error:
+            self.tell(ERROR, f"cannot be configured: {error}")
+            return FAILURE
+        self._messages = DriverMessages(self._driver)
+        self._tick = round(1e9 * self._driver.period)
+        self._faults, self._reactions = (), {}
+        for note in self._driver.notes():
+            self.get_logger().warning(note)
+        self.tell(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Prepare the servos and take over from the measured lengths."""
+        driver = self._driver
+        assert driver is not None
+        try:
+            driver.begin(1e-9 * self._now)
+        except TensegrityError as error:
+            self.tell(ERROR, f"cannot be activated: {error}")
+            return FAILURE
+        if self._stopped is not None:
+            driver.stop(self._stopped)
+        self._active, self._failed = True, None
+        self._last = self._answered = time.monotonic()
+        tick = 0.02 if self._lockstep else driver.period
+        work = self._tick_lockstep if self._lockstep else self._cycle
+        self._timer = self.create_timer(tick, work, clock=self.wall_clock)
+        self.tell(OK, "active")
+        if self._lockstep:
+            self._cycle()
+        return SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Hold, or let go where the parameter `deactivate` says so."""
+        return FAILED if self._failed is not None or not self._end() else SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Close the port."""
+        self._close()
+        self.tell(OK, "unconfigured")
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """As deactivate and cleanup."""
+        self._end()
+        self._close()
+        return SUCCESS
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """After an error: what can be sent is sent, then the port is closed; it may be configured again."""
+        self._end()
+        self._close()
+        self.tell(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
+        return SUCCESS
+
+    def _end(self) -> bool:
+        """Stop the cycle and send the last thing; whether that went well."""
+        self._active = False
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        try:
+            if self._driver is not None:
+                self._driver.end(release_torque=self._release_torque)
+        except TensegrityError as error:
+            self._failed = self._failed or str(error)
+            return False
+        self.tell(OK, f"inactive: {'torque is off' if self._release_torque else 'the servos hold'}")
+        return True
+
+    def _close(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self._driver = self._messages = None
+
+    def destroy_node(self) -> None:
+        """However the node ends: the last command, and the port closed."""
+        self._end()
+        self._close()
+        self._hardware.close()
+        super().destroy_node()
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> int:
+        """ns of the clock that stamps states and commands."""
+        if self._lockstep:
+            return self._ticks * self._tick
+        return int(self.get_clock().now().nanoseconds)
+
+    def _cycle(self) -> None:
+        """One bus cycle, and what it says published."""
+        driver, messages = self._driver, self._messages
+        if not self._active or driver is None or messages is None:
+            return
+        wall = time.monotonic()
+        period, self._last = wall - self._last, wall
+        try:
+            if self._lockstep:
+                period = driver.period
+                self._hardware.advance(period)
+                self._ticks += 1
+            self._stamp = self._now
+            step = driver.run(period, 1e-9 * self._stamp)
+        except TensegrityError as error:
+            self._failed = str(error)
+            self.trigger_deactivate()
+            return
+        messages.take(period)
+        stamp = time_message(self._stamp)
+        self._state = messages.tendons(stamp), messages.joints(stamp)
+        self._publish()
+        self._say(step)
+
+    def _publish(self) -> None:
+        """Send the state of the last cycle; the clock first, then what the others answer to."""
+        if self._state is None:
+            return
+        tendons, joints = self._state
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(ClockMessage(clock=joints.header.stamp))
+        self._tendon_states.publish(tendons)
+        self._joint_states.publish(joints)
+        self._published = time.monotonic()
+
+    def _tick_lockstep(self) -> None:
+        """Send the state again where no answer comes, and say so where none comes at all."""
+        wall = time.monotonic()
+        if wall - self._published < self._patience:
+            return
+        self._publish()
+        if wall - self._answered > self._silence:
+            waited = f"{wall - self._answered:.1f} s"
+            text = "the controller does not answer: the servos and the emulated time stand still"
+            self.tell(WARN, text, silent_for=waited)
+
+    def _say(self, step: SafetyStep) -> None:
+        """Tell of faults once, and of the state they leave."""
+        self._faults, self._reactions = step.faults, dict(step.reactions)
+        for fault in step.new:
+            self.get_logger().error(fault.line)
+        for note in step.notes:
+            self.get_logger().warning(note, throttle_duration_sec=1.0)
+        if not step.faults:
+            self.tell(OK, "running")
+            return
+        serious = [each for each in step.faults if not self._harmless(each)]
+        shown = (serious or list(step.faults))[0].line
+        more = f" (and {len(step.faults) - 1} more)" if len(step.faults) > 1 else ""
+        self.tell(ERROR if serious else WARN, shown + more)
+
+    def _harmless(self, fault: Fault) -> bool:
+        assert self._driver is not None
+        return self._driver.settings.safety.reaction(fault.kind) is Reaction.WARN
+
+    def report(self) -> None:
+        """Publish the diagnostics now: the node's own, the bus, and every servo."""
+        super().report()
+        if self._messages is not None:
+            array = DiagnosticArray(status=self._messages.statuses(self.get_name(), self._faults, self._reactions))
+            array.header.stamp = self.get_clock().now().to_msg()
+            self._diagnostics.publish(array)
+
+    # -- commands -------------------------------------------------------------------------------------------------
+
+    def _command(self, message: ActuatorCommand) -> None:
+        driver, stamp = self._driver, nanoseconds(message.header.stamp)
+        if not self._active or driver is None or (self._lockstep and stamp != self._stamp):
+            return
+        mode = MODES.get(message.mode)
+        if mode is None:
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
+            return
+        verdict = driver.command(
+            message.name, message.value, mode, source=message.source, stamp=1e-9 * stamp, now=1e-9 * self._now
+        )
+        for refusal in verdict.refusals:
+            self.get_logger().warning(
+                f"command from {message.source or 'unnamed'} refused: {refusal}", throttle_duration_sec=1.0
+            )
+        if self._lockstep and (verdict.accepted or driver.cycle.gate.stopped is not None):
+            self._answered = time.monotonic()
+            self._cycle()
+
+    # -- services -------------------------------------------------------------------------------------------------
+
+    def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self._stopped = "called by service"
+        if self._driver is not None:
+            self._driver.stop(self._stopped)
+        response.success, response.message = True, "the servos hold until driver/release is called"
+        return response
+
+    def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        """End the emergency stop and clear the faults whose causes have gone."""
+        driver = self._driver
+        was_stopped, self._stopped = self._stopped is not None, None
+        if driver is None:
+            response.success, response.message = True, "released; the driver is not configured"
+            return response
+        driver.release_stop()
+        try:
+            self._cycle()  # what was wrong must be gone in a cycle of its own
+            cleared = driver.clear()
+        except TensegrityError as error:
+            response.message = str(error)
+            return response
+        words = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
+        response.success = bool(cleared) or was_stopped
+        response.message = "; ".join(words) or ("released" if was_stopped else "there was nothing to release")
+        return response
+
+    def _calibrate(self, request: Calibrate.Request, response: Calibrate.Response) -> Calibrate.Response:
+        driver = self._driver
+        try:
+            if driver is None:
+                raise TensegrityError("the driver is not configured; configure it first.")
+            check = driver.calibrate(request.servo, list(request.reading), list(request.length), save=request.save)
+        except TensegrityError as error:
+            response.success, response.reason = False, str(error)
+            return response
+        fit = check.fit
+        kept = [abs(each) for k, each in enumerate(fit.residuals) if k not in fit.outliers]
+        response.success, response.reason = True, " ".join(check.warnings)
+        response.slope, response.intercept, response.residual = fit.slope, fit.intercept, max(kept)
+        return response
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(DriverNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
