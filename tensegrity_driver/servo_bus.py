@@ -1,0 +1,341 @@
+"""The servos of a robot on their bus: one `read` and one `write` per cycle, in SI units and by the names of actuators.
+
+    bus = ServoBus(robot.servos, Bus(SerialPort("/dev/ttyUSB0"), 1), board)
+    bus.open(); bus.check(); bus.prepare()       every servo is there, is the one named, holds where it is
+    readings, health = bus.read()                once per cycle
+    bus.write({name: ServoCommand(...), ...})
+
+A servo that stays silent is left out of the groups, so that it does not keep the others waiting, and asked by itself
+now and then. One that may have restarted gets no commands until `prepare` has set it up again, but always torque off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tensegrity_dynamics.errors import BusError, unknown_name
+
+from .bus import Bus
+from .calibration_file import BusIdentity
+from .control_tables import Field, model_named
+from .potentiometers import PotentiometerBoard
+from .servo_preparation import arm_watchdogs, check_servo, cost_notes, prepare_servo
+from .servo_protocol import Status
+from .servo_record import ServoRecord, Torque
+from .servo_state import BusReading, Drive, ServoCommand, ServoReading
+
+SILENT = 3
+"""Cycles without an answer after which a servo is asked by itself only, and may have restarted."""
+EMULATED = "emulated"
+
+
+class ServoBus:
+    """A `ServoLink` over real packets.
+
+    Args:
+        servos: the servos block of a robot: protocol, and rows with actuator, id, model and potentiometer channel.
+        bus: with the same protocol.
+        board: reads the potentiometers, or None.
+        state_period: cycles after which the state of a servo is read besides its measurements, if nothing is wrong.
+        watchdog: s without a packet after which servos that have a watchdog stop by themselves.
+        return_delay: s that servos are told to wait before they answer.
+        ceilings: torque fraction and current to begin with, by actuator; others begin as they were last.
+
+    Raises:
+        BusError: unknown models, a model of the other protocol, or settings that make no sense.
+    """
+
+    def __init__(
+        self,
+        servos: Mapping[str, Any],
+        bus: Bus,
+        board: PotentiometerBoard | None = None,
+        *,
+        state_period: int = 4,
+        watchdog: float = 0.5,
+        return_delay: float = 0.0,
+        ceilings: Mapping[str, ServoCommand] | None = None,
+    ) -> None:
+        if state_period < 1 or not watchdog > 0.0:
+            raise BusError(f"state period {state_period} must be at least 1 cycle, watchdog {watchdog} s above zero.")
+        self.bus, self.board = bus, board
+        self.state_period, self.watchdog, self.return_delay = state_period, watchdog, return_delay
+        self.ceilings = dict(ceilings or {})
+        self.servos: dict[str, ServoRecord] = {}
+        for row in servos["servos"]:
+            model = model_named(row["model"])
+            if model.protocol != bus.protocol.number:
+                raise BusError(
+                    f"servo {row['id']} ({row['actuator']}) is a {model.name}, which speaks protocol {model.protocol}, "
+                    f"but the bus speaks {bus.protocol.number}. Correct protocol or model in the robot's file."
+                )
+            channel = row.get("potentiometer") if board is not None else None
+            self.servos[row["actuator"]] = ServoRecord(row["actuator"], int(row["id"]), model, channel)
+        self._order = tuple(self.servos.values())
+        self._by_id = {servo.id: servo for servo in self._order}
+        self._numbers: tuple[tuple[int, int], ...] = ()
+        self._notes: tuple[str, ...] = ()
+        self._cycle = 0
+        self._turn = 0
+
+    # -- before and after --------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the ports; raises BusError."""
+        self.bus.open()
+        if self.board is not None:
+            self.board.open()
+
+    def close(self) -> None:
+        """Let go of the ports; what was sent last holds."""
+        self.bus.close()
+        if self.board is not None:
+            self.board.close()
+
+    def check(self) -> None:
+        """Look at every servo and at the board; nothing moves.
+
+        Raises:
+            BusError: says everything that is wrong: servos that are missing, doubled or of another model, a board that
+                does not answer or has too few channels.
+        """
+        problems: list[str] = []
+        numbers: list[tuple[int, int]] = []
+        for servo in self._order:
+            try:
+                numbers.append((servo.id, check_servo(self.bus, servo)))
+            except BusError as problem:
+                problems.append(str(problem))
+                if not self.bus.port.is_open:
+                    raise
+        channels = [servo.channel for servo in self._order if servo.channel is not None]
+        if self.board is not None and channels:
+            if max(channels) >= self.board.channels:
+                problems.append(
+                    f"the potentiometer board has {self.board.channels} channels, the robot's file names channel "
+                    f"{max(channels)}."
+                )
+            elif not any(self.board.read() for _ in range(SILENT)):
+                why = self.board.problem or "no whole answer came"
+                problems.append(
+                    f"the potentiometer board at {self.board.port.path} does not answer: {why}. Check plug and supply."
+                )
+        if problems:
+            raise BusError(" ".join(problems))
+        self._numbers = tuple(numbers)
+        self._notes = tuple(cost_notes(self.bus, self._order))
+
+    def notes(self) -> tuple[str, ...]:
+        """What `check` found that costs time."""
+        return self._notes
+
+    @property
+    def identity(self) -> BusIdentity:
+        """Which bus this is; known after `check`."""
+        port = self.bus.port
+        name = EMULATED if port.path.startswith("/dev/pts/") else f"without serial number at {port.path}"
+        return BusIdentity(port.adapter.serial_number or name, self._numbers)
+
+    def prepare(self, names: Iterable[str] | None = None) -> None:
+        """Set servos up and switch torque on where they are, so that nothing jumps; watchdogs are armed last.
+
+        Ends watchdog errors of X servos and overloads of AX-12A.
+
+        Raises:
+            BusError: names the servo and what it did not take; the servos prepared before it have torque.
+        """
+        chosen = self._order if names is None else tuple(self._servo(name) for name in names)
+        for servo in chosen:
+            ceiling = self.ceilings.get(servo.name)
+            prepare_servo(
+                self.bus,
+                servo,
+                return_delay=self.return_delay,
+                torque_fraction=None if ceiling is None else ceiling.torque_fraction,
+                current=None if ceiling is None else ceiling.current,
+            )
+        arm_watchdogs(self.bus, chosen, self.watchdog)
+
+    def torque_off(self) -> None:
+        """All servos without torque, verified one by one.
+
+        Raises:
+            BusError: names those that may still have torque.
+        """
+        self._send(self._order, "torque_enable", dict.fromkeys(self._by_id, b"\0"))
+        doubtful = []
+        for servo in self._order:
+            try:
+                self.bus.ensure(servo.id, servo.model.field("torque_enable"), 0.0)
+                servo.torque = Torque.OFF
+            except BusError as problem:
+                doubtful.append(f"{servo.name}: {problem}")
+        if doubtful:
+            raise BusError(f"torque may still be on ({'; '.join(doubtful)}). Switch the servo supply off.")
+
+    def reboot(self, name: str) -> None:
+        """Restart one servo of protocol 2 after an error of its own; then prepare it and home its tendon."""
+        servo = self._servo(name)
+        servo.prepared = False
+        self.bus.reboot(servo.id)
+
+    def unprepared(self) -> tuple[str, ...]:
+        """Actuators whose servos get no commands until they are prepared."""
+        return tuple(servo.name for servo in self._order if not servo.prepared)
+
+    def statistics(self) -> dict[str, object]:
+        """How the bus has done so far: counts, cycles per second, s."""
+        counts = self.bus.statistics
+        found = {**asdict(counts), "rate": counts.rate, "latency_mean": counts.latency_mean}
+        found["alerts"] = {self._by_id[i].name if i in self._by_id else str(i): n for i, n in counts.alerts.items()}
+        if self.board is not None:
+            found["board"] = asdict(self.board.statistics)
+        return found
+
+    # -- cycles ------------------------------------------------------------------------------------------------------
+
+    def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
+        """Read every servo and every potentiometer once; raises BusError while the port is gone."""
+        board = self.board
+        asked = board is not None and board.ask()
+        try:
+            if self.bus.begin_cycle():
+                for servo in self._order:  # the adapter was away, and with it perhaps the supply
+                    servo.unsure = servo.state_due = True
+            self._read_groups()
+        except BusError:
+            for servo in self._order:
+                servo.missed()
+                servo.take_sensor(None)
+            raise
+        if board is not None:
+            state = board.collect() if asked else None
+            for servo in self._order:
+                if servo.channel is not None:
+                    known = state is not None and servo.channel < len(state.positions)
+                    servo.take_sensor(float(state.positions[servo.channel]) if known and state is not None else None)
+        return {servo.name: servo.reading for servo in self._order}, self.bus.end_cycle()
+
+    def _read_groups(self) -> None:
+        self._cycle += 1
+        groups: dict[tuple[int, int, bool], list[int]] = {}
+        silent: list[ServoRecord] = []
+        for place, servo in enumerate(self._order):
+            if servo.age >= SILENT:
+                silent.append(servo)
+                continue
+            with_state = servo.state_due or (self._cycle + place) % self.state_period == 0
+            block = servo.state if with_state else servo.measured
+            groups.setdefault((block.address, block.size, with_state), []).append(servo.id)
+        for (address, size, with_state), ids in groups.items():
+            answers = self.bus.read_group(ids, address, size)
+            for servo_id in ids:
+                self._take(self._by_id[servo_id], answers.get(servo_id), with_state=with_state)
+        if silent:
+            self._turn += 1
+            asked = silent[self._turn % len(silent)]
+            for servo in silent:
+                status = None
+                if servo is asked:
+                    status = self.bus.read_one(servo.id, servo.state.address, servo.state.size, retry=False)
+                self._take(servo, status, with_state=True)
+
+    def _take(self, servo: ServoRecord, status: Status | None, *, with_state: bool) -> None:
+        if status is None:
+            servo.missed()
+            servo.unsure = servo.unsure or servo.age >= SILENT
+        else:
+            servo.take(status, with_state=with_state)
+
+    def write(self, commands: Mapping[str, ServoCommand]) -> None:
+        """Send one command to every servo named; ceilings and torque only where they change.
+
+        Raises:
+            BusError: the port is gone, or a command that a servo cannot take; all others have been sent then.
+        """
+        self.bus.open()
+        problems: list[str] = []
+        values: dict[str, dict[int, bytes]] = {}
+        for name, command in commands.items():
+            servo = self._servo(name)
+            try:
+                self._collect(servo, command, values)
+            except BusError as problem:
+                problems.append(f"{servo.label}: {problem}")
+        for register in ("torque_limit", "goal_pwm", "goal_current", "profile_velocity", "moving_speed"):
+            self._send(self._order, register, values.get(register, {}))
+        # torque comes on where the shaft is, then the goal counts
+        self._send(self._order, "goal_position", values.get("rest", {}))
+        self._send(self._order, "torque_enable", values.get("torque_enable", {}))
+        self._send(self._order, "goal_position", values.get("goal_position", {}))
+        if problems:
+            raise BusError(" ".join(problems))
+
+    def _collect(self, servo: ServoRecord, command: ServoCommand, values: dict[str, dict[int, bytes]]) -> None:
+        field = servo.model.field
+        if command.kind is Drive.TORQUE_OFF:
+            if servo.torque != Torque.OFF or servo.reading.torque_on is not False:
+                values.setdefault("torque_enable", {})[servo.id] = b"\0"
+                servo.torque, servo.state_due = Torque.OFF, True
+            return
+        if not servo.prepared or servo.unsure:
+            return
+        if servo.model.counts_turns:
+            if command.kind is not Drive.POSITION:
+                raise BusError(f"a {servo.model.name} is driven by positions here, not by {command.kind.value}.")
+            goal = field("goal_position").encode_bytes(command.position)
+            profile = field("profile_velocity")
+            slowest = profile.decode(1)  # zero would mean without limit
+            self._on_change(servo, profile, max(abs(command.speed), slowest), values)
+            self._ceiling(servo, "goal_current", command.current, values)
+            self._ceiling(servo, "goal_pwm", None if "goal_current" in servo.sent else command.torque_fraction, values)
+            if servo.torque != Torque.ON:
+                if servo.reading.position is None or servo.age > 0:
+                    return  # nobody knows where torque would come on
+                rest = field("goal_position").encode_bytes(servo.reading.position)
+                values.setdefault("rest", {})[servo.id] = rest
+            values.setdefault("goal_position", {})[servo.id] = goal
+        else:
+            if command.kind is not Drive.VELOCITY:
+                raise BusError(f"an {servo.model.name} is driven by speeds here, not by {command.kind.value}.")
+            speed = field("moving_speed")
+            values.setdefault("moving_speed", {})[servo.id] = speed.encode_bytes(speed.nearest(command.speed))
+            self._ceiling(servo, "torque_limit", command.torque_fraction, values)
+        if servo.torque != Torque.ON:
+            values.setdefault("torque_enable", {})[servo.id] = b"\1"
+            servo.torque, servo.state_due = Torque.ASKED, True
+
+    def _ceiling(self, servo: ServoRecord, name: str, value: float | None, values: dict[str, dict[int, bytes]]) -> None:
+        """A ceiling where it changes; not for an overloaded servo, whose ceiling must be set again on purpose."""
+        if value is None or name not in servo.model.fields or "overload" in servo.reading.errors:
+            return
+        register = servo.model.field(name)
+        most = register.decode(register.high if servo.ceiling is None else servo.ceiling)
+        self._on_change(servo, register, min(value, most), values)
+
+    @staticmethod
+    def _on_change(servo: ServoRecord, register: Field, value: float, values: dict[str, dict[int, bytes]]) -> None:
+        raw = register.encode(register.nearest(value))
+        if servo.sent.get(register.name) != raw:
+            values.setdefault(register.name, {})[servo.id] = raw.to_bytes(register.size, "little")
+            servo.sent[register.name] = raw
+
+    def _send(self, servos: Iterable[ServoRecord], register: str, values: Mapping[int, bytes]) -> None:
+        """One packet for one register; models may have it at different places."""
+        if not values:
+            return
+        places: dict[tuple[int, int], tuple[Field, dict[int, bytes]]] = {}
+        for servo in servos:
+            if servo.id in values:
+                field = servo.model.field(register)
+                places.setdefault((field.address, field.size), (field, {}))[1][servo.id] = values[servo.id]
+        for field, group in places.values():
+            self.bus.write_group(field, group)
+
+    def _servo(self, name: str) -> ServoRecord:
+        try:
+            return self.servos[name]
+        except KeyError:
+            raise BusError(unknown_name("actuator with a servo", name, self.servos)) from None
