@@ -39,6 +39,10 @@ class SerialPort(PortHandler):
         path: such as /dev/ttyUSB0, or a pseudo-terminal.
         baud_rate: bit/s.
         patience: s to wait for a packet beyond its time on the wire; None takes what the USB adapter makes necessary.
+
+    Attributes:
+        device: what the path led to when it was opened. adapter: what the system tells about it.
+        leftover: bytes that nobody had read when the last packet went out.
     """
 
     def __init__(self, path: str, baud_rate: int = 1_000_000, *, patience: float | None = None) -> None:
@@ -46,6 +50,7 @@ class SerialPort(PortHandler):
         self.is_open: bool = False
         self.baudrate = baud_rate
         self.adapter = UsbAdapter()
+        self.device = path
         self.leftover = b""
         self._given_patience = patience
         self._serial: serial.Serial | None = None
@@ -92,6 +97,7 @@ class SerialPort(PortHandler):
         self._buffer.clear()
         self.leftover = b""
         self.is_open, self.is_using = True, False
+        self.device = os.path.realpath(self.port_name)
         self.adapter = find_usb_adapter(self.port_name)
         self._set_byte_time()
 

@@ -29,6 +29,7 @@ from .servo_state import BusReading, Drive, ServoCommand, ServoReading
 SILENT = 3
 """Cycles without an answer after which a servo is asked by itself only, and may have restarted."""
 EMULATED = "emulated"
+PSEUDO = "/dev/pts/"
 
 
 class ServoBus:
@@ -38,7 +39,8 @@ class ServoBus:
         servos: the servos block of a robot: protocol, and rows with actuator, id, model and potentiometer channel.
         bus: with the same protocol.
         board: reads the potentiometers, or None.
-        state_period: cycles after which the state of a servo is read besides its measurements, if nothing is wrong.
+        state_period: cycles after which the state of a servo is read besides its measurements, if nothing is wrong; a
+            larger one saves wire time, and finds a servo that lost its torque that much later.
         watchdog: s without a packet after which servos that have a watchdog stop by themselves.
         return_delay: s that servos are told to wait before they answer.
         ceilings: torque fraction and current to begin with, by actuator; others begin as they were last.
@@ -53,7 +55,7 @@ class ServoBus:
         bus: Bus,
         board: PotentiometerBoard | None = None,
         *,
-        state_period: int = 4,
+        state_period: int = 1,
         watchdog: float = 0.5,
         return_delay: float = 0.0,
         ceilings: Mapping[str, ServoCommand] | None = None,
@@ -135,7 +137,7 @@ class ServoBus:
     def identity(self) -> BusIdentity:
         """Which bus this is; known after `check`."""
         port = self.bus.port
-        name = EMULATED if port.path.startswith("/dev/pts/") else f"without serial number at {port.path}"
+        name = EMULATED if port.device.startswith(PSEUDO) else f"without serial number at {port.path}"
         return BusIdentity(port.adapter.serial_number or name, self._numbers)
 
     def prepare(self, names: Iterable[str] | None = None) -> None:

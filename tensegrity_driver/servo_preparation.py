@@ -16,6 +16,8 @@ from .servo_record import ServoRecord, Torque
 
 EXTENDED, CURRENT_BASED = 4, 5
 """Operating modes of the X series that count turns."""
+FEW = 3
+"""Servos that are named one by one in a note."""
 SLOW_DELAY = 20e-6
 """s of return delay that is not worth a word."""
 SLOW_LATENCY = 2e-3
@@ -65,8 +67,9 @@ def cost_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
     delays = {each.label: bus.read(each.id, each.model.field("return_delay")) for each in servos}
     slow = {label: delay for label, delay in delays.items() if delay > SLOW_DELAY}
     if slow:
+        which = ", ".join(slow) if len(slow) <= FEW else f"{len(slow)} servos"
         notes.append(
-            f"{', '.join(slow)}: return delays of up to {max(slow.values()) * 1e6:.0f} us cost "
+            f"{which}: return delays of up to {max(slow.values()) * 1e6:.0f} us cost "
             f"{sum(slow.values()) * 1e3:.1f} ms of every cycle; preparing the servos sets them to zero"
         )
     latency, file = bus.port.adapter.latency_timer, bus.port.adapter.latency_file
