@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robot import Robot
 
+from .bus import Bus
 from .calibration_file import BusIdentity, RobotCalibration
 from .driver_setup import HardwareLink
 from .hardware_settings import HardwareSettings
+from .potentiometers import PotentiometerBoard
+from .serial_port import SerialPort
+from .servo_bus import ServoBus
+from .servo_state import Drive, DriveCommand, Spool
+from .spool_setup import make_spools
 
 EMULATED = "emulated"
 """The port that stands for emulated servos inside the program."""
@@ -38,24 +44,65 @@ class SerialHardware:
 
     Args:
         port: of the servos, such as /dev/ttyUSB0. board: of the board, or None.
+        patience: s to wait for a packet beyond its time on the wire; None takes what the adapter needs.
     """
 
     known = None
 
-    def __init__(self, port: str, board: str | None = None) -> None:
-        self.port, self.board = port, board
+    def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
+        self.port, self.board, self.patience = port, board, patience
 
     def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
-        """Open both ports and check every servo; raises BusError."""
-        from .servo_bus import open_servo_bus
+        """Open both ports and check every servo; nothing moves.
 
-        return open_servo_bus(robot, settings, self.port, self.board)
+        Raises:
+            BusError: a port, a servo or the board; says all that is wrong.
+        """
+        bus = self.make_bus(robot, settings)
+        try:
+            bus.open()
+            bus.check()
+        except BusError:
+            bus.close()
+            raise
+        return bus
+
+    def make_bus(self, robot: Robot, settings: HardwareSettings) -> ServoBus:
+        """The bus, not yet open.
+
+        Raises:
+            BusError: servos that need a potentiometer board, and no port is given for one.
+        """
+        spools = make_spools(robot, None)
+        needy = [name for name, spool in spools.items() if spool.measured_by == "potentiometer"]
+        if needy and self.board is None:
+            raise BusError(
+                f"the lengths of {', '.join(needy)} are measured by potentiometers, but no port is given for their "
+                "board; name it by board_port (or --board)."
+            )
+        board = None
+        if self.board is not None and settings.board_channels:
+            board = PotentiometerBoard(
+                SerialPort(self.board, settings.board_baud_rate, patience=self.patience), settings.board_channels
+            )
+        rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
+        return ServoBus(
+            robot.servos,
+            Bus(SerialPort(self.port, rate, patience=self.patience), protocol),
+            board,
+            ceilings={name: spool.command(_at_rest(spool)) for name, spool in spools.items()},
+        )
 
     def advance(self, seconds: float) -> None:
         """Time passes by itself."""
 
     def close(self) -> None:
         """Nothing is held between openings."""
+
+
+def _at_rest(spool: Spool) -> DriveCommand:
+    """At rest, at no more than the rate and the effort of the actuator."""
+    return DriveCommand(Drive.VELOCITY, 0.0, spool.actuator.rate, spool.actuator.effort)
 
 
 def choose_hardware(robot: Robot, port: str, board: str | None, *, own_time: bool = False) -> Hardware:

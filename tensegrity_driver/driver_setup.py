@@ -11,7 +11,7 @@ No ROS, no clock and no thread is in here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
@@ -31,10 +31,17 @@ from .calibration_file import (
 )
 from .driver_cycle import DriverCycle
 from .hardware_settings import HardwareSettings, hardware_settings, servo_rows
-from .reactions import Fault
+from .reactions import Fault, FaultKind
 from .safety import SafetyStep
 from .servo_state import ServoLink, Spool
 from .spool_setup import make_loops, make_spools, rough_lines
+
+TRIES = 5
+"""Readings in which all lengths must be known once before a robot is taken over."""
+PREPARED_AGAIN = frozenset(
+    {FaultKind.SERVO_RESTARTED, FaultKind.WATCHDOG_UNARMED, FaultKind.OVERLOAD, FaultKind.HARDWARE_ERROR}
+)
+"""Faults after which a servo must be set up again."""
 
 
 class HardwareLink(ServoLink, Protocol):
@@ -44,8 +51,11 @@ class HardwareLink(ServoLink, Protocol):
     def identity(self) -> BusIdentity:
         """Which bus this is: adapter, ids and models as found on it."""
 
-    def prepare(self) -> None:
+    def prepare(self, names: Iterable[str] | None = None) -> None:
         """Modes, limits, watchdogs and torque on, so that nothing moves; raises BusError naming what failed."""
+
+    def unprepared(self) -> Sequence[str]:
+        """Actuators whose servos have restarted and get no commands until they are prepared."""
 
     def torque_off(self) -> None:
         """All servos without torque."""
@@ -106,7 +116,13 @@ class Driver:
         """
         try:
             self.link.prepare()
-            self.cycle.begin(clock)
+            for left in reversed(range(TRIES)):
+                try:
+                    self.cycle.begin(clock)
+                    break
+                except CommandRefused:  # a single answer may be lost
+                    if left == 0:
+                        raise
         except TensegrityError:
             with contextlib.suppress(BusError):  # the first error is the one to tell
                 self.link.torque_off()
@@ -133,6 +149,17 @@ class Driver:
             return False
         self.cycle.gate.release()
         return True
+
+    def recover(self) -> None:
+        """Prepare the servos again that have restarted, or that switched themselves off and can be asked to go on.
+
+        Raises:
+            BusError: a servo that does not take it.
+        """
+        kinds = {fault.tendon for fault in self.cycle.layer.latch.faults if fault.kind in PREPARED_AGAIN}
+        again = [name for name in self.cycle.layer.spools if name in kinds or name in self.link.unprepared()]
+        if self.active and again:
+            self.link.prepare(again)
 
     def clear(self) -> tuple[Fault, ...]:
         """Clear the latched faults after a cycle in which their causes were gone; see `DriverCycle.clear`.

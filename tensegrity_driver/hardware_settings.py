@@ -23,13 +23,14 @@ class HardwareSettings:
 
     Attributes:
         safety: with the period of the bus cycle. homing: of tendons. calibration: path of the file.
-        board_baud_rate: bit/s of the potentiometer board's own port.
+        board_baud_rate: bit/s of the potentiometer board's own port. board_channels: how many it has; 0 for none.
     """
 
     safety: SafetySettings
     homing: HomingSettings
     calibration: Path
     board_baud_rate: int = 115_200
+    board_channels: int = 0
 
 
 def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
@@ -62,7 +63,8 @@ def hardware_settings(
     Raises:
         TensegrityError: no servos, or settings that do not go together.
     """
-    servo_rows(robot)
+    used = [row["potentiometer"] + 1 for row in servo_rows(robot) if row.get("potentiometer") is not None]
+    board = robot.servos.get("board") or {}
     safety = SafetySettings.from_mapping(robot.servos.get("safety") or {})
     if period is not None:
         safety = replace(safety, period=period)
@@ -70,5 +72,6 @@ def hardware_settings(
         safety=safety,
         homing=HomingSettings(**(robot.servos.get("homing") or {})),
         calibration=calibration_path(robot) if calibration is None else Path(calibration).expanduser(),
-        board_baud_rate=int((robot.servos.get("board") or {}).get("baud_rate", 115_200)),
+        board_baud_rate=int(board.get("baud_rate") or 115_200),
+        board_channels=int(board.get("channels") or max(used, default=0)),
     )

@@ -212,6 +212,7 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
     for part in ("safety", "homing"):  # what the file does not say is left to the driver's own defaults
         hardware[part] = {name: value for name, value in hardware[part].items() if value is not None}
     _check_safety(hardware, problems)
+    channels = hardware["board"]["channels"]
     names = [item.name or item.drives for item in block.actuators]
     taken: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
     for i, servo in enumerate(hardware["servos"]):
@@ -227,6 +228,11 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
                 )
             elif servo[field] is not None:
                 values.add(servo[field])
+        if channels is not None and (servo["potentiometer"] or 0) >= channels:
+            problems.add(
+                ("servos", "servos", i, "potentiometer"),
+                f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
+            )
         needed = ("model", "spool_radius") if isinstance(built.model, Structure) else ("model",)
         for field in needed:
             if servo[field] is None:

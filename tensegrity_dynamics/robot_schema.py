@@ -206,6 +206,7 @@ class BoardBlock(Block):
     """The potentiometer board, on a serial port of its own."""
 
     baud_rate: Count = 115_200
+    channels: Count | None = None
 
 
 class HardwareBlock(Block):

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 MODULES = {
     "simulator": "tensegrity_dynamics.ros.simulator_node",
+    "driver": "tensegrity_driver.ros.driver_node",
     "estimator": "tensegrity_dynamics.ros.estimator_node",
     "controller": "tensegrity_control.ros.controller_node",
     "markers": "tensegrity_dynamics.ros.markers_node",
@@ -35,19 +36,29 @@ class NodeProcesses:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = {**os.environ, **(environment or {})}
         self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_")
+        self._kept: list[tempfile.TemporaryDirectory[str]] = []
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Start the node `name` with ROS parameters."""
-        words = [sys.executable, "-m", MODULES[name], "--ros-args"]
+        words = ["-m", MODULES[name], "--ros-args"]
         for key, value in parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["-p", f"{key}:={text}"]
+        self.run(name, words)
+
+    def run(self, name: str, words: Sequence[str]) -> None:
+        """Start Python with these arguments as the process `name`."""
         with self.log_path(name).open("wb") as log:
             self.running[name] = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment,
+                [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env=self._environment,
                 start_new_session=True, preexec_fn=_end_with_parent,
             )  # fmt: skip
+
+    def keep(self, folder: tempfile.TemporaryDirectory[str]) -> None:
+        """Remove a folder once all processes have ended."""
+        self._kept.append(folder)
 
     def log_path(self, name: str) -> Path:
         """Where a node's output goes."""
@@ -76,8 +87,9 @@ class NodeProcesses:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        with contextlib.suppress(OSError):
-            self._folder.cleanup()
+        for folder in (self._folder, *self._kept):
+            with contextlib.suppress(OSError):
+                folder.cleanup()
 
 
 def _end_with_parent() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tensegrity_driver.calibration_file import BusIdentity, RobotCalibration, SensorCalibration, hardware_fingerprint
 from tensegrity_driver.hardware_settings import HardwareSettings, servo_rows
@@ -58,7 +58,10 @@ class IdealLink:
     def identity(self) -> BusIdentity:
         return IDENTITY
 
-    def prepare(self) -> None:
+    def unprepared(self) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, names: Iterable[str] | None = None) -> None:
         if self.refuses is not None:
             raise BusError(self.refuses)
         self.prepared += 1

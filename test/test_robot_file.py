@@ -104,7 +104,7 @@ HARDWARE = """\
   safety: {period: "10 ms", jump: 0.1, snap_drop: "8 N", voltages: [9.5, 12.6], stale: 40, others: release,
            reactions: {slack: hold, runaway: release}, latched: [snapped, runaway]}
   homing: {threshold: "12 N", speed: "3 mm/s", look: 20}
-  board: {baud_rate: 57600}
+  board: {baud_rate: 57600, channels: 8}
 """
 
 
@@ -119,10 +119,15 @@ def test_safety_and_homing_carry_what_the_file_says_in_si_and_nothing_else() -> 
         "others": "release", "reactions": {"slack": "hold", "runaway": "release"}, "latched": ["snapped", "runaway"],
     }  # fmt: skip
     assert servos["homing"] == {"threshold": 12.0, "speed": pytest.approx(0.003), "look": 20}
-    assert servos["board"] == {"baud_rate": 57600}
+    assert servos["board"] == {"baud_rate": 57600, "channels": 8}
     plain = parse_robot(TRIPOD).servos
     assert plain["safety"] == plain["homing"] == {}
-    assert plain["board"] == {"baud_rate": 115_200}
+    assert plain["board"] == {"baud_rate": 115_200, "channels": None}
+
+
+def test_a_potentiometer_beyond_the_channels_of_the_board_is_refused() -> None:
+    said = problem(with_hardware(HARDWARE).replace("potentiometer: 0", "potentiometer: 8", 1))
+    assert "servos.servos[0] (pull_left).potentiometer: the board has 8 channels" in said
 
 
 @pytest.mark.parametrize(

@@ -86,14 +86,12 @@ class DriverMessages:
     def statuses(self, node: str, faults: Sequence[Fault], reactions: Mapping[str, Reaction]) -> list[DiagnosticStatus]:
         """One status for the bus, then one for each servo."""
         counter = self._cycle.counter
-        status = [
-            _status(
-                f"{node}: bus", [each for each in faults if each.tendon is None], "answering", self._worst(faults),
-                rate=f"{counter.rate:.1f} /s", cycles=counter.cycles, overruns=counter.overruns,
-                longest_period=f"{1e3 * counter.longest:.1f} ms", packets=self._packets,
-                bad_packets=self._bad_packets, **self._driver.statistics(),
-            )
-        ]  # fmt: skip
+        bus: dict[str, Any] = {key: _short(value) for key, value in self._driver.statistics().items()}
+        bus.update(rate=f"{counter.rate:.1f} /s", cycles=counter.cycles, overruns=counter.overruns)
+        bus.update(longest_period=f"{1e3 * counter.longest:.1f} ms")
+        bus.update(packets=self._packets, bad_packets=self._bad_packets)
+        own = [each for each in faults if each.tendon is None]
+        status = [_status(f"{node}: bus", own, "answering", self._worst(own), **bus)]
         for name in self._driver.spools:
             mine = [each for each in faults if each.tendon == name]
             reaction = reactions.get(name)
@@ -125,3 +123,10 @@ def _status(name: str, faults: Sequence[Fault], quiet: str, level: bytes, **valu
     pairs = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in values.items()]
     message = " | ".join(fault.line for fault in faults) or quiet
     return DiagnosticStatus(level=level if faults else OK, name=name, message=message, values=pairs)
+
+
+def _short(value: object) -> str:
+    """A figure for people."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(each)}" for key, each in value.items()) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -316,6 +316,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return response
         driver.release_stop()
         try:
+            driver.recover()
             self._cycle()  # what was wrong must be gone in a cycle of its own
             cleared = driver.clear()
         except TensegrityError as error:

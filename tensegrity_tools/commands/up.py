@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,24 +17,37 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
 from ..processes import NodeProcesses, own_domain
+from ..sources import Source, hardware, simulated
 from .arguments import RobotArgument
 from .talk import need_ros
 
 
 def up(
-    what: Annotated[str, typer.Argument(help="sim")],
+    what: Annotated[str, typer.Argument(help="sim or hardware")],
     robot: RobotArgument = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
-    port: Annotated[int, typer.Option(help="of the browser view")] = 8080,
+    view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
+    port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
+    board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
+    calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
-    """Start a robot: `tensegrity up sim tensebot --tour`. Ctrl-C ends everything."""
-    if what != "sim":
-        raise TensegrityError(f"there is no `up {what}`; known: sim. (hardware and replay are not built yet)")
+    """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
+
+    Ctrl-C ends everything.
+    """
+    if what not in ("sim", "hardware"):
+        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware. (replay is not built yet)")
+    if what == "sim" and (port or board or calibration):
+        raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
     loaded = _checked(robot, tour)
+    if what == "sim":
+        source = simulated(lockstep, real_time_factor)
+    else:
+        source = hardware(loaded, robot, port, board, calibration, lockstep)
     need_ros()
     environment = own_domain()
     os.environ.update(environment)
@@ -42,7 +56,7 @@ def up(
     nodes = NodeProcesses()
     status = 1
     try:
-        status = _run(nodes, loaded, robot, tour, lockstep, real_time_factor, view, port, stay)
+        status = _run(nodes, source, loaded, robot, tour, lockstep, view, view_port, stay)
     except KeyboardInterrupt:
         console.print("\nending all nodes")
         status = 130
@@ -86,23 +100,27 @@ def _checked(name: str, tour: bool) -> Any:
 
 
 def _run(
-    nodes: NodeProcesses, loaded: Any, name: str, tour: bool, lockstep: bool, factor: float, view: bool, port: int,
+    nodes: NodeProcesses, source: Source, loaded: Any, name: str, tour: bool, lockstep: bool, view: bool, port: int,
     stay: bool | None,
 ) -> int:  # fmt: skip
     from ..ros.watcher import Watcher
     from ..tour import run_tour
 
-    common = {"robot": name, "lockstep": lockstep}
+    time_of = {"use_sim_time": source.simulated_time}
     began = time.monotonic()
-    nodes.start("simulator", {**common, "real_time_factor": factor})
-    nodes.start("estimator", {**common, "use_sim_time": True})
-    nodes.start("controller", {**common, "use_sim_time": True})
-    nodes.start("markers", {"robot": name, "use_sim_time": True})
+    if not source.waits:
+        _start_source(nodes, source, name)
+    nodes.start("estimator", {"robot": name, "lockstep": lockstep, **time_of})
+    nodes.start("controller", {"robot": name, "lockstep": lockstep, **time_of})
+    nodes.start("markers", {"robot": name, **time_of})
     if view:
-        nodes.start("view", {"robot": name, "port": port, "use_sim_time": True})
+        nodes.start("view", {"robot": name, "port": port, **time_of})
     watcher = Watcher()
     try:
-        _wait_ready(nodes, watcher, view)
+        if source.waits:
+            _wait(nodes, watcher, lambda: _absent(watcher, ("estimator", "controller")))
+            _start_source(nodes, source, name)
+        _wait(nodes, watcher, lambda: _not_ready(watcher, source, view))
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
         if view:
@@ -126,20 +144,31 @@ def _run(
         watcher.close()
 
 
-def _wait_ready(nodes: NodeProcesses, watcher: Any, view: bool) -> None:
-    """Wait for the first state, the controller's service and the view, saying what is missing."""
+def _start_source(nodes: NodeProcesses, source: Source, name: str) -> None:
+    source.prepare(nodes)
+    nodes.start(source.node, {"robot": name, **source.parameters})
 
-    def missing() -> list[str]:
-        state = [] if watcher.truth is not None and watcher.estimate is not None else ["the first state"]
-        goals = [] if watcher.offered("set_goal_pose") and "controller" in watcher.diagnostics else ["the controller"]
-        page = watcher.diagnostics.get("view")
-        shown = [] if not view or (page and any(v.key == "url" for v in page.values)) else ["the browser view"]
-        ready = watcher.diagnostics.get("controller")
-        taken = (
-            [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
-        )
-        return state + (goals or taken) + shown
 
+def _absent(watcher: Any, names: tuple[str, ...]) -> list[str]:
+    return [f"the {name}" for name in names if name not in watcher.diagnostics]
+
+
+def _not_ready(watcher: Any, source: Source, view: bool) -> list[str]:
+    """What is still missing: the first state, the controller's service and the view."""
+    own = watcher.diagnostics.get(source.node)
+    if own is not None and own.message.startswith("cannot be"):
+        raise TensegrityError(f"the {source.node} {own.message}")
+    there = watcher.estimate is not None and (source.node != "simulator" or watcher.truth is not None)
+    goals = [] if watcher.offered("set_goal_pose") and "controller" in watcher.diagnostics else ["the controller"]
+    page = watcher.diagnostics.get("view")
+    shown = [] if not view or (page and any(v.key == "url" for v in page.values)) else ["the browser view"]
+    ready = watcher.diagnostics.get("controller")
+    taken = [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
+    return ([] if there else ["the first state"]) + (goals or taken) + shown
+
+
+def _wait(nodes: NodeProcesses, watcher: Any, missing: Callable[[], list[str]]) -> None:
+    """Wait until nothing is missing any more, saying what still is."""
     with console.status("starting the nodes") as note:
         began = time.monotonic()
         while waiting := missing():
@@ -177,6 +206,7 @@ class StatusLine:
     def __init__(self, watcher: Any, robot: Any) -> None:
         self._watcher, self._robot = watcher, robot
         self._terminal, self._last, self._open = console.is_terminal, 0.0, False
+        self._start: float | None = None
 
     def show(self, name: str, goal: Any) -> None:
         """Write the present state."""
@@ -188,14 +218,20 @@ class StatusLine:
         self._last = now
         watcher = self._watcher
         with contextlib.suppress(TensegrityError):
-            pose, pulls = watcher.pose, watcher.tensions
-            text = f"t {watcher.time:7.2f} s  pose " + " ".join(f"{1e3 * x:7.2f}" for x in pose[0]) + " mm"
+            pose, pulls = watcher.pose, watcher.tensions[np.isfinite(watcher.tensions)]
+            self._start = watcher.time if self._start is None else self._start
+            text = (
+                f"t {watcher.time - (self._start if watcher.truth is None else 0.0):7.2f} s  pose "
+                + " ".join(f"{1e3 * x:7.2f}" for x in pose[0])
+                + " mm"
+            )
             if goal is not None:
                 position, orientation = errors(self._robot, goal, pose)
                 text += f"  to '{name}' {1e3 * position:6.2f} mm {np.degrees(orientation):5.2f} deg"
             if pulls.size:
                 text += f"  tension {pulls.min():.3g} to {pulls.max():.3g} N"
-            text += f"  real time x {watcher.real_time_factor:.2f}"
+            if watcher.truth is not None:
+                text += f"  real time x {watcher.real_time_factor:.2f}"
             worst = [s for s in watcher.diagnostics.values() if s.level > b"\x00" and s.name != "markers"]
             if worst:
                 text += f"  ! {worst[0].name}: {worst[0].message}"

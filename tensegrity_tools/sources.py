@@ -1,0 +1,86 @@
+"""What stands for the robot under the nodes of `tensegrity up`: a simulator, servos at a port, or emulated servos."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robot import Robot
+
+from .processes import NodeProcesses
+
+EMULATED = "emulated"
+PATIENCE = 60.0
+"""s of wall time that the emulator may take to begin."""
+
+
+@dataclass
+class Source:
+    """The node that publishes joint_states, and what it needs.
+
+    Attributes:
+        node: its name. parameters: its own ones.
+        simulated_time: it publishes /clock. waits: it starts when the others are ready, as servos wait for nobody.
+        prepare: called once before it starts.
+    """
+
+    node: str
+    parameters: dict[str, Any]
+    simulated_time: bool = True
+    waits: bool = False
+    prepare: Callable[[NodeProcesses], None] = field(default=lambda nodes: None)
+
+
+def simulated(lockstep: bool, factor: float) -> Source:
+    """The simulator."""
+    return Source("simulator", {"lockstep": lockstep, "real_time_factor": factor})
+
+
+def hardware(robot: Robot, name: str, port: str, board: str, calibration: str, lockstep: bool) -> Source:
+    """The driver.
+
+    Args:
+        robot: with servos. name: what it was called on the command line.
+        port, board: serial ports of servos and potentiometer board; EMULATED and "" start the emulator.
+        calibration: file, or "" for the robot's own. lockstep: on an emulated bus inside the driver.
+
+    Raises:
+        TensegrityError: no servos, or no port.
+    """
+    if not robot.servos:
+        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file (docs/robot_file.md).")
+    if not port:
+        raise TensegrityError("name the port of the servos: --port /dev/ttyUSB0, or --port emulated.")
+    asked = {"port": port, "board_port": board, "calibration": calibration, "lockstep": lockstep}
+    parameters = {key: value for key, value in asked.items() if value != ""}
+    if port != EMULATED or lockstep:
+        return Source("driver", parameters, simulated_time=lockstep, waits=not lockstep)
+    folder = tempfile.TemporaryDirectory(prefix="tensegrity_emulated_")
+    place = Path(folder.name)
+
+    def prepare(nodes: NodeProcesses) -> None:
+        _start_emulator(nodes, robot, name, place)
+        nodes.keep(folder)
+
+    ports = {"port": str(place / "servos"), "calibration": str(place / "calibration.json")}
+    if any(servo["potentiometer"] is not None for servo in robot.servos["servos"]):
+        ports["board_port"] = str(place / "potentiometers")
+    return Source("driver", ports, simulated_time=False, waits=True, prepare=prepare)
+
+
+def _start_emulator(nodes: NodeProcesses, robot: Robot, name: str, place: Path) -> None:
+    """Start the emulator as a process of its own, and write down the calibration that its spools have."""
+    from tensegrity_driver.emulated_hardware import calibrate_emulated
+
+    nodes.run("emulator", ["-m", "tensegrity_driver.emulator", name, "--directory", str(place)])
+    limit = time.monotonic() + PATIENCE
+    while not (place / "servos").exists():
+        if "emulator" in nodes.ended() or time.monotonic() > limit:
+            raise TensegrityError(f"the emulator did not begin. Its last words:\n{nodes.last_words('emulator')}")
+        time.sleep(0.05)
+    calibrate_emulated(robot, place / "calibration.json", str(place / "servos"))
