@@ -81,6 +81,8 @@ class ServoBus:
         self._notes: tuple[str, ...] = ()
         self._cycle = 0
         self._turn = 0
+        self._port_was_away = False
+        self._ask_all = False
 
     # -- before and after --------------------------------------------------------------------------------------------
 
@@ -203,8 +205,10 @@ class ServoBus:
         board = self.board
         asked = board is not None and board.ask()
         try:
-            if self.bus.begin_cycle():
-                for servo in self._order:  # the adapter was away, and with it perhaps the supply
+            self._port_was_away |= self.bus.begin_cycle()
+            if self._port_was_away:
+                self._port_was_away, self._ask_all = False, True
+                for servo in self._order:  # with the adapter, the supply may have been away
                     servo.unsure = servo.state_due = True
             self._read_groups()
         except BusError:
@@ -225,12 +229,13 @@ class ServoBus:
         groups: dict[tuple[int, int, bool], list[int]] = {}
         silent: list[ServoRecord] = []
         for place, servo in enumerate(self._order):
-            if servo.age >= SILENT:
+            if servo.age >= SILENT and not self._ask_all:
                 silent.append(servo)
                 continue
             with_state = servo.state_due or (self._cycle + place) % self.state_period == 0
             block = servo.state if with_state else servo.measured
             groups.setdefault((block.address, block.size, with_state), []).append(servo.id)
+        self._ask_all = False
         for (address, size, with_state), ids in groups.items():
             answers = self.bus.read_group(ids, address, size)
             for servo_id in ids:
@@ -242,6 +247,7 @@ class ServoBus:
                 status = None
                 if servo is asked:
                     status = self.bus.read_one(servo.id, servo.state.address, servo.state.size, retry=False)
+                    self._ask_all = status is not None  # where one is back, the others may be, too
                 self._take(servo, status, with_state=True)
 
     def _take(self, servo: ServoRecord, status: Status | None, *, with_state: bool) -> None:
@@ -257,7 +263,7 @@ class ServoBus:
         Raises:
             BusError: the port is gone, or a command that a servo cannot take; all others have been sent then.
         """
-        self.bus.open()
+        self._port_was_away |= self.bus.open()
         problems: list[str] = []
         values: dict[str, dict[int, bytes]] = {}
         for name, command in commands.items():
