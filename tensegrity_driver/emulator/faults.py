@@ -35,7 +35,7 @@ class Faults:
 
     _pulls: dict[str, float]
     _ghosts: dict[str, EmulatedServo]
-    _true_ids: dict[str, int]
+    _true_ids: dict[str, tuple[int, str]]
 
     # -- servos ----------------------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class Faults:
             servo = self._servos[self._known(name)]
             if other is not None:
                 twin = self._servos[self._known(other)]
-                self._true_ids.setdefault(other, twin.id)
+                self._true_ids[other] = (self._true_ids.get(other, (twin.id, ""))[0], name)
                 twin.registers.set_raw("id", servo.id)
                 return
             ghost = EmulatedServo(servo.model, MOTORS[servo.model.name])
@@ -201,15 +201,17 @@ class Faults:
         self._server.wake()
 
     def _mend_one(self, name: str) -> None:
-        servo, motion = self._servos[name], self._servos[name].motion
+        motion = self._servos[name].motion
         self._chain.deaf.discard(name)
         self._chain.mute.discard(name)
         self._chain.servos.pop(f"second {name}", None)
         self._ghosts.pop(name, None)
         self._wire.damaged.pop(name, None)
         self._pulls.pop(name, None)
-        if name in self._true_ids:
-            servo.registers.set_raw("id", self._true_ids.pop(name))
+        for twin, (id_, disturbed) in tuple(self._true_ids.items()):
+            if name in (twin, disturbed):
+                self._servos[twin].registers.set_raw("id", id_)
+                del self._true_ids[twin]
         motion.forced_speed, motion.jammed, motion.voltage = None, False, NOMINAL_VOLTAGE
         if motion.forced_temperature is not None:
             motion.forced_temperature, motion.temperature = None, min(motion.temperature, 40.0)

@@ -75,6 +75,7 @@ class Plant:
             replace(each, position=(1e-4, 1e3), rate=1e3, effort=1e9, minimum_tension=0.0) for each in robot.actuators
         )
         self.simulation = Simulation(replace(robot, actuators=free), start=start)
+        self.simulation.advance(0, velocity={each.name: 0.0 for each in free})  # compiles before anybody waits for it
         self.observation: Observation = self.simulation.observe()
         structure, names = robot.model, [each.name for each in robot.actuators]
         self.windings: dict[str, Winding] = {}

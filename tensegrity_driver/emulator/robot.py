@@ -118,8 +118,13 @@ class EmulatedRobot(Faults):
             self._terminals["potentiometers"] = Terminal(
                 self.directory / "potentiometers", self._hear_board, self._quiet_board
             )
-        for terminal in self._terminals.values():
-            terminal.plug()
+        try:
+            for terminal in self._terminals.values():
+                terminal.plug()
+        except (BusError, OSError):
+            for terminal in self._terminals.values():
+                terminal.unplug()
+            raise
         self._server = Server(list(self._terminals.values()), self._lock)
         self._failure: TensegrityError | None = None
         self._owed = 0.0

@@ -66,8 +66,8 @@ def turn(drive: Drive, load: float, stall: float, top_speed: float, stiffness: f
     if abs(rest) > friction:
         excess = abs(rest) - friction
         carried = top_speed * excess / stall * (LOOSE if ceiling <= 0.0 else 1.0)
-        if stiffness > 0.0:
-            carried = min(carried, excess / (stiffness * step))
+        if carried * stiffness * step > excess:
+            carried = excess / (stiffness * step)
         speed = math.copysign(carried, rest)
         if drive.torque is None and drive.speed * rest > 0.0:  # it is asked to go there anyway
             speed = math.copysign(max(carried, min(abs(drive.speed), top_speed)), rest)
