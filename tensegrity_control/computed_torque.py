@@ -73,8 +73,11 @@ class ComputedTorqueControl:
         self.saturated = 0
         """How often an effort was cut at its limit."""
 
-    def reference(self, time: float) -> JointReference:
+    def reference(self, time: float, pace: float = 1.0, change: float = 0.0) -> JointReference:
         """The mechanism on the path at a time [s]; times that follow each other closely keep the working mode.
+
+        Args:
+            pace, change: at which the path's time runs, and how fast that changes [1/s]; see `path_clock`.
 
         Raises:
             UnreachableGoalError: the path leaves the reach of the working mode.
@@ -82,22 +85,23 @@ class ComputedTorqueControl:
         q = self.kinematics.inverse(self.path.value(time), self._last)
         self._last = q
         first = self.kinematics.first_order(q)
-        rate = -np.linalg.solve(first.b, first.a @ self.path.value(time, 1))
+        speed = self.path.value(time, 1)
+        rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
         zero = np.zeros(rate.size)
         if first.type_2 < 1e-9:
             raise InfeasibleControlError(f"at {time:.4g} s the path is at a Type 2 singularity; see `singularity`.")
         v, _, drift = self.kinematics.second_order(q, rate, zero)
         # the output's acceleration without any of the active joints, and what they must add
-        missing = self.path.value(time, 2) - drift
+        missing = pace**2 * self.path.value(time, 2) + change * speed - drift
         return JointReference(q, v, -np.linalg.solve(first.b, first.a @ missing))
 
-    def effort(self, time: float, q: Array, v: Array) -> Array:
+    def effort(self, time: float, q: Array, v: Array, pace: float = 1.0, change: float = 0.0) -> Array:
         """(n,) efforts of the active joints [N or N m], within the limits, at a time [s] and a state.
 
         Raises:
             InfeasibleControlError: a Type 2 singularity is nearer than `nearest`.
         """
-        wanted = self.reference(time)
+        wanted = self.reference(time, pace, change)
         command = wanted.acceleration + self.damping * (wanted.v[self._v] - v[self._v])
         command += self.stiffness * (wanted.q[self._q] - q[self._q])
         first = self.kinematics.first_order(q)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.robot import Robot
 
@@ -127,6 +127,22 @@ class Controller(ABC):
     @abstractmethod
     def status(self, time: float) -> Status:
         """What the controller is doing at a time [s]."""
+
+    def gains(self) -> dict[str, float]:
+        """Gains by name that may be changed while it runs."""
+        return {}
+
+    def set_gains(self, **values: float) -> None:
+        """Change some gains. Raises TensegrityError for unknown ones and values out of range; nothing changes then."""
+        self.known_gains(values)
+
+    def known_gains(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The values, if all belong to gains of this controller; else TensegrityError."""
+        known = self.gains()
+        for name in values:
+            if name not in known:
+                raise TensegrityError(unknown_name("gain", name, known) if known else f"there is no gain {name!r}.")
+        return {name: float(value) for name, value in values.items()}
 
 
 def positions_of(robot: Robot, positions: Mapping[str, float] | Array | None) -> Array:

@@ -15,6 +15,10 @@ from .controller import Controller
 CONTROLLERS: dict[str, tuple[str, str]] = {
     "tendon_length": ("tensegrity_control.tendon_length", "TendonLengthControl"),
     "joint_position": ("tensegrity_control.joint_position", "JointPositionControl"),
+    "near_rigid": ("tensegrity_control.near_rigid_motion", "NearRigidMotion"),
+    "task": ("tensegrity_control.task_motion", "TaskMotion"),
+    "computed_torque": ("tensegrity_control.loop_motion", "ComputedTorqueMotion"),
+    "kinematic": ("tensegrity_control.loop_motion", "KinematicMotion"),
 }
 
 

@@ -39,8 +39,11 @@ class KinematicControl:
             raise TensegrityError(f"gain {gain} 1/s must not be negative, and nearest {nearest} must be above zero.")
         self.kinematics, self.path, self.gain, self.nearest = kinematics, path, gain, nearest
 
-    def velocity(self, time: float, q: Array) -> Array:
+    def velocity(self, time: float, q: Array, pace: float = 1.0) -> Array:
         """(n,) rates of the active joints [rad/s or m/s] at a time [s] and a position (nq,) with closed loops.
+
+        Args:
+            pace: at which the path's time runs; below 1 where the motion is broken off.
 
         Raises:
             InfeasibleControlError: a Type 1 singularity is nearer than `nearest`; the joint is named.
@@ -53,5 +56,6 @@ class KinematicControl:
                 f"at {time:.4g} s joint {joint} cannot move the output any more (Type 1 singularity, distance "
                 f"{np.min(distances):.2g}); lead the path away from the edge of the reach."
             )
-        wanted = self.path.value(time, 1) + self.gain * (self.path.value(time) - self.kinematics.output_values(q))
+        away = self.path.value(time) - self.kinematics.output_values(q)
+        wanted = pace * self.path.value(time, 1) + self.gain * away
         return np.asarray(-np.linalg.solve(first.b, first.a @ wanted), dtype=np.float64)

@@ -15,7 +15,7 @@ quadratic regulator on the measured state, made for the control period and for e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,8 +25,9 @@ from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.robot import Robot
 
 from .near_rigid_model import NearRigidModel
+from .plan_follower import MotionPlan, PlanFollower
 from .qp_solvers import SOLVED, QuadraticProgram, Sizes, make_solver
-from .strain_plan import StrainPlan, plan_strains
+from .strain_plan import StrainPlan, plan_strains, rest_at
 from .trajectories import PiecewisePolynomial
 
 Array = NDArray[np.float64]
@@ -102,23 +103,26 @@ class Weights:
                 raise TensegrityError(f"weight {name} is {value}; give a deviation above zero.")
 
 
-class NearRigidControl:
+class NearRigidControl(PlanFollower):
     """Follows a path of the tracked coordinates with tight cables; see the module.
 
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates.
-        trajectory: their path. period: s, of the control; inputs are held in between.
+        trajectory: their path; its times count from its start. period: s, of the control; inputs are held in between.
         floor: tension [N] of every cable that the plan keeps (one, or one per cable).
         smoothing: s over which jumps of the path's acceleration are spread; 16 periods, or 6 where they are longer
             than 2 ms.
         weights: of the regulator. spacing: s between two linearisations along the path.
+        model: of the robot, where there is one already. start: (nq,) near the path's start; the robot's own without.
 
     Attributes:
-        plan: the planned motion.
+        strains: the planned motion on its own, finer grid.
 
     Raises:
         InfeasibleControlError, TensegrityError: no such motion, see `plan_strains`.
     """
+
+    model: NearRigidModel
 
     def __init__(
         self,
@@ -131,62 +135,90 @@ class NearRigidControl:
         smoothing: float | None = None,
         weights: Weights | None = None,
         spacing: float = 0.04,
+        model: NearRigidModel | None = None,
+        start: Array | None = None,
     ) -> None:
         if not (np.isfinite(period) and period > 0.0):
             raise TensegrityError(f"the control period is {period} s; give a time above zero.")
-        self.model, self.period = NearRigidModel(robot, tracked), period
-        self.names, self.trajectory = tuple(each.name for each in robot.actuators), trajectory
-        self.limits = np.array([each.effort for each in robot.actuators])
-        width = smoothing or (16.0 if period <= 2e-3 else 6.0) * period
-        self._parts = max(1, int(np.ceil(period / min(1e-3, width / 12.0))))
-        step = period / self._parts
-        self.plan: StrainPlan = plan_strains(self.model, trajectory, step, np.asarray(floor), width)
-        # the mean over a period does what a changing input would
-        sums = np.cumsum(
-            np.vstack((np.zeros(len(self.names)), 0.5 * (self.plan.inputs[1:] + self.plan.inputs[:-1]))), 0
+        model = NearRigidModel(robot, tracked)
+        self.trajectory, self.floor = (
+            trajectory,
+            np.broadcast_to(np.asarray(floor, dtype=np.float64), model.radii.shape),
         )
-        last = len(sums) - 1
-        self._means = np.array([
-            (sums[min(k + self._parts, last)] - sums[k]) / max(1, min(k + self._parts, last) - k)
-            if k < last else self.plan.inputs[-1] for k in range(0, last + 1, self._parts)
-        ])  # fmt: skip
+        width = smoothing or (16.0 if period <= 2e-3 else 6.0) * period
+        parts = max(1, int(np.ceil(period / min(1e-3, width / 12.0))))
+        step = period / parts
+        self.strains: StrainPlan = plan_strains(model, trajectory, step, self.floor, width, start)
         self._every = max(1, round(spacing / step))
-        self._gains = self._regulator(weights or Weights(), np.asarray(floor, dtype=np.float64))
+        self._grid, self._parts = np.arange(0, len(self.strains.times), parts), parts
+        rest_places, rest_inputs = self._rest(model)
+        states = np.hstack((self.strains.coordinates, self.strains.rates))[self._grid]
+        plan = MotionPlan(
+            np.asarray(self._grid * step, dtype=np.float64), states, self._means(),
+            self._regulator(model, weights or Weights(), period), rest_places, rest_inputs,
+            self.strains.positions[self._grid],
+        )  # fmt: skip
+        super().__init__(model, plan)
+        self.period = period
 
-    def effort(self, time: float, q: Array, v: Array) -> Array:
-        """(u,) N m or N, within the actuators' limits, to be held from `time` [s] for one period."""
-        plan = self.plan
-        tick = min(max(round((time - plan.times[0]) / self.period), 0), len(self._means) - 1)
-        k = min(tick * self._parts, len(plan.times) - 1)
-        place = min(k / self._every, len(self._gains) - 1.0)
-        low = min(int(place), len(self._gains) - 2) if len(self._gains) > 1 else 0
-        share = place - low
-        gain = self._gains[low] if share == 0.0 else (1.0 - share) * self._gains[low] + share * self._gains[low + 1]
-        wanted = np.concatenate((plan.coordinates[k], plan.rates[k]))
-        return np.clip(self._means[tick] - gain @ (self.model.state(q, v) - wanted), -self.limits, self.limits)
+    def reweigh(self, weights: Weights) -> None:
+        """Take other weights for the rest of the way."""
+        gains = self._regulator(self.model, weights, self.period)
+        self.plan = replace(self.plan, gains=gains)
 
-    def as_dict(self, effort: Array) -> dict[str, float]:
-        """Efforts by actuator name."""
-        return dict(zip(self.names, effort.tolist(), strict=True))
+    def _means(self) -> Array:
+        """(k, u) means over the periods: what a changing input would do."""
+        inputs, last = self.strains.inputs, len(self.strains.inputs) - 1
+        sums = np.cumsum(np.vstack((np.zeros(inputs.shape[1]), 0.5 * (inputs[1:] + inputs[:-1]))), 0)
+        ends = np.minimum(self._grid + self._parts, last)
+        means = (sums[ends] - sums[self._grid]) / np.maximum(1, ends - self._grid)[:, None]
+        means[self._grid == last] = inputs[-1]
+        return np.asarray(means)
 
-    def _regulator(self, weights: Weights, floor: Array) -> list[Array]:
-        """Gains (u, 2n) every `spacing` seconds."""
-        model, plan = self.model, self.plan
-        tracked, unit = len(model.tracked), np.mean(floor / model.stiffness)
-        cables = model.radii.size
-        scale = np.concatenate((
-            np.full(tracked, weights.position), np.full(cables, weights.strain * unit),
-            np.full(tracked, weights.rate), np.full(cables, weights.strain_rate * unit),
-        ))  # fmt: skip
-        cost, price = np.diag(scale**-2.0), np.eye(len(self.names)) / weights.effort**2
-        gains = []
-        for k in range(0, len(plan.times), self._every):
-            matrix, inputs, _ = model.linearised(plan.positions[k], plan.rates[k], plan.inputs[k])
-            size, drives = inputs.shape
-            block = np.zeros((size + drives, size + drives))
-            block[:size, :size], block[:size, size:] = matrix, inputs
-            step = expm(self.period * block)
-            ahead, push = step[:size, :size], step[:size, size:]
-            value = solve_discrete_are(ahead, push, cost, price)
-            gains.append(np.linalg.solve(price + push.T @ value @ push, push.T @ value @ ahead))
-        return gains
+    def _rest(self, model: NearRigidModel) -> tuple[Array, Array]:
+        """Shapes at rest along the way (k, n), and the inputs (k, u) that hold them."""
+        knots = np.unique(np.append(np.arange(0, len(self.strains.times), self._every), len(self.strains.times) - 1))
+        places, inputs = [], []
+        for k in knots:
+            place, given = rest_at(model, self.strains.positions[k], self.floor)
+            places.append(place)
+            inputs.append(given)
+        return _between(knots, np.array(places), self._grid), _between(knots, np.array(inputs), self._grid)
+
+    def _regulator(self, model: NearRigidModel, weights: Weights, period: float) -> Array:
+        """Gains (k, u, 2n), made every `spacing` seconds."""
+        plan = self.strains
+        knots = np.arange(0, len(plan.times), self._every)
+        gains = [
+            regulator_gain(model, plan.positions[k], plan.rates[k], plan.inputs[k], weights, self.floor, period)
+            for k in knots
+        ]
+        return _between(knots, np.array(gains), self._grid)
+
+
+def regulator_gain(
+    model: NearRigidModel, q: Array, rate: Array, effort: Array, weights: Weights, floor: Array, period: float
+) -> Array:
+    """(u, 2n) gain of the linear quadratic regulator around a state, for inputs held over `period` s."""
+    tracked, cables, unit = len(model.tracked), model.radii.size, float(np.mean(floor / model.stiffness))
+    scale = np.concatenate((
+        np.full(tracked, weights.position), np.full(cables, weights.strain * unit),
+        np.full(tracked, weights.rate), np.full(cables, weights.strain_rate * unit),
+    ))  # fmt: skip
+    matrix, inputs, _ = model.linearised(q, rate, effort)
+    size, drives = inputs.shape
+    block = np.zeros((size + drives, size + drives))
+    block[:size, :size], block[:size, size:] = matrix, inputs
+    step = expm(period * block)
+    ahead, push = step[:size, :size], step[:size, size:]
+    price = np.eye(drives) / weights.effort**2
+    value = solve_discrete_are(ahead, push, np.diag(scale**-2.0), price)
+    return np.asarray(np.linalg.solve(price + push.T @ value @ push, push.T @ value @ ahead))
+
+
+def _between(knots: NDArray[np.int64], values: Array, grid: NDArray[np.int64]) -> Array:
+    """Values (m, ...) at knots, linear in between, at the grid's places; beyond the last knot they stay."""
+    place = np.interp(grid, knots, np.arange(len(knots)))
+    low = np.minimum(place.astype(np.int64), max(len(knots) - 2, 0))
+    share = (place - low).reshape(-1, *([1] * (values.ndim - 1)))
+    return np.asarray((1.0 - share) * values[low] + share * values[np.minimum(low + 1, len(knots) - 1)])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.multibody.reduced_model import ReducedModel, single_coordinates
+from tensegrity_dynamics.multibody.reduced_model import ReducedModel, choose_independent, single_coordinates
 from tensegrity_dynamics.robot import Robot
 
 Array = NDArray[np.float64]
@@ -48,15 +48,19 @@ class NearRigidModel(ReducedModel):
     Args:
         robot: a mechanism whose cables all have the `epsilon` variant.
         tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with one
-            coordinate. With the strains they must be all degrees of freedom.
+            coordinate. With the strains they must be all degrees of freedom. None: those that carry the most mass.
 
     Raises:
         TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
     """
 
-    def __init__(self, robot: Robot, tracked: Sequence[str]) -> None:
+    def __init__(self, robot: Robot, tracked: Sequence[str] | None = None) -> None:
         model = robot.mechanism
         mechanism = model.mechanism
+        if tracked is None:
+            strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
+            names = mechanism.coordinate_names()
+            tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
         self.tracked = tuple(tracked)
         self.y, self.q_y = single_coordinates(mechanism, tracked)
         for entry in model.entries:

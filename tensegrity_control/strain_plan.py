@@ -48,14 +48,19 @@ class StrainPlan:
 
 
 def plan_strains(
-    model: NearRigidModel, trajectory: PiecewisePolynomial, step: float, floor: Array, smoothing: float
+    model: NearRigidModel,
+    trajectory: PiecewisePolynomial,
+    step: float,
+    floor: Array,
+    smoothing: float,
+    start: Array | None = None,
 ) -> StrainPlan:
     """Strains, tensions and inputs for tracked coordinates along a trajectory.
 
     Args:
         trajectory: (y,) values over time; made smooth first (`smoothing.smoothed`).
         step: s, of the grid. floor: (c,) tension [N] that every cable keeps, above zero.
-        smoothing: s, width of the kernel; at least some steps.
+        smoothing: s, width of the kernel; at least some steps. start: (nq,) near the path's start; else the robot's.
 
     Raises:
         InfeasibleControlError: no self-stress lifts all cables above the floor, or the equations cannot be met.
@@ -71,9 +76,10 @@ def plan_strains(
         raise InfeasibleControlError("the floor of the tensions must be above zero in every cable.")
     strains = np.tile(floor / model.stiffness, (count, 1))
     rates, accelerations = np.zeros_like(strains), np.zeros_like(strains)
+    first = model.robot.mechanism.start if start is None else start
     # The first pass knows no strain rates; they hardly enter what the drives cannot do, so the second one is enough.
     for _ in range(2):
-        tensions, q = np.zeros((count, cables)), model.robot.mechanism.start
+        tensions, q = np.zeros((count, cables)), first
         for i in range(count):
             q = model.place(q, np.concatenate((y[i], strains[i])))
             reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
@@ -82,7 +88,7 @@ def plan_strains(
         strains = _strains(tensions / model.stiffness, model.damping_time, step)
         curve = make_interp_spline(times, strains, k=5)
         rates, accelerations = curve(times, 1), curve(times, 2)
-    q, positions, inputs, residual = model.robot.mechanism.start, [], [], 0.0
+    q, positions, inputs, residual = first, [], [], 0.0
     for i in range(count):
         q = model.place(q, np.concatenate((y[i], strains[i])))
         reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
@@ -95,6 +101,23 @@ def plan_strains(
         np.asarray(times, dtype=np.float64), np.hstack((y, strains)), np.hstack((y_rate, rates)), np.array(inputs),
         np.array(positions), tensions, residual,
     )  # fmt: skip
+
+
+def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array]:
+    """w (n,) at rest with the tracked coordinates as at q (nq,) and tensions on their floor, and inputs (u,) for it.
+
+    Raises:
+        InfeasibleControlError: as `plan_strains`.
+    """
+    still = np.zeros(model.index.size)
+    tensions = np.zeros(model.radii.size)
+    for _ in range(2):  # the strains move the bodies, which hardly changes the forces
+        reduced = model.reduced(q, still)
+        tensions = _tensions(reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
+        q = model.place(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
+    reduced = model.reduced(q, still)
+    given = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
+    return q[model.q_index].copy(), np.asarray(given, dtype=np.float64)
 
 
 def _tensions(inputs: Array, cables: Array, load: Array, floor: Array, time: float) -> Array:

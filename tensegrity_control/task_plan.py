@@ -24,7 +24,8 @@ from scipy.linalg import expm, solve_discrete_are
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
 from .joint_plan import plan_path
-from .joint_shapes import JointShapes
+from .joint_shapes import JointShape, JointShapes
+from .plan_follower import MotionPlan
 from .task_model import TaskModel
 
 Array = NDArray[np.float64]
@@ -32,6 +33,10 @@ Path = Callable[[float], Array]
 
 SHAPE_SPACING = 0.1
 """s between two shapes at rest along the way."""
+LINEARISED = 0.02
+"""s between two linearisations along the way."""
+SEEN = 30
+"""Pieces of a plan that are looked at for its defect."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +60,28 @@ class TaskWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskPlan:
-    """A motion on a grid of times, with its feedback.
+class TaskPlan(MotionPlan):
+    """A motion whose output follows a path.
 
     Attributes:
-        times: (k,) s. states: (k, 2n) w and w'. inputs: (k, u), held until the next time. gains: (k, u, 2n).
-        position: (nq,) at the start. miss: m, largest distance of the planned output from the path.
+        miss: m, largest distance of the planned output from the path.
         defect: largest jump between two pieces of the planned motion [rad, m, and per s].
     """
 
-    times: Array
-    states: Array
-    inputs: Array
-    gains: Array
-    position: Array
     miss: float
     defect: float
 
 
 def plan_task(
-    model: TaskModel, path: Path, duration: float, period: float, *, weights: TaskWeights | None = None, sweeps: int = 2
+    model: TaskModel,
+    path: Path,
+    duration: float,
+    period: float,
+    *,
+    weights: TaskWeights | None = None,
+    sweeps: int = 2,
+    start: JointShape | None = None,
+    shapes: JointShapes | None = None,
 ) -> TaskPlan:
     """Plan a motion whose output follows a path from rest to rest.
 
@@ -82,6 +89,8 @@ def plan_task(
         path: the output's controlled coordinates (k,) m over time [s], at rest at 0 and at the end.
         duration: s. period: s, over which inputs are held.
         sweeps: Newton steps after the guess; the plan's `defect` tells what they leave.
+        start: shape at rest from which the motion begins; None for the one at the path's start that is nearest to
+            that at home. shapes: of the robot, where they are at hand.
 
     Raises:
         UnreachableGoalError: a place of the path has no shape at rest within the limits.
@@ -93,15 +102,14 @@ def plan_task(
     scale = weights or TaskWeights()
     count = round(duration / period) + 1
     times: Array = np.asarray(period * np.arange(count), dtype=np.float64)
-    start, states, inputs = _guess(model, path, times)
+    shapes = shapes or JointShapes(model.robot)
+    first, states, inputs = _guess(model, path, times, shapes, start or shapes.home)
+    rest_places, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     wanted = np.array([path(float(time)) for time in times])
-    state_cost = np.diag(np.concatenate((
-        np.full(model.index.size, scale.position**-2.0), np.full(model.index.size, scale.rate**-2.0)
-    )))  # fmt: skip
-    effort_cost = np.eye(inputs.shape[1]) / scale.effort**2
+    state_cost, effort_cost = _costs(scale, model.index.size, inputs.shape[1])
     gains = np.zeros((count, inputs.shape[1], states.shape[1]))
     for _ in range(sweeps):
-        pieces = _pieces(model, start, states, inputs, wanted, period)
+        pieces = _pieces(model, first, states, inputs, wanted, period)
         steps = _riccati(pieces, state_cost, effort_cost, scale.output, gains)
         deviation = np.zeros(states.shape[1])
         for k in range(count):
@@ -117,12 +125,34 @@ def plan_task(
                 f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
                 "more time for it."
             )
-    q, miss, defect = start, 0.0, float(np.max(np.abs(_last_defect(model, start, states, inputs, period))))
+    q, miss, defect = first, 0.0, float(np.max(np.abs(_last_defect(model, first, states, inputs, period))))
+    positions = np.zeros((count, q.size))
     for k in range(count):
-        q = model.place(q, states[k, : model.index.size])
+        q = positions[k] = model.place(q, states[k, : model.index.size])
         miss = max(miss, float(np.linalg.norm(model.output_place(q) - wanted[k])))
-    first = model.place(start, states[0, : model.index.size])
-    return TaskPlan(times, states, inputs, gains, first, miss, defect)
+    return TaskPlan(times, states, inputs, gains, rest_places, rest_inputs, positions, miss, defect)
+
+
+def rest_gain(model: TaskModel, q: Array, effort: Array, weights: TaskWeights, period: float) -> Array:
+    """(u, 2n) feedback that holds a shape at rest, for inputs held over `period` s."""
+    count = model.index.size
+    matrix, push, _ = model.linearised(q, np.zeros(count), effort)
+    ahead, moved, _ = _piece(matrix, push, period)
+    jacobian = np.hstack((model.output_jacobian(q), np.zeros((model.rows.size, count))))
+    state_cost, effort_cost = _costs(weights, count, push.shape[1])
+    return _steady(ahead, moved, jacobian.T @ jacobian / weights.output**2 + state_cost, effort_cost)[1]
+
+
+def _costs(weights: TaskWeights, count: int, inputs: int) -> tuple[Array, Array]:
+    """What deviations of state and inputs cost, as matrices."""
+    scale = np.concatenate((np.full(count, weights.position), np.full(count, weights.rate)))
+    return np.diag(scale**-2.0), np.eye(inputs) / weights.effort**2
+
+
+def _steady(ahead: Array, push: Array, state_cost: Array, effort_cost: Array) -> tuple[Array, Array]:
+    """Value (2n, 2n) and gain (u, 2n) where all stays as it is."""
+    value = solve_discrete_are(ahead, push, state_cost, effort_cost)
+    return value, np.linalg.solve(effort_cost + push.T @ value @ push, push.T @ value @ ahead)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +166,14 @@ class _Pieces:
     error: list[Array]
 
 
-def _guess(model: TaskModel, path: Path, times: Array) -> tuple[Array, Array, Array]:
+def _guess(
+    model: TaskModel, path: Path, times: Array, shapes: JointShapes, shape: JointShape
+) -> tuple[Array, Array, Array]:
     """Position at the start, states (k, 2n) and inputs (k, u) of the way through shapes at rest."""
-    shapes = JointShapes(model.robot)
     knots = max(7, int(np.ceil(times[-1] / SHAPE_SPACING)) + 1)
     instants = np.linspace(0.0, times[-1], knots)
-    shape, rows, efforts, start = shapes.home, [], [], None
-    rest = np.array(shapes.home.pose[0])
+    rows, efforts, start = [], [], None
+    rest = np.array(shape.pose[0])
     for time in instants:
         goal = rest.copy()
         goal[model.rows] = path(float(time))
@@ -156,30 +187,45 @@ def _guess(model: TaskModel, path: Path, times: Array) -> tuple[Array, Array, Ar
     return start, states, np.array(make_interp_spline(instants, np.array(efforts), k=5)(times))
 
 
-def _piece(matrix: Array, inputs: Array, rate: Array, acceleration: Array, period: float) -> tuple[Array, Array, Array]:
-    """Exact discrete form of a piece with steady input: A, B, and how far the state itself moves."""
+def _piece(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array, Array]:
+    """Exact discrete form of a piece with steady input: A, B, and C, with x + C (w', w'') where the state goes."""
     size, drives = inputs.shape
-    block = np.zeros((size + drives + 1, size + drives + 1))
-    block[:size, :size], block[:size, size : size + drives] = matrix, inputs
-    block[:size, -1] = np.concatenate((rate, acceleration))
+    block = np.zeros((2 * size + drives, 2 * size + drives))
+    block[:size, :size], block[:size, size : size + drives], block[:size, size + drives :] = (
+        matrix,
+        inputs,
+        np.eye(size),
+    )
     step = expm(period * block)
-    return step[:size, :size], step[:size, size : size + drives], step[:size, -1]
+    return step[:size, :size], step[:size, size : size + drives], step[:size, size + drives :]
 
 
 def _pieces(model: TaskModel, start: Array, states: Array, inputs: Array, wanted: Array, period: float) -> _Pieces:
+    """Where the states really go is computed for every piece; how deviations grow, at knots and linear in between."""
     count, size = states.shape[0], model.index.size
-    pieces, q = _Pieces([], [], [], [], []), start
+    every = max(1, round(LINEARISED / period))
+    knots = np.unique(np.append(np.arange(0, count, every), count - 1))
+    pieces, q, found, moved = _Pieces([], [], [], [], []), start, [], []
     for k in range(count):
         q = model.place(q, states[k, :size])
-        matrix, push, acceleration = model.linearised(q, states[k, size:], inputs[k])
-        jacobian = model.output_jacobian(q)
-        pieces.jacobian.append(np.hstack((jacobian, np.zeros_like(jacobian))))
         pieces.error.append(model.output_place(q) - wanted[k])
+        moved.append(np.concatenate((states[k, size:], model.accelerations(q, states[k, size:], inputs[k]))))
+        if k == knots[len(found)]:
+            matrix, push, _ = model.linearised(q, states[k, size:], inputs[k])
+            jacobian = model.output_jacobian(q)
+            found.append((*_piece(matrix, push, period), np.hstack((jacobian, np.zeros_like(jacobian)))))
+    for k in range(count):
+        low = min(max(int(np.searchsorted(knots, k, side="right")) - 1, 0), max(len(knots) - 2, 0))
+        high = min(low + 1, len(knots) - 1)
+        share = (k - knots[low]) / max(1, knots[high] - knots[low])
+        ahead, push, drift, jacobian = (
+            (1.0 - share) * a + share * b for a, b in zip(found[low], found[high], strict=True)
+        )
+        pieces.jacobian.append(jacobian)
         if k < count - 1:
-            ahead, moved, drift = _piece(matrix, push, states[k, size:], acceleration, period)
             pieces.ahead.append(ahead)
-            pieces.push.append(moved)
-            pieces.defect.append(states[k] + drift - states[k + 1])
+            pieces.push.append(push)
+            pieces.defect.append(states[k] + drift @ moved[k] - states[k + 1])
     return pieces
 
 
@@ -187,11 +233,9 @@ def _riccati(pieces: _Pieces, state_cost: Array, effort_cost: Array, output: flo
     """Fill gains (k, u, 2n); returns the open-loop parts (u,) of the changes. Beyond the end all stays as there."""
     count = len(pieces.jacobian)
     last = pieces.jacobian[-1].T @ pieces.jacobian[-1] / output**2 + state_cost
-    value = solve_discrete_are(pieces.ahead[-1], pieces.push[-1], last, effort_cost)
+    value, gains[-1] = _steady(pieces.ahead[-1], pieces.push[-1], last, effort_cost)
     slope = pieces.jacobian[-1].T @ pieces.error[-1] / output**2
-    ahead, push = pieces.ahead[-1], pieces.push[-1]
-    gains[-1] = np.linalg.solve(effort_cost + push.T @ value @ push, push.T @ value @ ahead)
-    steps = [np.zeros(push.shape[1])] * count
+    steps = [np.zeros(effort_cost.shape[0])] * count
     for k in range(count - 2, -1, -1):
         ahead, push = pieces.ahead[k], pieces.push[k]
         pulled = slope + value @ pieces.defect[k]
@@ -206,10 +250,11 @@ def _riccati(pieces: _Pieces, state_cost: Array, effort_cost: Array, output: flo
 
 
 def _last_defect(model: TaskModel, start: Array, states: Array, inputs: Array, period: float) -> Array:
-    """Jumps that the plan still has, seen at a hundred of its pieces."""
+    """Jumps that the plan still has, seen at some of its pieces."""
     size, q, jumps = model.index.size, start, []
-    for k in range(0, len(states) - 1, max(1, len(states) // 100)):
+    for k in range(0, len(states) - 1, max(1, len(states) // SEEN)):
         q = model.place(q, states[k, :size])
         matrix, push, acceleration = model.linearised(q, states[k, size:], inputs[k])
-        jumps.append(states[k] + _piece(matrix, push, states[k, size:], acceleration, period)[2] - states[k + 1])
+        drift = _piece(matrix, push, period)[2] @ np.concatenate((states[k, size:], acceleration))
+        jumps.append(states[k] + drift - states[k + 1])
     return np.array(jumps)

@@ -87,6 +87,15 @@ class TendonLengthControl(PathControl):
         super().reset(time, state)
         self._feedback, self._fed_back = None, np.zeros(len(self.names))
 
+    def gains(self) -> dict[str, float]:
+        return {"feedback_gain": self.feedback_gain, "feedback_limit": self.feedback_limit}
+
+    def set_gains(self, **values: float) -> None:
+        wanted = {**self.gains(), **self.known_gains(values)}
+        check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
+        self.feedback_gain, self.feedback_limit = wanted["feedback_gain"], wanted["feedback_limit"]
+        self._feedback = None  # made anew; what it has added stays
+
     # -- how shapes are found -------------------------------------------------------------------------------------
 
     def _shape_of(self, state: RobotState | None) -> Shape:

@@ -192,7 +192,7 @@ def test_law_gives_the_wanted_accelerations_where_the_cables_are_rigid_at_that_i
 
 
 def test_plan_meets_the_equations_of_motion_and_keeps_the_floor(control):
-    plan = control.plan
+    plan = control.strains
     assert plan.residual < 0.01 * np.max(np.abs(plan.inputs))
     assert np.min(plan.tensions) >= FLOOR * (1.0 - 1e-9)
     assert np.min(plan.coordinates[:, 2:]) >= STRESS / 2e9 * (1.0 - 1e-9)

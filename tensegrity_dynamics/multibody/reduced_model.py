@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import TensegrityError, unknown_name
 from ..robot import Robot
 from .equations import evaluate, make_work
-from .forward_dynamics import independent_basis, make_solver, reduce_rows
+from .forward_dynamics import accelerate, independent_basis, make_solver, reduce_rows
 from .implicit import derivative, make_implicit
 from .mechanism import Mechanism
 from .statics import close_loops
@@ -53,7 +53,7 @@ class ReducedModel:
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         known = mechanism.coordinate_names()
         if index is None:
-            index, q_index = single_coordinates(mechanism, [known[k] for k in self._chosen(driven)])
+            index, q_index = single_coordinates(mechanism, [known[k] for k in choose_independent(robot, self.drives)])
         self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
         self.names = tuple(known[k] for k in self.index)
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
@@ -117,6 +117,13 @@ class ReducedModel:
         derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
         return matrix, inputs, ahead[count : 2 * count][order].copy()
 
+    def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
+        """w'' (n,) at a state under efforts (u,)."""
+        efforts = np.zeros(self._held.size)
+        efforts[self.drives] = effort
+        accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._solver, False)
+        return self._solver.acceleration[self.index].copy()
+
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _basis(self, q: Array, velocity: Array) -> Array:
@@ -132,23 +139,6 @@ class ReducedModel:
         reduce_rows(self._work.loop, self._work.loop_bias, self._solver, False)
         count = independent_basis(self._work.mass.shape[0], self._solver)
         return np.asarray(self._solver.independent[:count])
-
-    def _chosen(self, driven: list[str]) -> list[int]:
-        """Independent coordinates at the start: the drives, then the joints of one coordinate that carry most."""
-        flat, mechanism, solver = self._flat, self.mechanism, self._solver
-        usual, carried = solver.weight.copy(), flat.mass.copy()
-        for i in range(carried.size - 1, -1, -1):
-            if flat.parent[i] >= 0:
-                carried[flat.parent[i]] += carried[i]
-        index = mechanism.body_index
-        single = [j for j in mechanism.joints if j.kind in ("revolute", "prismatic") and j.name not in driven]
-        # a lower weight keeps a coordinate from becoming passive
-        for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
-            solver.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
-        solver.weight[self.drives] *= 1e-12
-        found = self._independent(self.robot.mechanism.start, np.zeros(mechanism.velocity_count)).tolist()
-        solver.weight[:] = usual
-        return [int(k) for k in found]
 
     def _check(self, q: Array) -> None:
         found = self._independent(q, np.zeros(self._held.size)).tolist()
@@ -177,3 +167,30 @@ def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list
     return [mechanism.velocities_of(name).start for name in names], [
         mechanism.positions_of(name).start for name in names
     ]
+
+
+def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
+    """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
+
+    Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
+    part as they must.
+    """
+    mechanism = robot.mechanism.mechanism
+    flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
+    work, solver, carried = make_work(flat), make_solver(flat), flat.mass.copy()
+    for i in range(carried.size - 1, -1, -1):
+        if flat.parent[i] >= 0:
+            carried[flat.parent[i]] += carried[i]
+    index = mechanism.body_index
+    single = [
+        joint for joint in mechanism.joints
+        if joint.kind in ("revolute", "prismatic") and mechanism.velocities_of(joint.name).start not in chosen
+    ]  # fmt: skip
+    # a lower weight keeps a coordinate from becoming passive
+    for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
+        solver.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+    solver.weight[chosen] *= 1e-12
+    evaluate(flat, robot.mechanism.start, np.zeros(mechanism.velocity_count), work)
+    reduce_rows(work.loop, work.loop_bias, solver, False)
+    count = independent_basis(mechanism.velocity_count, solver)
+    return [int(k) for k in solver.independent[:count]]

@@ -1,0 +1,230 @@
+"""Kinematic control and computed torque of parallel mechanisms as controllers: goals and trajectories of the output.
+
+Every path is looked through for Type 2 singularities before it is taken: one that crosses without satisfying the
+criterion is refused with place and time (`singularity`). The interpolation "crossing" plans through three places, of
+which the middle one lies on a singularity, so that the criterion is satisfied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.multibody.model import loop_kinematics
+from tensegrity_dynamics.robot import Robot
+
+from .computed_torque import ComputedTorqueControl
+from .controller import RobotState
+from .kinematic import KinematicControl
+from .motion_control import Follower, MotionControl, Way
+from .path_clock import Progress
+from .path_control import check_ranges
+from .pose_goal import make_goal
+from .singularity import check_path, crossing_trajectory
+from .trajectories import HermiteSpline, PiecewisePolynomial
+
+Array = NDArray[np.float64]
+
+SAMPLES = 101
+
+
+class LoopMotion(MotionControl):
+    """What both controllers share.
+
+    Args:
+        robot: a parallel mechanism of rigid links; `MotionControl` for the rest.
+
+    Raises:
+        TensegrityError: its output controls rotations, or the number of its actuators is another than that of the
+            output's coordinates.
+    """
+
+    def __init__(self, robot: Robot, period: float, rate_margin: float, brake_time: float) -> None:
+        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
+        self.kinematics = loop_kinematics(robot)
+        output = robot.output
+        if any(axis.startswith("r") for axis in output.controlled):  # type: ignore[union-attr]
+            raise TensegrityError(f"output {output.name} controls rotations; paths are of positions, name x, y, z.")
+        self._rows = output.rows  # type: ignore[union-attr]
+        mechanism = self.kinematics.mechanism
+        self._active_v = [mechanism.velocities_of(name).start for name in self.kinematics.active]
+
+    @property
+    def distance(self) -> float:
+        """To the nearest Type 2 singularity, at the last position that was commanded for; 0 on it."""
+        return self._distance
+
+    _distance = np.inf
+
+    def _holding(self, state: RobotState) -> Follower:
+        q = np.array(state.q)
+        still = self.kinematics.output_values(q)
+        return self._plan(HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size))), q)
+
+    def _coordinates(self, q: Array) -> Array:
+        return self.kinematics.output_values(q)
+
+    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
+        pose = self._places.move(q).output(self.robot.output)[0]  # type: ignore[arg-type]
+        goal = make_goal(self.robot.output, position, quaternion, pose)
+        end = goal.position[self._rows]
+        first, there, travel = self.kinematics.output_values(q), q, np.zeros(len(self.names))
+        for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
+            before = there
+            there = self.kinematics.inverse(first + share * (end - first), there)
+            travel += np.abs(self._joints(there) - self._joints(before))
+        for actuator, value in zip(self.robot.actuators, self._joints(there), strict=True):
+            low, high = actuator.position
+            if not low <= value <= high:
+                raise TensegrityError(
+                    f"the goal needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its limits of "
+                    f"{low:.4g} to {high:.4g} {actuator.units[0]}."
+                )
+        rates = np.array([each.rate for each in self.robot.actuators])
+        slowest = int(np.argmax(travel / rates))
+        return Way(end, float(travel[slowest] / rates[slowest]), self.names[slowest])
+
+    def _joints(self, q: Array) -> Array:
+        mechanism = self.kinematics.mechanism
+        return np.array([q[mechanism.positions_of(name).start] for name in self.kinematics.active])
+
+    def _through(self, times: list[float], values: Array, interpolation: str, q: Array) -> PiecewisePolynomial:
+        if interpolation == "crossing":
+            return crossing_trajectory(self.kinematics, values, times, q)
+        return super()._through(times, values, interpolation, q)
+
+    def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
+        check_path(self.kinematics, path, q)
+        used, there = np.zeros(len(self.names)), q
+        for time in np.linspace(0.0, path.end, SAMPLES):
+            there = self.kinematics.inverse(path.value(float(time)), there)
+            first = self.kinematics.first_order(there)
+            used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ path.value(float(time), 1))))
+        self._check_rates(used)
+        return self._plan(path, q)
+
+    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
+        raise NotImplementedError
+
+    def _watch(self, q: Array) -> None:
+        self._distance = self.kinematics.first_order(q).type_2
+
+
+class _ComputedTorque(ComputedTorqueControl):
+    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
+        wanted = self.reference(time, pace)
+        return wanted.q, wanted.v
+
+
+class ComputedTorqueMotion(LoopMotion):
+    """Computed torque (`computed_torque`).
+
+    Args:
+        robot: see `LoopMotion`. period, rate_margin, brake_time: see `MotionControl`.
+        stiffness: K_p [1/s^2]. damping: K_d [1/s].
+        nearest: distance to a Type 2 singularity below which the plan's efforts are given without feedback.
+
+    Raises:
+        TensegrityError: a parameter is out of range.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        period: float = 0.005,
+        rate_margin: float = 0.5,
+        brake_time: float = 0.5,
+        stiffness: float = 1.0,
+        damping: float = 2.0,
+        nearest: float = 1e-6,
+    ) -> None:
+        self._gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
+        check_ranges(*((name, value, 0.0, 1e6) for name, value in self._gains.items()))
+        super().__init__(robot, period, rate_margin, brake_time)
+
+    def gains(self) -> dict[str, float]:
+        return dict(self._gains)
+
+    def set_gains(self, **values: float) -> None:
+        wanted = {**self._gains, **self.known_gains(values)}
+        check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
+        self._gains = wanted
+        for _, follower in self._motions:
+            for name, value in wanted.items():
+                setattr(follower, name, value)
+
+    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
+        limits = np.array([each.effort for each in self.robot.actuators])
+        return _ComputedTorque(self.kinematics, path, q, limits=limits, **self._gains)
+
+    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
+        assert isinstance(follower, _ComputedTorque)
+        if state is None:
+            q, v = follower.motion(progress.place, progress.pace)
+        else:
+            assert state.q is not None and state.v is not None
+            q, v = state.q, state.v
+        self._watch(q)
+        return follower.effort(progress.place, q, v, progress.pace, progress.change)
+
+
+class _Kinematic(KinematicControl):
+    def __init__(self, *arguments: object, start: Array, **options: float) -> None:
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        self._last = start
+
+    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
+        self._last = self.kinematics.inverse(self.path.value(time), self._last)
+        rate = pace * self.path.value(time, 1)
+        return self._last, self.kinematics.from_output(self._last, rate, np.zeros(rate.size))[0]
+
+
+class KinematicMotion(LoopMotion):
+    """Kinematic control (`kinematic`): rates of the actuators.
+
+    Args:
+        robot: see `LoopMotion`. period, rate_margin, brake_time: see `MotionControl`.
+        gain: 1/s of the correction.
+
+    Raises:
+        TensegrityError: a parameter is out of range.
+    """
+
+    mode = "velocity"
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        period: float = 0.005,
+        rate_margin: float = 0.5,
+        brake_time: float = 0.5,
+        gain: float = 2.0,
+    ) -> None:
+        check_ranges(("gain", gain, 0.0, 1.0 / period))
+        self.gain = gain
+        super().__init__(robot, period, rate_margin, brake_time)
+
+    def gains(self) -> dict[str, float]:
+        return {"gain": self.gain}
+
+    def set_gains(self, **values: float) -> None:
+        wanted = {**self.gains(), **self.known_gains(values)}
+        check_ranges(("gain", wanted["gain"], 0.0, 1.0 / self.period))
+        self.gain = wanted["gain"]
+        for _, follower in self._motions:
+            follower.gain = self.gain  # type: ignore[attr-defined]
+
+    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
+        return _Kinematic(self.kinematics, path, gain=self.gain, start=q)
+
+    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
+        assert isinstance(follower, _Kinematic)
+        if state is None:
+            _, v = follower.motion(progress.place, progress.pace)
+            return np.asarray(v[self._active_v])
+        assert state.q is not None
+        self._watch(state.q)
+        return follower.velocity(progress.place, state.q, progress.pace)

@@ -1,0 +1,285 @@
+"""Controllers of mechanisms that follow a planned path by efforts or velocities: goals, trajectories, hold and stop.
+
+A goal becomes a path of the controlled coordinates from where the mechanism rests, the path becomes a plan with its
+own feedback (a follower), and a clock runs the plan (`path_clock`). A goal that comes on the way lets the present
+motion brake first and begins where that will come to rest. What is planned is checked before anything changes: a
+refused goal leaves the motion as it was.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+from tensegrity_dynamics.multibody.model import Places
+from tensegrity_dynamics.output_frame import Pose
+from tensegrity_dynamics.robot import Robot
+
+from .controller import Accepted, Command, Controller, Reference, RobotState, Status
+from .path_clock import PathClock, Progress
+from .path_control import Waypoint, check_ranges
+from .point_to_point import QuinticSpline, minimum_jerk
+from .trajectories import HermiteSpline, PiecewisePolynomial
+
+Array = NDArray[np.float64]
+
+PROFILES = ("minimum_jerk", "cubic")
+INTERPOLATIONS = ("smooth", "minimum_jerk", "cubic")
+PEAK = {"minimum_jerk": 1.875, "cubic": 1.5}
+"""Largest rate of a profile, as a factor on its mean."""
+
+
+class Follower(Protocol):
+    """A plan with its feedback."""
+
+    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
+        """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What is known of the way to a goal before it is planned.
+
+    Attributes:
+        end: (k,) the controlled coordinates at the goal. shortest: s for a mean rate of 1 at every actuator's limit.
+        slowest: name of the actuator that this is about. settling: s below which the robot could not follow.
+    """
+
+    end: Array
+    shortest: float
+    slowest: str
+    settling: float = 0.0
+
+
+class MotionControl(Controller):
+    """See the module. A subclass says how shapes at rest, ways and followers are made.
+
+    Args:
+        robot: a mechanism with actuators and an output.
+        period: s between two commands, for which they are held.
+        rate_margin: part of the actuators' rate limits that goals without a duration use, above 0 and at most 1.
+        brake_time: s, longest time in which a motion is broken off.
+
+    Raises:
+        TensegrityError: a parameter is out of range.
+    """
+
+    mode = "effort"
+
+    def __init__(
+        self, robot: Robot, *, period: float = 0.005, rate_margin: float = 0.5, brake_time: float = 0.5
+    ) -> None:
+        check_ranges(
+            ("period", period, 1e-5, 1.0),
+            ("rate_margin", rate_margin, 1e-6, 1.0),
+            ("brake_time", brake_time, 1e-6, 1e6),
+        )
+        self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
+        self.names = tuple(each.name for each in robot.actuators)
+        self._places = Places(robot.mechanism)
+        self._phase = "idle"
+        self._motions: list[tuple[PathClock, Follower]] = []
+        self._goal: Pose | None = None
+        self.blind = 0
+        """Commands that were given without a state."""
+
+    # -- what a subclass says -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _holding(self, state: RobotState) -> Follower:
+        """A follower that holds the shape at rest that belongs to a state with q."""
+
+    @abstractmethod
+    def _coordinates(self, q: Array) -> Array:
+        """(k,) controlled coordinates at a position (nq,)."""
+
+    @abstractmethod
+    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
+        """The way from the shape at rest at q (nq,) to a pose. Raises UnreachableGoalError, TensegrityError."""
+
+    @abstractmethod
+    def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
+        """A follower of a path of the controlled coordinates that begins at rest at q, where `before` will have ended.
+
+        Args:
+            path: from time 0 on. q: (nq,). last: s, the time of `before` at which it rests.
+
+        Raises:
+            TensegrityError: there is no such motion.
+        """
+
+    @abstractmethod
+    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
+        """(a,) what the actuators are sent."""
+
+    # -- the controller's face ------------------------------------------------------------------------------------
+
+    def reset(self, time: float, state: RobotState | None = None) -> None:
+        """Hold the shape at rest that belongs to a state's positions from `time` [s] on. A stop stays in force.
+
+        Raises:
+            TensegrityError: the state has no q, or no stable shape belongs to it.
+        """
+        if state is None or state.q is None:
+            raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
+        follower = self._holding(state)
+        self._motions = [(PathClock(time, 0.0), follower)]
+        self._goal = self._pose(follower, 0.0)
+        self._phase = "stopped" if self._phase == "stopped" else "holding"
+
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        """Set points for a time [s]; without a state those of the plan alone."""
+        clock, follower = self._active(time)
+        known = state if state is not None and state.q is not None and state.v is not None else None
+        self.blind += known is None
+        return Command(self.mode, self.names, self._values(follower, clock.at(time), known))
+
+    def reference(self, time: float) -> Reference:
+        """Pose and twist of the plan at a time [s]."""
+        clock, follower = self._active(time)
+        place, pace, _ = clock.at(time)
+        pose, twist = self._places.move(*follower.motion(place, pace)).output(self.robot.output)  # type: ignore
+        return Reference(pose, twist)
+
+    def status(self, time: float) -> Status:
+        """What the controller is doing at a time [s]."""
+        if not self._motions:
+            return Status(self._phase, 1.0, -np.inf, None)
+        begin, end = self._motions[0][0].begin, self._motions[-1][0].end
+        if time >= end:
+            return Status(self._phase, 1.0, end, self._goal)
+        phase = "stopped" if self._phase == "stopped" else "moving"
+        return Status(phase, min(max((time - begin) / max(end - begin, 1e-12), 0.0), 1.0), end, self._goal)
+
+    # -- goals ----------------------------------------------------------------------------------------------------
+
+    def set_goal(
+        self,
+        now: float,
+        position: ArrayLike | None = None,
+        quaternion: ArrayLike | None = None,
+        *,
+        duration: float | None = None,
+        profile: str = "minimum_jerk",
+    ) -> Accepted:
+        """Go to a pose; see `PathControl.set_goal`. Only what the output controls counts.
+
+        Raises:
+            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused; the present motion goes on.
+        """
+        self._ready()
+        if profile not in PROFILES:
+            raise TensegrityError(unknown_name("profile", profile, PROFILES))
+        if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
+            raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for the shortest.")
+        clock, q = self._rest(now)
+        way = self._way(q, position, quaternion)
+        least = PEAK[profile] * way.shortest
+        took = max(duration or max(least / self.rate_margin, way.settling), 20.0 * self.period)
+        note = ""
+        if took < least:
+            note = f"{took:.3g} s asked for, {least:.3g} s needed by the rate limit of {way.slowest}"
+            took = least
+        first = self._coordinates(q)
+        if profile == "cubic":
+            path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
+        else:
+            path = minimum_jerk(0.0, took, first, way.end)
+        return self._start(now, clock, path, q, note)
+
+    def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
+        """Pass through poses (time from the start [s], position, quaternion).
+
+        Args:
+            interpolation: "smooth" passes without stopping and rests at the last; "minimum_jerk" and "cubic" rest at
+                every one.
+
+        Raises:
+            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused; the present motion goes on.
+        """
+        self._ready()
+        times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
+        if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
+            raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
+        clock, q = self._rest(now)
+        values = [self._coordinates(q)]
+        values += [self._way(q, position, quaternion).end for _, position, quaternion in waypoints]
+        return self._start(now, clock, self._through(times, np.array(values), interpolation, q), q, "")
+
+    def hold(self, now: float) -> None:
+        """Break the motion off and hold what is reached then."""
+        if not self._motions:
+            return
+        self._motions = self._motions[: 1 + self._motions.index(self._active(now))]
+        clock, follower = self._motions[-1]
+        clock.brake(now, self.brake_time)
+        self._goal = self._pose(follower, clock.last)
+
+    def stop(self, now: float) -> None:
+        """As `hold`, and refuse goals until `release`."""
+        self.hold(now)
+        self._phase = "stopped"
+
+    def release(self) -> None:
+        """Allow goals again after `stop`."""
+        if self._phase == "stopped":
+            self._phase = "holding" if self._motions else "idle"
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _through(self, times: list[float], values: Array, interpolation: str, q: Array) -> PiecewisePolynomial:
+        if interpolation not in INTERPOLATIONS:
+            raise TensegrityError(unknown_name("interpolation", interpolation, INTERPOLATIONS))
+        still = np.zeros_like(values)
+        if interpolation == "cubic":
+            return HermiteSpline(times, values, still)
+        rest = still if interpolation == "minimum_jerk" else None
+        return QuinticSpline(times, values, rest, rest)
+
+    def _ready(self) -> None:
+        if self._phase == "idle":
+            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+        if self._phase == "stopped":
+            raise TensegrityError("the controller is stopped; release it before sending a goal.")
+
+    def _active(self, time: float) -> tuple[PathClock, Follower]:
+        """The motion under way; the last one begins when the one before has ended."""
+        if not self._motions:
+            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+        return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
+
+    def _rest(self, now: float) -> tuple[PathClock, Array]:
+        """The present motion's clock as it will brake, and q (nq,) of the shape at rest in which that ends."""
+        clock, follower = self._active(now)
+        braking = copy(clock)
+        braking.brake(now, self.brake_time)
+        return braking, follower.motion(braking.last, 0.0)[0].copy()
+
+    def _start(self, now: float, clock: PathClock, path: PiecewisePolynomial, q: Array, note: str) -> Accepted:
+        """Plan, and only then change what is done."""
+        before = self._active(now)[1]
+        follower = self._follower(path, q, before, clock.last)
+        begin = max(now, clock.end)
+        self._motions = [(clock, before), (PathClock(begin, path.end), follower)]
+        self._goal = self._pose(follower, path.end)
+        return Accepted(begin + path.end, begin + path.end - now, note)
+
+    def _pose(self, follower: Follower, time: float) -> Pose:
+        return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]
+
+    def _check_rates(self, used: Array) -> None:
+        """Raise InfeasibleControlError where rates (a,) of the actuators are above their limits."""
+        for actuator, rate in zip(self.robot.actuators, used, strict=True):
+            if rate > actuator.rate:
+                raise InfeasibleControlError(
+                    f"the path asks {actuator.name} for {rate:.4g} {actuator.units[1]}, above its rate limit of "
+                    f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of "
+                    f"{rate / actuator.rate:.3g} or more."
+                )
