@@ -105,12 +105,15 @@ def _at_rest(spool: Spool) -> DriveCommand:
     return DriveCommand(Drive.VELOCITY, 0.0, spool.actuator.rate, spool.actuator.effort)
 
 
-def choose_hardware(robot: Robot, port: str, board: str | None, *, own_time: bool = False) -> Hardware:
+def choose_hardware(
+    robot: Robot, port: str, board: str | None, *, own_time: bool = False, patience: float | None = None
+) -> Hardware:
     """The hardware behind a port.
 
     Args:
         robot: with servos. port, board: serial ports, or EMULATED and None.
         own_time: the hardware's time passes only by `advance`; only emulated servos can do that.
+        patience: s to wait for a packet beyond its time on the wire; None takes what the adapter needs.
 
     Raises:
         TensegrityError: no port, or one whose time cannot be stopped.
@@ -125,4 +128,4 @@ def choose_hardware(robot: Robot, port: str, board: str | None, *, own_time: boo
         return EmulatedHardware(robot, realtime=not own_time)
     if own_time:
         raise TensegrityError(f"lock-step stops the time, which the servos at {port} cannot; it needs port:=emulated.")
-    return SerialHardware(port, board)
+    return SerialHardware(port, board, patience=patience)

@@ -1,8 +1,8 @@
 """From a robot, its port and its calibration to a driver that runs; everything is checked before anything moves.
 
     driver = open_driver(robot, open_bus)      the bus, its servos, and the calibration made for them
-    driver.begin(clock)                        servos prepared, lengths measured, every tendon holds where it is
-    driver.run(period, clock)                  once per period
+    driver.begin(time)                         servos prepared, lengths measured, every tendon holds where it is
+    driver.run(period, time())                 once per period
     driver.end(); driver.close()
 
 No ROS, no clock and no thread is in here.
@@ -107,8 +107,11 @@ class Driver:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def begin(self, clock: float) -> None:
+    def begin(self, clock: Callable[[], float]) -> None:
         """Prepare the servos and take over from the measured lengths.
+
+        Args:
+            clock: tells the time that stamps commands [s]; preparing takes some of it.
 
         Raises:
             BusError: a servo could not be prepared. CommandRefused: a length is not known, or a fault is latched from
@@ -118,7 +121,7 @@ class Driver:
             self.link.prepare()
             for left in reversed(range(TRIES)):
                 try:
-                    self.cycle.begin(clock)
+                    self.cycle.begin(clock())
                     break
                 except CommandRefused:  # a single answer may be lost
                     if left == 0:
@@ -251,6 +254,7 @@ def open_driver(
     open_bus: Callable[[Robot, HardwareSettings], HardwareLink],
     *,
     period: float | None = None,
+    overrun: float | None = None,
     calibration: str | Path | None = None,
     known: Callable[[BusIdentity], RobotCalibration] | None = None,
 ) -> Driver:
@@ -259,14 +263,14 @@ def open_driver(
     Args:
         robot: with servos.
         open_bus: opens the bus and checks every servo on it.
-        period: s of a bus cycle, or None for that of the robot's file.
+        period, overrun: of a bus cycle, see `hardware_settings`; None for those of the robot's file.
         calibration: path of the calibration file, or None for the one that the robot's file names.
         known: makes the calibration of a bus whose lines are known, such as an emulated one; None loads the file.
 
     Raises:
         TensegrityError: no servos or bad settings. BusError: the bus or a servo. CalibrationError: the calibration.
     """
-    settings = hardware_settings(robot, period=period, calibration=calibration)
+    settings = hardware_settings(robot, period=period, overrun=overrun, calibration=calibration)
     link = open_bus(robot, settings)
     try:
         path: Path | None = settings.calibration

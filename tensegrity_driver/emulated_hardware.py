@@ -21,7 +21,8 @@ from .calibration_file import (
 )
 from .driver_setup import HardwareLink
 from .emulator.robot import EmulatedRobot
-from .hardware_settings import HardwareSettings, hardware_settings
+from .hardware_settings import HardwareSettings
+from .servo_bus import EMULATED
 from .servo_state import Line
 
 BEGINNING = "2000-01-01T00:00:00+00:00"
@@ -91,18 +92,16 @@ class EmulatedHardware:
         self.emulated.close()
 
 
-def calibrate_emulated(robot: Robot, path: Path, port: str) -> RobotCalibration:
+def calibrate_emulated(robot: Robot, path: Path) -> RobotCalibration:
     """Save the calibration that an emulated robot has when it starts, for a driver in another process.
 
     Args:
-        robot: a structure with servos. path: of the file. port: where that driver finds the servos.
+        robot: a structure with servos. path: of the file.
 
     Raises:
         BusError: a robot that cannot be emulated. CalibrationError: the file could not be written.
     """
     with EmulatedRobot(robot) as emulated:
-        serial = SerialHardware(port, emulated.board_port)
-        adapter = serial.make_bus(robot, hardware_settings(robot)).identity.adapter
-        identity = BusIdentity(adapter, tuple((each.id, each.number) for each in emulated.identity))
+        identity = BusIdentity(EMULATED, tuple((each.id, each.number) for each in emulated.identity))
         lines = {each.actuator: emulated.lines(each.actuator) for each in emulated.identity}
     return save_calibration(path, known_calibration(robot, lines, identity))

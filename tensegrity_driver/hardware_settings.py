@@ -51,13 +51,18 @@ def calibration_path(robot: Robot) -> Path:
 
 
 def hardware_settings(
-    robot: Robot, *, period: float | None = None, calibration: str | Path | None = None
+    robot: Robot,
+    *,
+    period: float | None = None,
+    overrun: float | None = None,
+    calibration: str | Path | None = None,
 ) -> HardwareSettings:
     """Settings of a robot.
 
     Args:
         robot: with servos.
         period: s of a bus cycle; None takes that of its file.
+        overrun: factor on it above which a cycle took too long; None takes that of its file.
         calibration: path; None takes `calibration_path`.
 
     Raises:
@@ -68,6 +73,8 @@ def hardware_settings(
     safety = SafetySettings.from_mapping(robot.servos.get("safety") or {})
     if period is not None:
         safety = replace(safety, period=period)
+    if overrun is not None:
+        safety = replace(safety, overrun=overrun)
     return HardwareSettings(
         safety=safety,
         homing=HomingSettings(**(robot.servos.get("homing") or {})),

@@ -17,6 +17,10 @@ from .processes import NodeProcesses
 EMULATED = "emulated"
 PATIENCE = 60.0
 """s of wall time that the emulator may take to begin."""
+PACKET_TIMEOUT = 0.1
+"""s to wait for an answer of an emulated servo: its process may have to wait for a processor."""
+OVERRUN = 50.0
+"""Periods that a cycle may take: emulated servos wait, and a busy machine is no fault of theirs."""
 
 
 @dataclass
@@ -67,7 +71,8 @@ def hardware(robot: Robot, name: str, port: str, board: str, calibration: str, l
         _start_emulator(nodes, robot, name, place)
         nodes.keep(folder)
 
-    ports = {"port": str(place / "servos"), "calibration": str(place / "calibration.json")}
+    ports: dict[str, Any] = {"port": str(place / "servos"), "calibration": str(place / "calibration.json")}
+    ports.update(packet_timeout=PACKET_TIMEOUT, overrun=OVERRUN)
     if any(servo["potentiometer"] is not None for servo in robot.servos["servos"]):
         ports["board_port"] = str(place / "potentiometers")
     return Source("driver", ports, simulated_time=False, waits=True, prepare=prepare)
@@ -77,10 +82,10 @@ def _start_emulator(nodes: NodeProcesses, robot: Robot, name: str, place: Path) 
     """Start the emulator as a process of its own, and write down the calibration that its spools have."""
     from tensegrity_driver.emulated_hardware import calibrate_emulated
 
-    nodes.run("emulator", ["-m", "tensegrity_driver.emulator", name, "--directory", str(place)])
+    nodes.run("emulator", ["-m", "tensegrity_driver.emulator", name, "--directory", str(place), "--no-wire"])
     limit = time.monotonic() + PATIENCE
     while not (place / "servos").exists():
         if "emulator" in nodes.ended() or time.monotonic() > limit:
             raise TensegrityError(f"the emulator did not begin. Its last words:\n{nodes.last_words('emulator')}")
         time.sleep(0.05)
-    calibrate_emulated(robot, place / "calibration.json", str(place / "servos"))
+    calibrate_emulated(robot, place / "calibration.json")

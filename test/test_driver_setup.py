@@ -31,7 +31,7 @@ def opened(tmp_path: Path, robot: Robot = ROBOT) -> Driver:
 
 def running(tmp_path: Path) -> Driver:
     driver = opened(tmp_path)
-    driver.begin(0.0)
+    driver.begin(lambda: 0.0)
     return driver
 
 
@@ -135,7 +135,7 @@ def test_a_servo_that_cannot_be_prepared_leaves_all_without_torque(tmp_path: Pat
     link.torque["draw_1"] = True
     link.refuses = "servo 7 does not take its mode."
     with pytest.raises(BusError, match="servo 7"):
-        driver.begin(0.0)
+        driver.begin(lambda: 0.0)
     assert not any(link.torque.values())
     assert not driver.active
 
@@ -144,7 +144,7 @@ def test_a_length_that_is_not_known_leaves_all_without_torque(tmp_path: Path) ->
     driver = opened(tmp_path)
     link_of(driver).blind = {"draw_3"}
     with pytest.raises(CommandRefused, match="draw_3"):
-        driver.begin(0.0)
+        driver.begin(lambda: 0.0)
     assert not any(link_of(driver).torque.values())
 
 
@@ -171,9 +171,9 @@ def test_latched_faults_outlive_a_pause_until_they_are_cleared(tmp_path: Path) -
     link_of(driver).voltage = 11.1
     driver.end()
     with pytest.raises(CommandRefused, match="clear the faults first"):
-        driver.begin(1.0)
+        driver.begin(lambda: 1.0)
     assert {each.kind for each in driver.clear()} == {FaultKind.UNDERVOLTAGE}
-    driver.begin(1.0)
+    driver.begin(lambda: 1.0)
     assert not driver.run(PERIOD, 1.0 + PERIOD).faults
 
 

@@ -64,6 +64,16 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._planned = self.parameter(
             "period", 0.0, "s of a bus cycle; 0 for that of the robot file", low=0.0, high=1.0
         )
+        self._overrun = self.parameter(
+            "overrun", 0.0, "periods that a cycle may take; 0 for those of the robot file", low=0.0, high=1000.0
+        )
+        timeout = self.parameter(
+            "packet_timeout",
+            0.0,
+            "s to wait for an answer of the bus; 0 for what its adapter needs",
+            low=0.0,
+            high=10.0,
+        )
         ending = self.parameter("deactivate", "hold", "what the servos do when it is deactivated", choices=DEACTIVATE)
         self._release_torque = ending == "torque off"
         self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer; emulated servos only")
@@ -73,7 +83,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._silence = self.parameter(
             "silence", 2.0, "s of wall time without an answer that are reported in lock-step", low=0.1, high=600.0
         )
-        self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep)
+        self._hardware = choose(self._robot, port, board or None, own_time=self._lockstep, patience=timeout or None)
         self._driver: Driver | None = None
         self._messages: DriverMessages | None = None
         self._timer: Any = None
@@ -110,8 +120,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         try:
             hardware = self._hardware
             self._driver = open_driver(
-                self._robot, hardware.open_bus, period=self._planned or None, calibration=self._calibration or None,
-                known=hardware.known,
+                self._robot, hardware.open_bus, period=self._planned or None, overrun=self._overrun or None,
+                calibration=self._calibration or None, known=hardware.known,
             )  # fmt: skip
         except TensegrityError as error:
             self.tell(ERROR, f"cannot be configured: {error}")
@@ -129,7 +139,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         driver = self._driver
         assert driver is not None
         try:
-            driver.begin(1e-9 * self._now)
+            driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
             self.tell(ERROR, f"cannot be activated: {error}")
             return FAILURE
