@@ -424,6 +424,7 @@ def moved(motion: ServoMotion, load: float, steps: int, stiffness: float = 0.0) 
     before = motion.angle
     for _ in range(steps):
         motion.turned(motion.angle + STEP * motion.move(load, stiffness, STEP), STEP)
+    motion.show()
     return motion.angle - before
 
 
@@ -489,6 +490,7 @@ def test_the_angle_of_a_wheel_is_known_over_300_of_360_degrees() -> None:
     motion = wheel()
     for degrees, seen in ((10.0, 10.0), (299.0, 299.0), (305.0, 300.0), (355.0, 0.0), (370.0, 10.0)):
         motion.turned(degrees * 3.141592653589793 / 180.0, STEP)
+        motion.show()
         assert motion.registers.value("present_position") * 180.0 / 3.141592653589793 == pytest.approx(seen, abs=0.2)
 
 

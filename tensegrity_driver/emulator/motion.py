@@ -39,6 +39,7 @@ class ServoMotion:
     Args:
         model, registers: of the servo. motor: what its torque means.
         mounted: rad between the spool's zero and the zero of the servo's own sensor, however it was put on.
+        droop: part of its top speed that a servo in wheel mode loses at its stall torque.
 
     Attributes:
         angle: rad that the shaft has turned in the servo's positive direction, over all turns. speed: rad/s.
@@ -46,8 +47,11 @@ class ServoMotion:
         errors: error bits that are set.
     """
 
-    def __init__(self, model: ServoModel, registers: RegisterFile, motor: Motor, mounted: float = 0.0) -> None:
+    def __init__(
+        self, model: ServoModel, registers: RegisterFile, motor: Motor, mounted: float = 0.0, droop: float = DROOP
+    ) -> None:
         self.model, self.registers, self.motor, self.mounted = model, registers, motor, mounted
+        self.droop = droop
         self.angle = self.speed = self.torque = 0.0
         self.voltage, self.temperature = NOMINAL_VOLTAGE, AMBIENT
         self.errors = 0
@@ -67,7 +71,6 @@ class ServoMotion:
         self.errors, self._strained, self._quiet = 0, 0.0, 0.0
         self.forget_turns()
         self._rest_here()
-        self.measure(0.0)
 
     def forget_turns(self) -> None:
         """Count turns anew: the position is within one turn from here."""
@@ -79,8 +82,9 @@ class ServoMotion:
         self._rest_here()
 
     def heard(self) -> None:
-        """An instruction for this servo came: its bus watchdog starts anew."""
+        """An instruction for this servo came: its bus watchdog starts anew, and its registers tell the present."""
         self._quiet = 0.0
+        self.show()
 
     def forgive(self) -> None:
         """The host wrote a torque limit again: an AX-12A forgets its overload."""
@@ -155,17 +159,16 @@ class ServoMotion:
     def turned(self, angle: float, step: float) -> None:
         """The shaft stands at this angle [rad] after the step."""
         self.angle = angle
-        self.measure(step)
-
-    def measure(self, step: float) -> None:
-        """Bring the registers that tell measurements up to date, after `step` s."""
-        registers = self.registers
         part = abs(self.torque) / self.motor.stall_torque
         if self.forced_temperature is not None:
             self.temperature = self.forced_temperature
         else:
             warm = AMBIENT + HEATING * part * part
             self.temperature += (warm - self.temperature) * -math.expm1(-step / WARMING)
+
+    def show(self) -> None:
+        """Bring the registers that tell measurements up to date."""
+        registers = self.registers
         tells = self.torque if not self.wheel or self._pushes else 0.0
         position = self.position
         if self.model.protocol == 1 and position > AX_RANGE:  # the open part of its potentiometer: either end
@@ -198,13 +201,14 @@ class ServoMotion:
         registers = self.registers
         if "torque_limit" in registers:
             return registers.value("torque_limit") * self.motor.stall_torque
+        duty = min(abs(registers.value("goal_pwm", 1.0)), 1.0) * self.stall_torque  # a ceiling in every mode
         constant = self.motor.torque_constant
         if constant is None:
-            return min(registers.value("torque_ceiling", 1.0), 1.0) * self.motor.stall_torque
+            return min(registers.value("torque_ceiling", 1.0) * self.motor.stall_torque, duty)
         current = registers.value("torque_ceiling")
         if self.mode == CURRENT_BASED:
             current = min(current, abs(registers.value("goal_current")))
-        return current * constant
+        return min(current * constant, duty)
 
     def _drive(self, step: float) -> Drive:
         registers, mode = self.registers, self.mode
@@ -218,7 +222,7 @@ class ServoMotion:
         if mode == PWM:
             return Drive(0.0, ceiling, torque=self._sense * registers.value("goal_pwm") * self.stall_torque)
         if self.wheel:
-            return Drive(registers.value("moving_speed"), ceiling, DROOP * self.top_speed)
+            return Drive(registers.value("moving_speed"), ceiling, self.droop * self.top_speed)
         if mode == VELOCITY:
             return Drive(self._sense * registers.value("goal_velocity"), ceiling)
         most = (

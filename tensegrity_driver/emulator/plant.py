@@ -74,7 +74,9 @@ class Plant:
         free = tuple(
             replace(each, position=(1e-4, 1e3), rate=1e3, effort=1e9, minimum_tension=0.0) for each in robot.actuators
         )
-        self.simulation = Simulation(replace(robot, actuators=free), start=start)
+        # where the output stands is worked out when somebody asks, not in every step
+        self.simulation = Simulation(replace(robot, actuators=free, outputs=()), start=start)
+        self._output = robot.outputs[0] if robot.outputs else None
         self.simulation.advance(0, velocity={each.name: 0.0 for each in free})  # compiles before anybody waits for it
         self.observation: Observation = self.simulation.observe()
         structure, names = robot.model, [each.name for each in robot.actuators]
@@ -98,6 +100,14 @@ class Plant:
     def time(self) -> float:
         """s since the start."""
         return float(self.observation.time)
+
+    def observe(self) -> Observation:
+        """Where the robot is, with its output."""
+        if self._output is None:
+            return self.observation
+        state = self.simulation.state
+        twist = self._output.jacobian(state.nodes) @ state.velocities.ravel()
+        return replace(self.observation, pose=self._output.pose(state.nodes), twist=twist)
 
     def load(self, name: str) -> tuple[float, float]:
         """Torque [N m] of the tendon on the shaft, in its positive direction, and how it gives way [N m/rad]."""

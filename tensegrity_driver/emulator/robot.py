@@ -29,7 +29,7 @@ from ..spool_setup import COUNT, MOTORS
 from .board import Potentiometer, PotentiometerBoard
 from .chain import ServoChain
 from .faults import Faults
-from .motion import CURRENT_BASED, EXTENDED, TURN
+from .motion import CURRENT_BASED, DROOP, EXTENDED, TURN
 from .plant import Plant
 from .servo import EmulatedServo
 from .terminal import Delivery, Server, Terminal
@@ -66,7 +66,7 @@ class EmulatedRobot(Faults):
         start: where the robot starts, see `Simulation`.
         potentiometers: counts at the start and direction (+1 or -1) by actuator; others stand near the middle.
         prepared: servos are set up for the driver; else only their id and baud rate differ from the factory's.
-        torque_on: torque is on at the start.
+        torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoMotion`.
 
     Raises:
         BusError: a mechanism, no servos, an unknown model, servos of another protocol than the bus.
@@ -83,6 +83,7 @@ class EmulatedRobot(Faults):
         potentiometers: Mapping[str, tuple[float, int]] | None = None,
         prepared: bool = True,
         torque_on: bool = True,
+        droop: float = DROOP,
         step: float = STEP,
         seed: int = 0,
     ) -> None:
@@ -96,7 +97,7 @@ class EmulatedRobot(Faults):
         for number, row in enumerate(robot.servos["servos"]):
             name = row["actuator"]
             model = self._model(row)
-            servo = EmulatedServo(model, MOTORS[model.name], mounted=(1.0 + 0.37 * number) % TURN)
+            servo = EmulatedServo(model, MOTORS[model.name], mounted=(1.0 + 0.37 * number) % TURN, droop=droop)
             _set_up(servo, int(row["id"]), int(robot.servos.get("baud_rate") or 1_000_000), prepared)
             servo.power_cycle()
             servo.registers.set_raw("torque_enable", int(torque_on))
@@ -164,7 +165,7 @@ class EmulatedRobot(Faults):
     def observe(self) -> Observation:
         """Where the simulated robot really is."""
         with self._lock:
-            return self._plant.observation
+            return self._plant.observe()
 
     def angle(self, name: str) -> float:
         """rad that a spool has turned since the start, in its servo's positive direction."""
@@ -187,7 +188,9 @@ class EmulatedRobot(Faults):
     def register(self, name: str, field: str) -> float:
         """What a register of a servo holds now, in SI units."""
         with self._lock:
-            return self._servos[self._known(name)].registers.value(field)
+            servo = self._servos[self._known(name)]
+            servo.motion.show()
+            return servo.registers.value(field)
 
     def advance(self, seconds: float) -> None:
         """Take in what was sent so far, then move the world by hand.
@@ -251,14 +254,12 @@ class EmulatedRobot(Faults):
             if self._board is not None:
                 self._board.convert(by_channel)
             for ghost in self._ghosts.values():
-                ghost.motion.move(0.0, 0.0, step)
-                ghost.motion.measure(step)
+                ghost.motion.turned(ghost.motion.angle + step * ghost.motion.move(0.0, 0.0, step), step)
 
     def _look(self) -> None:
         """What the sensors say before any time has passed."""
         for name, servo in self._servos.items():
             servo.motion.move(*self._plant.load(name), 1e-6)
-            servo.motion.measure(0.0)
 
     def _run(self) -> None:
         before = time.monotonic()

@@ -10,7 +10,7 @@ from enum import Enum
 
 from ..control_tables import Field, ServoModel
 from ..spool_setup import Motor
-from .motion import CURRENT, CURRENT_BASED, EXTENDED, POSITION, PWM, VELOCITY, ServoMotion
+from .motion import CURRENT, CURRENT_BASED, DROOP, EXTENDED, POSITION, PWM, VELOCITY, ServoMotion
 from .packets import BROADCAST, ErrorBit, ErrorNumber, Instruction, InstructionPacket, encode_status
 from .registers import RegisterFile
 
@@ -50,12 +50,12 @@ class EmulatedServo:
     """One servo.
 
     Args:
-        model: its control table. motor: what its torque means. mounted: see `ServoMotion`.
+        model: its control table. motor: what its torque means. mounted, droop: see `ServoMotion`.
     """
 
-    def __init__(self, model: ServoModel, motor: Motor, mounted: float = 0.0) -> None:
+    def __init__(self, model: ServoModel, motor: Motor, mounted: float = 0.0, droop: float = DROOP) -> None:
         self.model, self.registers = model, RegisterFile(model)
-        self.motion = ServoMotion(model, self.registers, motor, mounted)
+        self.motion = ServoMotion(model, self.registers, motor, mounted, droop)
         self._waiting: tuple[int, bytes] | None = None
         modes = {VELOCITY, POSITION, EXTENDED, PWM}
         self._modes = modes if motor.torque_constant is None else modes | {CURRENT, CURRENT_BASED}
@@ -115,7 +115,7 @@ class EmulatedServo:
         """Error byte of a status packet."""
         if self.model.protocol == 1:
             return self.motion.errors | (trouble.value[0] if trouble else 0)
-        alert = ErrorNumber.ALERT if self.registers.raw("hardware_error") else 0
+        alert = ErrorNumber.ALERT if self.motion.errors else 0
         return alert | (trouble.value[1] if trouble else 0)
 
     def power_cycle(self) -> None:
@@ -173,7 +173,6 @@ class EmulatedServo:
         else:
             self.motion.forget_turns()
             self.motion.torque_switched()
-            self.motion.measure(0.0)
         return b""
 
     def _factory_reset(self, given: bytes) -> None:
@@ -237,14 +236,10 @@ class EmulatedServo:
             raise Refused(Trouble.RANGE)
         if field.name == "operating_mode" and raw not in self._modes:
             raise Refused(Trouble.RANGE)
-        if (
-            field.name == "torque_enable"
-            and raw
-            and two
-            and registers.raw("hardware_error") & registers.raw("shutdown")
-        ):
+        if field.name == "torque_enable" and raw and two and self.motion.errors & registers.raw("shutdown"):
             raise Refused(Trouble.RESULT)  # after a shutdown only a reboot lets it move again
-        ceilings = {"goal_velocity": "velocity_limit", "goal_current": "torque_ceiling", "goal_pwm": "pwm_limit"}
+        duty = "pwm_limit" if "pwm_limit" in registers else "torque_ceiling"
+        ceilings = {"goal_velocity": "velocity_limit", "goal_current": "torque_ceiling", "goal_pwm": duty}
         if field.name in ceilings and abs(number) > registers.raw(ceilings[field.name], abs(number)):
             raise Refused(Trouble.LIMIT)
         if field.name == "goal_position" and self.motion.mode == POSITION:
