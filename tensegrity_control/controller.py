@@ -111,6 +111,8 @@ class Controller(ABC):
     """
 
     robot: Robot
+    GAINS: tuple[str, ...] = ()
+    """Parameters of the constructor that `set_gains` changes."""
 
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robot import Robot
+from tensegrity_dynamics.structure import Structure
 
 from .controller import Controller
 
@@ -20,11 +21,26 @@ CONTROLLERS: dict[str, tuple[str, str]] = {
     "computed_torque": ("tensegrity_control.loop_motion", "ComputedTorqueMotion"),
     "kinematic": ("tensegrity_control.loop_motion", "KinematicMotion"),
 }
+STRUCTURES = ("tendon_length",)
+MECHANISMS = ("joint_position", "task", "near_rigid", "computed_torque", "kinematic")
 
 
 def controllers() -> tuple[str, ...]:
     """Names that `make_controller` knows."""
     return tuple(CONTROLLERS)
+
+
+def suitable(robot: Robot) -> tuple[str, ...]:
+    """Names of the controllers for this robot's kind of model; the first is the usual one."""
+    return STRUCTURES if isinstance(robot.model, Structure) else MECHANISMS
+
+
+def default_gains(name: str) -> dict[str, float]:
+    """Gains of a controller that may be changed while it runs, as its constructor has them."""
+    module, kind = CONTROLLERS[name]
+    make = getattr(import_module(module), kind)
+    known = inspect.signature(make).parameters
+    return {gain: float(known[gain].default) for gain in make.GAINS}
 
 
 def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:

@@ -42,7 +42,8 @@ class LoopMotion(MotionControl):
 
     def __init__(self, robot: Robot, period: float, rate_margin: float, brake_time: float) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
-        self.kinematics = loop_kinematics(robot)
+        # one to plan with and one to follow with, so that both may be done at the same time
+        self.kinematics, self._following = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output
         if any(axis.startswith("r") for axis in output.controlled):  # type: ignore[union-attr]
             raise TensegrityError(f"output {output.name} controls rotations; paths are of positions, name x, y, z.")
@@ -108,7 +109,7 @@ class LoopMotion(MotionControl):
         raise NotImplementedError
 
     def _watch(self, q: Array) -> None:
-        self._distance = self.kinematics.first_order(q).type_2
+        self._distance = self._following.first_order(q).type_2
 
 
 class _ComputedTorque(ComputedTorqueControl):
@@ -128,6 +129,8 @@ class ComputedTorqueMotion(LoopMotion):
     Raises:
         TensegrityError: a parameter is out of range.
     """
+
+    GAINS = ("stiffness", "damping", "nearest")
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class ComputedTorqueMotion(LoopMotion):
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         limits = np.array([each.effort for each in self.robot.actuators])
-        return _ComputedTorque(self.kinematics, path, q, limits=limits, **self._gains)
+        return _ComputedTorque(self._following, path, q, limits=limits, **self._gains)
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
         assert isinstance(follower, _ComputedTorque)
@@ -194,6 +197,8 @@ class KinematicMotion(LoopMotion):
 
     mode = "velocity"
 
+    GAINS = ("gain",)
+
     def __init__(
         self,
         robot: Robot,
@@ -218,7 +223,7 @@ class KinematicMotion(LoopMotion):
             follower.gain = self.gain  # type: ignore[attr-defined]
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        return _Kinematic(self.kinematics, path, gain=self.gain, start=q)
+        return _Kinematic(self._following, path, gain=self.gain, start=q)
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
         assert isinstance(follower, _Kinematic)

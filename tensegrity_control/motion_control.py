@@ -58,6 +58,16 @@ class Way:
     settling: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A motion that can begin: its follower, its duration [s], a note for whoever asked, and what it rests on."""
+
+    follower: Follower
+    duration: float
+    note: str
+    version: int
+
+
 class MotionControl(Controller):
     """See the module. A subclass says how shapes at rest, ways and followers are made.
 
@@ -87,6 +97,7 @@ class MotionControl(Controller):
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Follower]] = []
         self._goal: Pose | None = None
+        self._version = 0
         self.blind = 0
         """Commands that were given without a state."""
 
@@ -132,6 +143,7 @@ class MotionControl(Controller):
         follower = self._holding(state)
         self._motions = [(PathClock(time, 0.0), follower)]
         self._goal = self._pose(follower, 0.0)
+        self._version += 1
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
@@ -160,7 +172,7 @@ class MotionControl(Controller):
 
     # -- goals ----------------------------------------------------------------------------------------------------
 
-    def set_goal(
+    def plan_goal(
         self,
         now: float,
         position: ArrayLike | None = None,
@@ -168,18 +180,24 @@ class MotionControl(Controller):
         *,
         duration: float | None = None,
         profile: str = "minimum_jerk",
-    ) -> Accepted:
-        """Go to a pose; see `PathControl.set_goal`. Only what the output controls counts.
+    ) -> Planned:
+        """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
+
+        Args:
+            now: s. position: (3,) m; quaternion: (4,) w, x, y, z. Only what the output controls counts.
+            duration: s from rest to rest; None or 0 for the shortest that limits allow. One that would need more than
+                the actuators' rates is lengthened, which the note says.
+            profile: "minimum_jerk" or "cubic".
 
         Raises:
-            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused; the present motion goes on.
+            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
         """
         self._ready()
         if profile not in PROFILES:
             raise TensegrityError(unknown_name("profile", profile, PROFILES))
         if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
             raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for the shortest.")
-        clock, q = self._rest(now)
+        q = self._rest(now)
         way = self._way(q, position, quaternion)
         least = PEAK[profile] * way.shortest
         took = max(duration or max(least / self.rate_margin, way.settling), 20.0 * self.period)
@@ -192,26 +210,60 @@ class MotionControl(Controller):
             path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
         else:
             path = minimum_jerk(0.0, took, first, way.end)
-        return self._start(now, clock, path, q, note)
+        return self._planned(now, path, q, note)
 
-    def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
-        """Pass through poses (time from the start [s], position, quaternion).
+    def plan_through(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Planned:
+        """A motion through poses (time from the start [s], position, quaternion), for `begin`.
 
         Args:
             interpolation: "smooth" passes without stopping and rests at the last; "minimum_jerk" and "cubic" rest at
                 every one.
 
         Raises:
-            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused; the present motion goes on.
+            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
         """
         self._ready()
         times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
         if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
             raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
-        clock, q = self._rest(now)
+        q = self._rest(now)
         values = [self._coordinates(q)]
         values += [self._way(q, position, quaternion).end for _, position, quaternion in waypoints]
-        return self._start(now, clock, self._through(times, np.array(values), interpolation, q), q, "")
+        return self._planned(now, self._through(times, np.array(values), interpolation, q), q, "")
+
+    def begin(self, now: float, planned: Planned) -> Accepted:
+        """Begin a planned motion; one that is under way brakes first.
+
+        Raises:
+            TensegrityError: something else has been begun since it was planned.
+        """
+        self._ready()
+        if planned.version != self._version:
+            raise TensegrityError("another command came while the motion was planned; send it again.")
+        clock, before = self._active(now)
+        clock.brake(now, self.brake_time)
+        begin = max(now, clock.end)
+        self._motions = [(clock, before), (PathClock(begin, planned.duration), planned.follower)]
+        self._goal = self._pose(planned.follower, planned.duration)
+        self._version += 1
+        return Accepted(begin + planned.duration, begin + planned.duration - now, planned.note)
+
+    def set_goal(
+        self,
+        now: float,
+        position: ArrayLike | None = None,
+        quaternion: ArrayLike | None = None,
+        *,
+        duration: float | None = None,
+        profile: str = "minimum_jerk",
+    ) -> Accepted:
+        """`plan_goal` and `begin`; refused, it leaves the present motion as it was."""
+        planned = self.plan_goal(now, position, quaternion, duration=duration, profile=profile)
+        return self.begin(now, planned)
+
+    def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
+        """`plan_through` and `begin`; refused, it leaves the present motion as it was."""
+        return self.begin(now, self.plan_through(now, waypoints, interpolation))
 
     def hold(self, now: float) -> None:
         """Break the motion off and hold what is reached then."""
@@ -221,6 +273,7 @@ class MotionControl(Controller):
         clock, follower = self._motions[-1]
         clock.brake(now, self.brake_time)
         self._goal = self._pose(follower, clock.last)
+        self._version += 1
 
     def stop(self, now: float) -> None:
         """As `hold`, and refuse goals until `release`."""
@@ -255,21 +308,19 @@ class MotionControl(Controller):
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
         return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
 
-    def _rest(self, now: float) -> tuple[PathClock, Array]:
-        """The present motion's clock as it will brake, and q (nq,) of the shape at rest in which that ends."""
+    def _rest(self, now: float) -> Array:
+        """q (nq,) of the shape at rest in which the present motion will end, if it is braked now."""
         clock, follower = self._active(now)
         braking = copy(clock)
         braking.brake(now, self.brake_time)
-        return braking, follower.motion(braking.last, 0.0)[0].copy()
+        return follower.motion(braking.last, 0.0)[0].copy()
 
-    def _start(self, now: float, clock: PathClock, path: PiecewisePolynomial, q: Array, note: str) -> Accepted:
-        """Plan, and only then change what is done."""
-        before = self._active(now)[1]
-        follower = self._follower(path, q, before, clock.last)
-        begin = max(now, clock.end)
-        self._motions = [(clock, before), (PathClock(begin, path.end), follower)]
-        self._goal = self._pose(follower, path.end)
-        return Accepted(begin + path.end, begin + path.end - now, note)
+    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str) -> Planned:
+        version = self._version
+        clock, before = self._active(now)
+        braking = copy(clock)
+        braking.brake(now, self.brake_time)
+        return Planned(self._follower(path, q, before, braking.last), path.end, note, version)
 
     def _pose(self, follower: Follower, time: float) -> Pose:
         return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]

@@ -43,6 +43,8 @@ class NearRigidMotion(ShapeMotion):
 
     model: NearRigidModel
 
+    GAINS = ("position", "rate", "strain", "strain_rate", "effort")
+
     def __init__(
         self,
         robot: Robot,
@@ -59,7 +61,8 @@ class NearRigidMotion(ShapeMotion):
         effort: float = Weights.effort,
     ) -> None:
         self.weights = Weights(position, rate, strain, strain_rate, effort)
-        super().__init__(robot, NearRigidModel(robot, tracked), period, rate_margin, brake_time)
+        model, follower = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
+        super().__init__(robot, model, follower, period, rate_margin, brake_time)
         start = self.model.stiffness * robot.mechanism.start[self.model.q_strains]
         self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.robot import Robot
 
@@ -156,8 +156,10 @@ class PathControl(Controller):
         timing, note = timed(curve, duration or None, law, self.rate_margin, self.swing_periods)
         return self._start(now, brake, Motion(now if brake is None else brake.end, timing, curve), note)
 
-    def follow(self, now: float, waypoints: Sequence[Waypoint]) -> Accepted:
+    def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
         """Pass through poses (time from the start [s], position, quaternion) without stopping, at rest at the last.
+
+        The only interpolation of this controller is "smooth".
 
         The times count from `now`, or from the end of braking where a motion is under way.
 
@@ -166,6 +168,8 @@ class PathControl(Controller):
             UnreachableGoalError, TensegrityError: a waypoint is refused. The present motion goes on in every case.
         """
         self._ready()
+        if interpolation != "smooth":
+            raise TensegrityError(unknown_name("interpolation of this controller", interpolation, ("smooth",)))
         times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
         if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
             raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")

@@ -26,11 +26,24 @@ SETTLING = 2.0
 
 
 class ShapeMotion(MotionControl):
-    """See the module; `MotionControl` for the arguments."""
+    """See the module; `MotionControl` for the arguments.
 
-    def __init__(self, robot: Robot, model: ReducedModel, period: float, rate_margin: float, brake_time: float) -> None:
+    Args:
+        model: that plans are made with. follower: another one of the same kind that plans are followed with, so that a
+            plan can be made while another one is followed.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        model: ReducedModel,
+        follower: ReducedModel,
+        period: float,
+        rate_margin: float,
+        brake_time: float,
+    ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
-        self.model, self.shapes = model, JointShapes(robot)
+        self.model, self._follower_model, self.shapes = model, follower, JointShapes(robot)
         self._drives = np.array([robot.mechanism.mechanism.positions_of(each).start for each in self.shapes.joints])
 
     def _static(self, shape: JointShape, gain: Array) -> PlanFollower:
@@ -41,7 +54,7 @@ class ShapeMotion(MotionControl):
             np.zeros(1), np.concatenate((place, np.zeros(place.size)))[None], inputs[None], gain[None], place[None],
             inputs[None], shape.shape.q[None],
         )  # fmt: skip
-        return PlanFollower(self.model, plan)
+        return PlanFollower(self._follower_model, plan)
 
     def _shape_at(self, q: Array) -> JointShape:
         """The shape at rest with the actuators as at q (nq,)."""
@@ -75,7 +88,8 @@ class ShapeMotion(MotionControl):
         return follower.effort(place, state.q, state.v, pace)
 
     def _checked(self, follower: PlanFollower) -> PlanFollower:
-        """The follower, if its plan keeps the actuators' rates and efforts."""
+        """The follower with a model of its own, if its plan keeps the actuators' rates and efforts."""
+        follower.model = self._follower_model
         plan, count = follower.plan, self.model.index.size
         places = {int(k): n for n, k in enumerate(self.model.index)}
         if all(int(k) in places for k in self.model.drives):

@@ -33,6 +33,8 @@ class TaskMotion(ShapeMotion):
 
     model: TaskModel
 
+    GAINS = ("output", "position", "rate", "effort")
+
     def __init__(
         self,
         robot: Robot,
@@ -46,7 +48,7 @@ class TaskMotion(ShapeMotion):
         effort: float = TaskWeights.effort,
     ) -> None:
         self.weights = TaskWeights(output, position, rate, effort)
-        super().__init__(robot, TaskModel(robot), period, rate_margin, brake_time)
+        super().__init__(robot, TaskModel(robot), TaskModel(robot), period, rate_margin, brake_time)
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))

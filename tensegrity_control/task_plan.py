@@ -205,7 +205,9 @@ def _pieces(model: TaskModel, start: Array, states: Array, inputs: Array, wanted
     count, size = states.shape[0], model.index.size
     every = max(1, round(LINEARISED / period))
     knots = np.unique(np.append(np.arange(0, count, every), count - 1))
-    pieces, q, found, moved = _Pieces([], [], [], [], []), start, [], []
+    pieces, q = _Pieces([], [], [], [], []), start
+    found: list[tuple[Array, ...]] = []
+    moved: list[Array] = []
     for k in range(count):
         q = model.place(q, states[k, :size])
         pieces.error.append(model.output_place(q) - wanted[k])

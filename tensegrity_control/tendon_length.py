@@ -51,6 +51,8 @@ class TendonLengthControl(PathControl):
         TensegrityError: a parameter is out of range, or the robot has no stable start shape.
     """
 
+    GAINS = ("feedback_gain", "feedback_limit")
+
     def __init__(
         self,
         robot: Robot,

@@ -2,6 +2,7 @@
 
 It answers every structure_state with one actuator_command of the same stamp. The same state again gets the same
 answer, so that in lock-step a lost message changes nothing. `stop` latches: goals are refused until `hold` is called.
+Where a controller cannot go on, the actuators hold their positions until `hold` is called.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from tensegrity_dynamics.robot_file import load_robot
 from tensegrity_dynamics.ros.node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
 from tensegrity_dynamics.ros.shape_messages import fill_pose, pose_from_message
 from tensegrity_dynamics.ros.state_messages import fill_twist, nanoseconds, time_message
-from tensegrity_dynamics.structure import Structure
 
-from ..controller import RobotState
-from ..controllers import controllers, make_controller
+from ..controller import Command
+from .controller_choice import ControllerChoice
+from .planner import Planner
 from .state_reader import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
@@ -37,36 +38,28 @@ POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
 class ControllerNode(RobotNode):
-    """Parameters: robot, controller, rigid_bars, lockstep, feedback_gain, deadline."""
+    """Parameters: robot, lockstep, deadline, and those of `ControllerChoice`."""
 
     def __init__(self) -> None:
         super().__init__("controller")
         self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        is_structure = isinstance(self._robot.model, Structure)
-        default = "tendon_length" if is_structure else "joint_position"
-        kind = (
-            self.parameter("controller", "", f"which controller; empty for {default}", choices=("", *controllers()))
-            or default
-        )
-        rigid = self.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
-        gain = self.parameter(
-            "feedback_gain", 0.0, "1/s, integral correction of the pose while holding", low=0.0, high=100.0
-        )
+        self._choice = ControllerChoice(self, self._robot)
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
-        self.parameter(
-            "lockstep", False, "the simulator waits for answers; the controller works the same way either way"
+        lockstep = self.parameter(
+            "lockstep", False, "the simulator waits for answers: plans are made while it waits, not beside the control"
         )
-        self._name = kind
-        options = {"rigid_bars": rigid, "feedback_gain": gain} if is_structure else {}
-        self._controller: Any = make_controller(kind, self._robot, **options)
+        self._planner = Planner(self, lockstep)
+        self._controller: Any = self._choice.make(self._choice.name)
+        self._failed: str | None = None
+        self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
         self._joints: JointState | None = None
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
-        self._heard, self._late = time.monotonic(), 0
+        self._heard, self._late, self._missed = time.monotonic(), 0, 0
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
@@ -102,6 +95,7 @@ class ControllerNode(RobotNode):
             self._commands.publish(self._answer)
             return
         self._state = message
+        since = 0 if self._stamp is None else stamp - self._stamp
         if self._stamp is None or stamp < self._stamp:
             if not self._start(message, stamp):
                 return
@@ -109,8 +103,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
-        state = RobotState(pose=pose_from_message(message.output_pose) if message.converged else None)
-        command = self._controller.command(self._now, state)
+        command = self._command(message)
         self._answer = ActuatorCommand(
             source=self.get_name(), mode=MODES[command.mode], name=list(command.names), value=command.values.tolist()
         )
@@ -118,10 +111,29 @@ class ControllerNode(RobotNode):
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         self._feed_back(message)
-        if message.converged:
-            self.tell(OK, self._controller.status(self._now).phase, late_states=self._late)
+        phase = self._controller.status(self._now).phase
+        values = {"controller": self._choice.name, "late_states": self._late, "missed_deadlines": self._missed}
+        if hasattr(self._controller, "distance"):
+            values["distance_to_singularity"] = f"{self._controller.distance:.3g}"
+        if self._failed is not None:
+            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
+        elif message.converged:
+            self.tell(OK, phase, **values)
         else:
-            self.tell(WARN, "the estimator has no shape; commands go on without feedback", late_states=self._late)
+            self.tell(WARN, "the estimator has no shape; commands go on without feedback", **values)
+        self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
+
+    def _command(self, message: StructureState) -> Command:
+        """The controller's command; positions as they are where it cannot go on."""
+        if self._failed is None:
+            try:
+                return self._controller.command(self._now, self._reader.observe(message))
+            except TensegrityError as error:
+                self._failed = str(error)
+                self._controller.stop(self._now)
+                self._finish(False, self._failed)
+                self._held = self._reader.positions(self._joints)
+        return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
     def _start(self, message: StructureState, stamp: int) -> bool:
         """Take over from where the actuators are; needs their positions at the same time."""
@@ -140,7 +152,7 @@ class ControllerNode(RobotNode):
     def _publish_reference(self, stamp: Time, command: Any) -> None:
         status, wanted = self._controller.status(self._now), self._controller.reference(self._now)
         message = Reference(
-            controller=self._name, mode=status.phase, progress=float(status.progress), name=list(command.names),
+            controller=self._choice.name, mode=status.phase, progress=float(status.progress), name=list(command.names),
             value=command.values.tolist(),
         )  # fmt: skip
         message.header.stamp, message.header.frame_id = stamp, WORLD
@@ -156,15 +168,40 @@ class ControllerNode(RobotNode):
         if self._stamp is not None and silent > 2.0:
             self.tell(WARN, f"no structure_state for {int(silent)} s; did the simulator, driver or estimator end?")
 
+    # -- parameters -----------------------------------------------------------------------------------------------
+
+    def _parameter_changed(self, name: str, value: Any) -> None:
+        """Gains at once; another controller takes over where the robot rests. Raises TensegrityError: refused."""
+        if self._choice.is_gain(name):
+            self._choice.set_gain(self._controller, name, value)
+        elif name == "controller":
+            self._switch(value)
+
+    def _switch(self, name: str) -> None:
+        if (name or self._choice.names[0]) == self._choice.name:
+            return
+        if self._stamp is not None and self._controller.status(self._now).phase == "moving":
+            raise TensegrityError(f"the robot moves under {self._choice.name}; call hold first, then switch.")
+        before = self._choice.name
+        controller = self._choice.make(name)
+        if self._stamp is not None and self._state is not None:
+            try:
+                controller.reset(self._now, self._reader.read(self._state, self._joints))
+                if self._controller.status(self._now).phase == "stopped":
+                    controller.stop(self._now)
+            except TensegrityError:
+                self._choice.name = before
+                raise
+        self._controller, self._failed = controller, None
+
     # -- services -------------------------------------------------------------------------------------------------
 
-    def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
+    async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
             self._ready()
             position, quaternion = self._goal(request.target.header.frame_id, request.target.pose)
-            accepted = self._controller.set_goal(
-                self._now, position, quaternion, duration=request.duration, profile=request.profile or "minimum_jerk"
-            )
+            options = {"duration": request.duration, "profile": request.profile or "minimum_jerk"}
+            accepted = await self._planner.goal(self._controller, position, quaternion, options)
             self._finish(False, "a new goal took its place")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -200,6 +237,7 @@ class ControllerNode(RobotNode):
             if release:
                 self._controller.release()
                 self._controller.hold(self._now)
+                self._recover()
             else:
                 self._controller.stop(self._now)
             self._finish(False, "stopped by service")
@@ -209,9 +247,20 @@ class ControllerNode(RobotNode):
             response.success, response.message = False, str(error)
         return response
 
+    def _recover(self) -> None:
+        """After a failure: go on from where the robot is now."""
+        if self._failed is not None and self._state is not None:
+            self._controller.reset(self._now, self._reader.read(self._state, self._joints))
+            self._failed = None
+
     def _ready(self) -> None:
         if self._stamp is None:
             raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
+
+    @property
+    def now(self) -> float:
+        """Stamp of the last state [s]."""
+        return self._now
 
     # -- follow_trajectory ----------------------------------------------------------------------------------------
 
@@ -224,7 +273,7 @@ class ControllerNode(RobotNode):
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             poses = [self._goal(request.header.frame_id, pose) for pose in request.waypoint]
             points = [(when, *pose) for when, pose in zip(times, poses, strict=True)]
-            self._controller.follow(self._now, points)
+            await self._planner.through(self._controller, points, request.interpolation or "smooth")
             self._finish(False, "a new trajectory took its place")
         except TensegrityError as error:
             handle.abort()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,23 @@ class StateReader:
 
     def read(self, state: Any, joints: Any) -> RobotState:
         """From a StructureState and the JointState of the same time. Raises TensegrityError where a part is missing."""
-        positions, pose = self._positions(joints), pose_from_message(state.output_pose)
-        shape = self._shapes.shape(state)
+        positions, seen = self.positions(joints), self.observe(state)
         if self._is_structure:
-            return RobotState(positions=positions, nodes=shape, pose=pose)
-        return RobotState(positions=positions, pose=pose, q=shape, v=np.array(state.v, dtype=np.float64))
+            return replace(seen, positions=positions, nodes=self._shapes.shape(state))
+        return replace(seen, positions=positions, q=self._shapes.shape(state))
 
-    def _positions(self, joints: Any) -> np.ndarray:
-        """(a,) in the robot's order."""
-        found = dict(zip(joints.name, joints.position, strict=False))
+    def observe(self, state: Any) -> RobotState:
+        """What feedback needs of a StructureState: the pose, and q and v of a mechanism; nothing where it is unsure."""
+        if not state.converged:
+            return RobotState()
+        pose = pose_from_message(state.output_pose)
+        if self._is_structure:
+            return RobotState(pose=pose)
+        return RobotState(pose=pose, q=self._shapes.shape(state), v=np.array(state.v, dtype=np.float64))
+
+    def positions(self, joints: Any) -> np.ndarray:
+        """(a,) of the actuators in the robot's order. Raises TensegrityError where one is missing."""
+        found = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
         missing = [name for name in self._actuators if name not in found]
         if missing:
             raise TensegrityError(f"joint_states lacks {', '.join(missing)}; do all nodes run the same robot?")

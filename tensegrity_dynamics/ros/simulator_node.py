@@ -67,6 +67,9 @@ class SimulatorNode(RobotNode):
             low=0.1,
             high=600.0,
         )
+        as_state = self.parameter(
+            "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
+        )
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
         self._period = round(period * 1e9)
@@ -81,6 +84,7 @@ class SimulatorNode(RobotNode):
         self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
         self._truth = self.create_publisher(StructureState, "~/truth", STATE)
+        self._state = self.create_publisher(StructureState, "structure_state", STATE) if as_state else None
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_service(Trigger, "~/reset", self._reset)
@@ -169,7 +173,8 @@ class SimulatorNode(RobotNode):
         state = self._simulation.state
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
-        self._truth.publish(self._writer.write(stamp, "simulator", state, seen.pose, seen.twist))
+        truth = self._writer.write(stamp, "simulator", state, seen.pose, seen.twist)
+        self._truth.publish(truth)
         tendons = TendonState(name=list(self._writer.tendons), estimated=False)
         tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
         tendons.length = [seen.lengths[name] for name in self._writer.tendons]
@@ -182,6 +187,8 @@ class SimulatorNode(RobotNode):
         joints.velocity = list(seen.rates.values())
         joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
+        if self._state is not None:  # last, because the controller answers it
+            self._state.publish(truth)
         self._published = time.monotonic()
 
     def _command(self, message: ActuatorCommand) -> None:

@@ -1,0 +1,55 @@
+"""Plans for the controller node: in lock-step while the simulator waits, else in a thread beside the control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rclpy.task import Future
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .controller_choice import plans_apart
+
+
+class Planner:
+    """Plans one motion at a time.
+
+    Args:
+        node: with the time (`now`) and the executor. lockstep: plan at once, so that every run gives the same numbers.
+    """
+
+    def __init__(self, node: Any, lockstep: bool) -> None:
+        self._node, self._lockstep = node, lockstep
+        self._thread = ThreadPoolExecutor(1, "planner")
+        self._busy = False
+
+    async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
+        """`set_goal` of the controller. Raises what it raises."""
+        if self._lockstep or not plans_apart(controller):
+            return controller.set_goal(self._node.now, position, quaternion, **options)
+        return await self._apart(controller, lambda now: controller.plan_goal(now, position, quaternion, **options))
+
+    async def through(self, controller: Any, points: Any, interpolation: str) -> Any:
+        """`follow` of the controller. Raises what it raises."""
+        if self._lockstep or not plans_apart(controller):
+            return controller.follow(self._node.now, points, interpolation)
+        return await self._apart(controller, lambda now: controller.plan_through(now, points, interpolation))
+
+    async def _apart(self, controller: Any, plan: Callable[[float], Any]) -> Any:
+        """Plan in the thread; a motion under way is broken off first, so that it is known where the plan begins."""
+        if self._busy:
+            raise TensegrityError("another motion is being planned; wait for its answer.")
+        now = self._node.now
+        if controller.status(now).phase == "moving":
+            controller.hold(now)
+            now = controller.status(now).arrival
+        done = Future(executor=self._node.executor)
+        self._busy = True
+        self._thread.submit(plan, now).add_done_callback(lambda each: done.set_result(each))
+        try:
+            finished = await done
+        finally:
+            self._busy = False
+        return controller.begin(self._node.now, finished.result())
