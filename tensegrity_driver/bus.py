@@ -119,16 +119,18 @@ class Bus:
                 return status
         return None
 
-    def write_group(self, field: Field, values: Mapping[int, bytes], *, size: int | None = None) -> None:
-        """Write a register, or `size` bytes from it on, of several servos in one packet that nobody answers."""
-        if values:
-            try:
-                self.protocol.order_group(field.address, field.size if size is None else size, values)
-            except BusError:
-                self._note_loss()
-                raise
+    def write_group(self, address: int, size: int, values: Mapping[int, bytes]) -> None:
+        """Write `size` bytes from an address on, of several servos, in one packet that nobody answers."""
+        if not values:
+            return
+        try:
+            self.protocol.order_group(address, size, values)
+        except BusError:
+            self._note_loss()
+            raise
+        if self.port.leftover:
             self._look_at_leftover()
-            self._answered.clear()
+        self._answered.clear()
 
     def _may_retry(self) -> bool:
         if self._left <= 0:
@@ -155,7 +157,7 @@ class Bus:
         if isinstance(status, Status) and len(status.data) == size:
             statistics.exchange(time.monotonic() - begin)
             self._answered.add(servo)
-            self._doubled.asked(servo)
+            self._doubled.answered(servo)
             if status.error:
                 statistics.alerts[servo] += 1
             return status
@@ -165,7 +167,7 @@ class Bus:
             statistics.missing += 1
         else:
             statistics.damaged += 1
-            self._doubled.asked(servo, damaged=True)
+            self._doubled.damaged(servo)
             self.port.settle()
         return lack
 
@@ -194,10 +196,10 @@ class Bus:
         else:
             statistics.exchange(time.monotonic() - begin)
         self._answered = set(answers)
-        self._doubled.answered(answers)  # type: ignore[arg-type]
         for servo in twice:
             self._doubled.second_answer(servo)
         for servo, status in answers.items():
+            self._doubled.answered(servo)
             if status.error:
                 statistics.alerts[servo] += 1
         return answers

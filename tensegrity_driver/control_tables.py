@@ -115,10 +115,7 @@ class Field:
                 f"{value:g}{unit} cannot be written to {self.name}: it takes {lowest:g} to {highest:g}{unit}. Mend the "
                 "command or the limits."
             )
-        number = round(exact)
-        if self.coding == "direction bit":
-            return DIRECTION | -number if number < 0 else number
-        return number & (1 << 8 * self.size) - 1
+        return self._raw(round(exact))
 
     def encode_bytes(self, value: float) -> bytes:
         """The bytes of a value, least significant first; raises BusError as `encode` does."""
@@ -126,10 +123,19 @@ class Field:
 
     def nearest(self, value: float) -> float:
         """The value nearest to the one asked for that the register can hold; raises BusError for no number."""
+        return self.decode(self.encode_nearest(value))
+
+    def encode_nearest(self, value: float) -> int:
+        """Raw unsigned integer of the nearest value that the register can hold; raises BusError for no number."""
+        exact = (value - self.offset) / self.factor
         if not math.isfinite(value):
             raise BusError(f"{value} cannot be written to {self.name}: it is not a number. Mend the command.")
-        number = round(min(max((value - self.offset) / self.factor, self.low), self.high))
-        return self.offset + self.factor * number
+        return self._raw(round(min(max(exact, self.low), self.high)))
+
+    def _raw(self, number: int) -> int:
+        if number >= 0:
+            return number
+        return DIRECTION | -number if self.coding == "direction bit" else number & (1 << 8 * self.size) - 1
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class SerialPort(PortHandler):
         self._buffer = bytearray()
         self._deadline = 0.0
         self._last_look = True
-        self._byte_time = BITS_PER_BYTE / baud_rate
+        self._set_byte_time()
 
     # -- opening and closing -----------------------------------------------------------------------------------------
 
@@ -127,6 +127,7 @@ class SerialPort(PortHandler):
 
     def _set_byte_time(self) -> None:
         self._byte_time = BITS_PER_BYTE / self.baudrate
+        self._patience = self.patience
         self.tx_time_per_byte = 1e3 * self._byte_time
 
     def _lost(self, problem: object) -> BusError:
@@ -224,7 +225,7 @@ class SerialPort(PortHandler):
 
     def setPacketTimeout(self, packet_length: int) -> None:
         """Expect an answer of so many bytes from now on."""
-        self._deadline = time.monotonic() + packet_length * self._byte_time + self.patience
+        self._deadline = time.monotonic() + packet_length * self._byte_time + self._patience
         self._last_look = False
 
     def setPacketTimeoutMillis(self, msec: float) -> None:

@@ -30,6 +30,10 @@ SILENT = 3
 """Cycles without an answer after which a servo is asked by itself only, and may have restarted."""
 EMULATED = "emulated"
 PSEUDO = "/dev/pts/"
+Writes = dict[tuple[int, int, int], dict[int, bytes]]
+"""What is to be written, by stage, address and size, then by id."""
+CEILING_STAGE, REST_STAGE, TORQUE_STAGE, GOAL_STAGE = range(4)
+"""In this order: ceilings, where torque shall come on (or at which speed), torque, and where to go from there."""
 
 
 class ServoBus:
@@ -168,7 +172,11 @@ class ServoBus:
         Raises:
             BusError: names those that may still have torque.
         """
-        self._send(self._order, "torque_enable", dict.fromkeys(self._by_id, b"\0"))
+        writes: Writes = {}
+        for servo in self._order:
+            _add(writes, TORQUE_STAGE, servo, servo.model.field("torque_enable"), b"\0")
+        for (_, address, size), values in writes.items():
+            self.bus.write_group(address, size, values)
         doubtful = []
         for servo in self._order:
             try:
@@ -265,85 +273,78 @@ class ServoBus:
         """
         self._port_was_away |= self.bus.open()
         problems: list[str] = []
-        values: dict[str, dict[int, bytes]] = {}
+        writes: Writes = {}
         for name, command in commands.items():
             servo = self._servo(name)
             try:
-                self._collect(servo, command, values)
+                self._collect(servo, command, writes)
             except BusError as problem:
                 problems.append(f"{servo.label}: {problem}")
-        for register in ("torque_limit", "goal_pwm", "goal_current", "profile_velocity", "moving_speed"):
-            self._send(self._order, register, values.get(register, {}))
-        # torque comes on where the shaft is, then the goal counts
-        self._send(self._order, "goal_position", values.get("rest", {}))
-        self._send(self._order, "torque_enable", values.get("torque_enable", {}))
-        self._send(self._order, "goal_position", values.get("goal_position", {}))
+        for key in sorted(writes):
+            _, address, size = key
+            self.bus.write_group(address, size, writes[key])
         if problems:
             raise BusError(" ".join(problems))
 
-    def _collect(self, servo: ServoRecord, command: ServoCommand, values: dict[str, dict[int, bytes]]) -> None:
-        field = servo.model.field
+    def _collect(self, servo: ServoRecord, command: ServoCommand, writes: Writes) -> None:
+        """What has to be written for one command."""
         if command.kind is Drive.TORQUE_OFF:
-            if servo.torque != Torque.OFF or servo.reading.torque_on is not False:
-                values.setdefault("torque_enable", {})[servo.id] = b"\0"
+            if servo.torque is not Torque.OFF or servo.reading.torque_on is not False:
+                _add(writes, TORQUE_STAGE, servo, servo.model.field("torque_enable"), b"\0")
                 servo.torque, servo.state_due = Torque.OFF, True
             return
         if not servo.prepared or servo.unsure:
             return
+        goal = servo.goal
         if servo.model.counts_turns:
             if command.kind is not Drive.POSITION:
                 raise BusError(f"a {servo.model.name} is driven by positions here, not by {command.kind.value}.")
-            goal = field("goal_position").encode_bytes(command.position)
-            profile = field("profile_velocity")
-            slowest = profile.decode(1)  # zero would mean without limit
-            self._on_change(servo, profile, max(abs(command.speed), slowest), values)
-            self._ceiling(servo, "goal_current", command.current, values)
-            self._ceiling(servo, "goal_pwm", None if "goal_current" in servo.sent else command.torque_fraction, values)
-            if servo.torque != Torque.ON:
+            data = goal.encode_bytes(command.position)
+            profile = servo.model.fields["profile_velocity"]
+            speed = max(abs(command.speed), profile.factor)  # zero would mean without limit
+            changed = servo.changed(profile, speed)
+            if changed is not None:
+                _add(writes, CEILING_STAGE, servo, profile, changed)
+            if "goal_current" in servo.model.fields:
+                self._ceiling(servo, "goal_current", command.current, writes)
+            else:
+                self._ceiling(servo, "goal_pwm", command.torque_fraction, writes)
+            if servo.torque is not Torque.ON:
                 if servo.reading.position is None or servo.age > 0:
                     return  # nobody knows where torque would come on
-                rest = field("goal_position").encode_bytes(servo.reading.position)
-                values.setdefault("rest", {})[servo.id] = rest
-            values.setdefault("goal_position", {})[servo.id] = goal
+                _add(writes, REST_STAGE, servo, goal, goal.encode_bytes(servo.reading.position))
+            _add(writes, GOAL_STAGE, servo, goal, data)
         else:
             if command.kind is not Drive.VELOCITY:
                 raise BusError(f"an {servo.model.name} is driven by speeds here, not by {command.kind.value}.")
-            speed = field("moving_speed")
-            values.setdefault("moving_speed", {})[servo.id] = speed.encode_bytes(speed.nearest(command.speed))
-            self._ceiling(servo, "torque_limit", command.torque_fraction, values)
-        if servo.torque != Torque.ON:
-            values.setdefault("torque_enable", {})[servo.id] = b"\1"
+            self._ceiling(servo, "torque_limit", command.torque_fraction, writes)
+            _add(writes, REST_STAGE, servo, goal, goal.encode_nearest(command.speed).to_bytes(2, "little"))
+        if servo.torque is not Torque.ON:
+            _add(writes, TORQUE_STAGE, servo, servo.model.field("torque_enable"), b"\1")
             servo.torque, servo.state_due = Torque.ASKED, True
 
-    def _ceiling(self, servo: ServoRecord, name: str, value: float | None, values: dict[str, dict[int, bytes]]) -> None:
-        """A ceiling where it changes; not for an overloaded servo, whose ceiling must be set again on purpose."""
-        if value is None or name not in servo.model.fields or "overload" in servo.reading.errors:
-            return
-        register = servo.model.field(name)
-        most = register.decode(register.high if servo.ceiling is None else servo.ceiling)
-        self._on_change(servo, register, min(value, most), values)
-
     @staticmethod
-    def _on_change(servo: ServoRecord, register: Field, value: float, values: dict[str, dict[int, bytes]]) -> None:
-        raw = register.encode(register.nearest(value))
-        if servo.sent.get(register.name) != raw:
-            values.setdefault(register.name, {})[servo.id] = raw.to_bytes(register.size, "little")
-            servo.sent[register.name] = raw
-
-    def _send(self, servos: Iterable[ServoRecord], register: str, values: Mapping[int, bytes]) -> None:
-        """One packet for one register; models may have it at different places."""
-        if not values:
+    def _ceiling(servo: ServoRecord, name: str, value: float | None, writes: Writes) -> None:
+        """A ceiling where it changes; not for an overloaded servo, whose ceiling must be set again on purpose."""
+        if value is None or "overload" in servo.reading.errors:
             return
-        places: dict[tuple[int, int], tuple[Field, dict[int, bytes]]] = {}
-        for servo in servos:
-            if servo.id in values:
-                field = servo.model.field(register)
-                places.setdefault((field.address, field.size), (field, {}))[1][servo.id] = values[servo.id]
-        for field, group in places.values():
-            self.bus.write_group(field, group)
+        register = servo.model.fields[name]
+        if servo.ceiling is not None:
+            value = min(value, register.factor * servo.ceiling)
+        changed = servo.changed(register, value)
+        if changed is not None:
+            _add(writes, CEILING_STAGE, servo, register, changed)
 
     def _servo(self, name: str) -> ServoRecord:
         try:
             return self.servos[name]
         except KeyError:
             raise BusError(unknown_name("actuator with a servo", name, self.servos)) from None
+
+
+def _add(writes: Writes, stage: int, servo: ServoRecord, field: Field, data: bytes) -> None:
+    key = (stage, field.address, field.size)
+    if key in writes:
+        writes[key][servo.id] = data
+    else:
+        writes[key] = {servo.id: data}

@@ -35,6 +35,8 @@ INSTRUCTION_ERRORS = {
 """Protocol 2: what a servo says of the instruction it got."""
 REFUSALS_1 = {3: "the value is out of range", 4: "the instruction arrived damaged", 6: "it does not know it"}
 """Protocol 1: the same, by error bit; the other bits are about the servo."""
+STUFFED = b"\xff\xff\xfd\xfd"
+"""Protocol 2: how a header looks where it is no header."""
 MOST_ANSWERS = 1024
 """Packets after which an exchange ends, whatever still comes."""
 
@@ -54,6 +56,13 @@ class Status(NamedTuple):
     data: bytes
 
 
+class _QuickHandler(Protocol2PacketHandler):
+    """The library's handler, which looks at every byte of every answer for stuffing that hardly ever is there."""
+
+    def removeStuffing(self, packet: list[int]) -> list[int]:
+        return super().removeStuffing(packet) if STUFFED in bytes(packet) else packet
+
+
 class ServoProtocol:
     """One of the two protocols over one port.
 
@@ -67,11 +76,8 @@ class ServoProtocol:
             raise BusError(f"There is no Dynamixel protocol {number}; use 1 or 2.")
         self.port, self.number = port, number
         self._one = Protocol1PacketHandler()
-        self._two = Protocol2PacketHandler()
-
-    @property
-    def _handler(self) -> Protocol1PacketHandler | Protocol2PacketHandler:
-        return self._one if self.number == 1 else self._two
+        self._two = _QuickHandler()
+        self._handler: Protocol1PacketHandler | Protocol2PacketHandler = self._one if number == 1 else self._two
 
     # -- sending -----------------------------------------------------------------------------------------------------
 

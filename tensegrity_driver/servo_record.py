@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cache
+from operator import mul
 
-from .control_tables import DIRECTION, MODELS, ServoModel
+from .control_tables import DIRECTION, MODELS, Field, ServoModel
 from .servo_protocol import ALERT, Status
 from .servo_state import ServoReading
 
@@ -21,10 +23,9 @@ MEASURED = (
 STATE = (
     "torque_enable", "torque_limit", "hardware_error", "bus_watchdog", "goal_pwm", "goal_current", "profile_velocity",
 )  # fmt: skip
-CEILINGS = ("torque_limit", "goal_pwm", "goal_current", "profile_velocity")
-"""State registers that are written when they change, and compared with what was written."""
 OF_THE_SERVO = frozenset({"voltage", "angle_limit", "overheating", "overload"})
 """Error bits of protocol 1 about the servo itself; the others are about the instruction it got."""
+_NONE: frozenset[str] = frozenset()
 _CODES = {(1, False): "B", (2, False): "H", (4, False): "I", (1, True): "b", (2, True): "h", (4, True): "i"}
 
 
@@ -33,6 +34,9 @@ class RegisterBlock:
 
     Args:
         model: of the servo. names: registers in it; those that the model has not are left out.
+
+    Attributes:
+        address, size: of the block. names: registers in it, by address. place: where each is among them.
     """
 
     def __init__(self, model: ServoModel, names: tuple[str, ...]) -> None:
@@ -40,24 +44,26 @@ class RegisterBlock:
         self.address = fields[0].address
         self.size = fields[-1].end - self.address
         self.names = tuple(each.name for each in fields)
-        self._factors = tuple((each.name, each.factor, each.coding == "direction bit") for each in fields)
-        code, place = "<", self.address
+        self.place = {name: place for place, name in enumerate(self.names)}
+        self.measured = tuple(self.place.get(name, -1) for name in MEASURED)
+        self._factors = tuple(each.factor for each in fields)
+        self._directions = tuple(place for place, each in enumerate(fields) if each.coding == "direction bit")
+        code, end = "<", self.address
         for each in fields:
-            code += f"{each.address - place}x{_CODES[each.size, each.coding == 'signed']}"
-            place = each.end
+            code += f"{each.address - end}x{_CODES[each.size, each.coding == 'signed']}"
+            end = each.end
         self._struct = struct.Struct(code)
 
     def numbers(self, data: bytes) -> tuple[int, ...]:
         """The numbers as they are in the registers, in the order of `names`."""
         return self._struct.unpack(data)
 
-    def values(self, data: bytes) -> dict[str, float]:
-        """The values in SI units by name."""
-        found = {}
-        for (name, factor, direction), number in zip(self._factors, self._struct.unpack(data), strict=True):
-            if direction:
-                number = DIRECTION - number if number >= DIRECTION else number
-            found[name] = factor * number
+    def values(self, numbers: tuple[int, ...]) -> list[float | None]:
+        """The values of numbers in SI units, and None behind them, for registers that the model has not."""
+        found: list[float | None] = [*map(mul, self._factors, numbers), None]
+        for place in self._directions:
+            if numbers[place] >= DIRECTION:
+                found[place] = self._factors[place] * (DIRECTION - numbers[place])
         return found
 
 
@@ -68,10 +74,12 @@ def blocks_of(model_name: str) -> tuple[RegisterBlock, RegisterBlock]:
     return RegisterBlock(model, MEASURED), RegisterBlock(model, STATE + MEASURED)
 
 
-class Torque:
+class Torque(Enum):
     """What is known about a servo's torque."""
 
-    OFF, ASKED, ON = "off", "asked", "on"
+    OFF = "off"
+    ASKED = "asked for"
+    ON = "on"
 
 
 @dataclass
@@ -83,7 +91,8 @@ class ServoRecord:
         reading: the last one. age: cycles since it answered.
         prepared: set up, and not restarted since. unsure: it was silent for so long that it may have restarted.
         state_due: its state is to be read in the next cycle. alert: it says that it has an error (protocol 2).
-        torque: as asked for and confirmed. watchdog: armed by us. sent: raw values last written, by register.
+        torque: as asked for and confirmed. watchdog: armed by us.
+        sent: raw values of ceilings last written, by register; all are part of the state. goal: what it is driven by.
         ceiling: raw value that the torque ceiling in EEPROM allows.
     """
 
@@ -97,19 +106,19 @@ class ServoRecord:
     unsure: bool = False
     state_due: bool = True
     alert: bool = False
-    torque: str = Torque.OFF
+    torque: Torque = Torque.OFF
     watchdog: bool = False
     sent: dict[str, int] = field(default_factory=dict)
     ceiling: int | None = None
 
     def __post_init__(self) -> None:
+        model = self.model
         self.reading = ServoReading(self.name)
-        self.measured, self.state = blocks_of(self.model.name)
-        self._load = "present_load" if "present_load" in self.model.fields else None
-        self._current = "present_current" if "present_current" in self.model.fields else None
+        self.measured, self.state = blocks_of(model.name)
+        self.goal = model.field("goal_position" if model.counts_turns else "moving_speed")
         # an angle at the end of its range only says that the shaft is there or in the dead zone beyond
-        position = self.model.field("present_position")
-        self._full = None if self.model.counts_turns else position.factor * 1023
+        self._full = None if model.counts_turns else 1023
+        self._asked: dict[str, float] = {}
 
     @property
     def label(self) -> str:
@@ -125,36 +134,38 @@ class ServoRecord:
     def take(self, status: Status, *, with_state: bool) -> None:
         """Take what it answered."""
         block = self.state if with_state else self.measured
-        values = block.values(status.data)
+        numbers = block.numbers(status.data)
+        values = block.values(numbers)
+        position, velocity, load, current, voltage, temperature = block.measured
         self.age, self.state_due = 0, False
         old = self.reading
         torque_on, watchdog, errors = old.torque_on, old.watchdog, old.errors
         if self.model.protocol == 1:
-            errors = self.model.errors(status.error) & OF_THE_SERVO if status.error else frozenset()
+            errors = self.model.errors(status.error) & OF_THE_SERVO if status.error else _NONE
         else:
-            self.alert = bool(status.error & ALERT)
+            self.alert = status.error >= ALERT
             if not self.alert:
-                errors = frozenset()
+                errors = _NONE
             elif not with_state:
                 self.state_due = not errors
         if with_state:
-            torque_on = values["torque_enable"] != 0.0
-            if "bus_watchdog" in values:
-                watchdog = values["bus_watchdog"] > 0.0
-                errors = self.model.errors(int(values["hardware_error"]))
-            self._compare(torque_on, watchdog, block.numbers(status.data))
-        position: float | None = values["present_position"]
-        if self._full is not None and not 0.0 < values["present_position"] < self._full:
-            position = None
+            place = block.place
+            torque_on = numbers[place["torque_enable"]] != 0
+            if "bus_watchdog" in place:
+                watchdog = numbers[place["bus_watchdog"]] > 0
+                bits = numbers[place["hardware_error"]]
+                errors = self.model.errors(bits) if bits else _NONE
+            self._compare(torque_on, watchdog, numbers)
+        known = self._full is None or 0 < numbers[position] < self._full
         self.reading = ServoReading(
             self.name,
-            position,
-            values["present_velocity"],
+            values[position] if known else None,
+            values[velocity],
             old.sensor,
-            values[self._load] if self._load else None,
-            values[self._current] if self._current else None,
-            values["present_temperature"],
-            values["present_voltage"],
+            values[load],
+            values[current],
+            values[temperature],
+            values[voltage],
             errors,
             0,
             old.sensor_age,
@@ -164,25 +175,34 @@ class ServoRecord:
 
     def take_sensor(self, counts: float | None) -> None:
         """Take what its potentiometer says; None: it was not read in this cycle."""
-        reading = self.reading
         if counts is None:
-            self.reading = replace(reading, sensor_age=reading.sensor_age + 1)
+            self.reading = replace(self.reading, sensor_age=self.reading.sensor_age + 1)
         else:
-            # frozen only for others: this record owns its reading, and `replace` would cost a tenth of a cycle
-            object.__setattr__(reading, "sensor", counts)
-            object.__setattr__(reading, "sensor_age", 0)
+            self.reading = replace(self.reading, sensor=counts, sensor_age=0)
+
+    def changed(self, register: Field, value: float) -> bytes | None:
+        """What to write where the nearest value for a register differs from the last one; raises BusError for none."""
+        name = register.name
+        if name in self.sent and self._asked.get(name) == value:
+            return None
+        raw = register.encode_nearest(value)
+        self._asked[name] = value
+        if self.sent.get(name) == raw:
+            return None
+        self.sent[name] = raw
+        return raw.to_bytes(register.size, "little")
 
     def _compare(self, torque_on: bool, watchdog: bool | None, numbers: tuple[int, ...]) -> None:
         """Compare its state with what was asked for; a servo that lost torque or watchdog by itself has restarted."""
         self.unsure = False
-        if self.torque == Torque.ASKED and torque_on:
-            self.torque = Torque.ON
-        elif self.prepared and ((self.torque == Torque.ON and not torque_on) or (self.watchdog and watchdog is False)):
-            self.prepared = False
-            self.torque = Torque.ON if torque_on else Torque.OFF
-            self.watchdog = False
-            self.sent.clear()
-        found = dict(zip(self.state.names, numbers, strict=True))
-        for name in CEILINGS:
-            if name in self.sent and found.get(name) != self.sent[name]:
-                del self.sent[name]  # it got lost on the way, and is written again
+        if self.torque is not Torque.ON or not torque_on or (self.watchdog and watchdog is False):
+            if self.torque is Torque.ASKED and torque_on:
+                self.torque = Torque.ON
+            elif self.prepared and (self.torque is Torque.ON or (self.watchdog and watchdog is False)):
+                self.prepared = False
+                self.torque = Torque.ON if torque_on else Torque.OFF
+                self.watchdog = False
+                self.sent.clear()
+        place = self.state.place
+        for name in [name for name, raw in self.sent.items() if numbers[place[name]] != raw]:
+            del self.sent[name]  # it got lost on the way, and is written again

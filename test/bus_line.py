@@ -17,10 +17,18 @@ from tensegrity_dynamics.errors import BusError
 
 
 def make_servo(model: str, number: int) -> EmulatedServo:
-    """A servo as delivered, under an id."""
+    """A servo as delivered, under an id; its registers stay as tests set them."""
     servo = EmulatedServo(MODELS[model], MOTORS[model], mounted=1.0)
     servo.registers.set_raw("id", number)
-    servo.motion.measure(0.0)
+    return turned_to(servo, 0.0)
+
+
+def turned_to(servo: EmulatedServo, angle: float) -> EmulatedServo:
+    """The servo, switched on with its shaft at an angle [rad]."""
+    servo.motion.angle = angle
+    servo.power_cycle()
+    type(servo.motion).show(servo.motion)
+    servo.motion.show = lambda: None  # type: ignore[method-assign]
     return servo
 
 

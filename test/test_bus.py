@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from bus_line import ChainPort, make_servo
+from bus_line import ChainPort, make_servo, turned_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,8 +114,7 @@ def test_a_reboot_is_for_protocol_2() -> None:
 def test_a_group_reads_what_each_servo_alone_says(protocol: int, fast: bool) -> None:
     bus, port = make_bus(protocol, fast=fast)
     for i, servo in enumerate(port.chain.servos.values()):
-        servo.motion.angle = 0.3 * i
-        servo.motion.measure(0.0)
+        turned_to(servo, 0.3 * i)
     bus.begin_cycle()
     found = bus.read_group((3, 1, 4), *BLOCKS[protocol])
     assert set(found) == {3, 1, 4}
@@ -130,8 +129,9 @@ def test_a_group_reads_what_each_servo_alone_says(protocol: int, fast: bool) -> 
 @both
 def test_a_group_is_written_in_one_packet(protocol: int) -> None:
     bus, port = make_bus(protocol)
-    bus.write_group(MODEL[protocol].field("led"), {1: b"\1", 3: b"\1"})
-    bus.write_group(MODEL[protocol].field("led"), {})
+    led = MODEL[protocol].field("led")
+    bus.write_group(led.address, led.size, {1: b"\1", 3: b"\1"})
+    bus.write_group(led.address, led.size, {})
     assert len(port.sent) == 1
     assert [each.registers.raw("led") for each in port.chain.servos.values()] == [1, 0, 1, 0]
 
@@ -292,7 +292,7 @@ def test_statistics_tell_missing_from_damaged(protocol: int) -> None:
 
 def test_error_bits_are_counted_by_servo() -> None:
     bus, port = make_bus(2)
-    port.chain.servos["s2"].registers.set_raw("hardware_error", 32)
+    port.chain.servos["s2"].motion.errors = 32
     bus.begin_cycle()
     found = bus.read_group((1, 2, 3), *BLOCKS[2])
     assert alerting(found.values()) == {2}

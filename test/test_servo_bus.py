@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import pytest
-from bus_line import ChainPort, make_servo
+from bus_line import ChainPort, make_servo, turned_to
 
 from tensegrity_driver.bus import Bus
 from tensegrity_driver.control_tables import MODELS
@@ -75,8 +75,7 @@ turning = pytest.mark.parametrize("model", X_MODELS)
 def test_preparing_sets_the_mode_and_holds_where_it_is(model: str) -> None:
     bench = Bench(model)
     for number, part in enumerate(bench.parts.values()):
-        part.motion.angle = 0.4 * number
-        part.motion.measure(0.0)
+        turned_to(part, 0.4 * number)
     bench.ready()
     for name, part in bench.parts.items():
         assert part.registers.raw("torque_enable") == 1
@@ -243,11 +242,11 @@ def test_blocks_decode_as_single_fields_do(model: str) -> None:
     for names in (MEASURED, STATE + MEASURED):
         block = RegisterBlock(MODELS[model], names)
         data = bytes(memory[block.address : block.address + block.size])
-        values = block.values(data)
-        for name, number in zip(block.names, block.numbers(data), strict=True):
+        values = block.values(block.numbers(data))
+        for place, (name, number) in enumerate(zip(block.names, block.numbers(data), strict=True)):
             field = MODELS[model].field(name)
             assert number % (1 << 8 * field.size) == int.from_bytes(memory[field.address : field.end], "little")
-            assert values[name] == pytest.approx(field.decode(number % (1 << 8 * field.size)))
+            assert values[place] == pytest.approx(field.decode(number % (1 << 8 * field.size)))
 
 
 @turning
@@ -308,9 +307,11 @@ def test_errors_of_x_servos_are_named_and_go_with_their_bit() -> None:
     for period in (1, 50):
         bench = Bench("XL430-W250", state_period=period).ready()
         bench.parts["a"].registers.set_raw("hardware_error", 0b1001)
+        bench.parts["a"].motion.errors = 0b1001
         bench.link.read()
         assert bench.reading("a").errors == {"voltage", "encoder"}
         bench.parts["a"].registers.set_raw("hardware_error", 0)
+        bench.parts["a"].motion.errors = 0
         assert bench.reading("a").errors == frozenset()
 
 
@@ -410,6 +411,7 @@ def test_speeds_and_currents_beyond_what_a_register_holds_are_limited() -> None:
 @models
 def test_torque_goes_off_at_once_and_comes_on_where_the_shaft_is(model: str) -> None:
     bench = Bench(model).ready()
+    bench.link.write({name: bench.command(2.2) for name in "abc"})
     off = {name: ServoCommand(Drive.TORQUE_OFF) for name in "abc"}
     bench.link.write(off)
     assert [bench.raw(name, "torque_enable") for name in "abc"] == [0, 0, 0]
@@ -419,8 +421,6 @@ def test_torque_goes_off_at_once_and_comes_on_where_the_shaft_is(model: str) -> 
     assert bench.written() == 0
     rests: list[int] = []
     if bench.model.counts_turns:
-        bench.parts["a"].motion.angle = 2.0
-        bench.parts["a"].motion.measure(0.0)
         part = bench.parts["a"]
         keep = part._keep_goals
         part._keep_goals = lambda names: (rests.append(part.registers.raw("goal_position")), keep(names))  # type: ignore[method-assign,assignment,func-returns-value]
