@@ -28,7 +28,7 @@ from .servo_state import Line
 BEGINNING = "2000-01-01T00:00:00+00:00"
 """Date of calibrations that nobody measured, so that the same robot always gets the same file."""
 
-PATIENCE = 0.25
+PATIENCE = 0.1
 """s for an answer of servos in the same program: no wire, but a machine that may have much else to do."""
 
 
