@@ -32,7 +32,7 @@ from tensegrity_driver.servo_state import Drive, ServoCommand
 
 MODEL = {1: "AX-12A", 2: "XM430-W350"}
 GOAL = {1: "moving_speed", 2: "goal_position"}
-ROUNDS = 10
+WARM_UP = 20
 BYTE = 10.0 / 1_000_000
 SINGLE_WRITE, SYNC_WRITE = 0x03, 0x83
 
@@ -166,33 +166,35 @@ def bare_cycle(path, protocol, ids):
 
 
 def measure(protocol, servos, wire, cycles):
-    """Median wall and processor time of a cycle [s], ours and bare."""
+    """Medians of a cycle, ours and bare, that take turns; the ratio is the median over pairs of neighbours."""
     ids = tuple(range(1, servos + 1))
     line = Line(protocol, ids, wire)
-    times = {"ours": ([], []), "bare": ([], [])}
-    lost = dict.fromkeys(times, 0)
+    loops = {"ours": our_cycle(line.path, protocol, ids), "bare": bare_cycle(line.path, protocol, ids)}
+    wall, processor, lost, pairs = {"ours": [], "bare": []}, {"ours": [], "bare": []}, {"ours": 0, "bare": 0}, []
     try:
-        for turn in range(ROUNDS + 1):  # the first one warms up
-            for name, make in (("ours", our_cycle), ("bare", bare_cycle)):
-                cycle, close = make(line.path, protocol, ids)
-                for number in range(cycles // ROUNDS + 5):
-                    begin, busy = time.perf_counter(), time.thread_time()
-                    whole = cycle()
-                    if not whole:
-                        lost[name] += 1
-                    elif turn and number >= 5:
-                        times[name][0].append(time.perf_counter() - begin)
-                        times[name][1].append(time.thread_time() - busy)
-                close()
+        for number in range(-WARM_UP, cycles):
+            pair = {}
+            for name, (cycle, _) in loops.items():
+                begin, busy = time.perf_counter(), time.thread_time()
+                if cycle():
+                    pair[name] = time.perf_counter() - begin, time.thread_time() - busy
+                else:
+                    lost[name] += 1
+            if number >= 0 and len(pair) == len(loops):
+                pairs.append(pair["ours"][0] / pair["bare"][0])
+                for name in loops:
+                    wall[name].append(pair[name][0])
+                    processor[name].append(pair[name][1])
     finally:
+        for _, close in loops.values():
+            close()
         line.close()
-    found = {}
-    for name, (wall, processor) in times.items():
-        found[f"{name}_ms"] = 1e3 * statistics.median(wall)
-        found[f"{name}_processor_ms"] = 1e3 * statistics.median(processor)
-        found[f"{name}_cycles_per_s"] = 1.0 / statistics.median(wall)
+    found = {"ratio": statistics.median(pairs)}
+    for name in loops:
+        found[f"{name}_ms"] = 1e3 * statistics.median(wall[name])
+        found[f"{name}_processor_ms"] = 1e3 * statistics.median(processor[name])
+        found[f"{name}_cycles_per_s"] = 1.0 / statistics.median(wall[name])
         found[f"{name}_lost"] = lost[name]
-    found["ratio"] = found["ours_ms"] / found["bare_ms"]
     return found
 
 

@@ -16,11 +16,13 @@ from tensegrity_dynamics.errors import BusError
 from .bus_statistics import BusStatistics, DoubledIds
 from .control_tables import Field
 from .serial_port import SerialPort
-from .servo_protocol import ALERT, BROADCAST, Lack, ServoProtocol, Status
+from .servo_protocol import ALERT, Lack, ServoProtocol, Status
 from .servo_state import BusReading
 
 TRIES = 3
 """Tries of an instruction outside of cycles."""
+OVERDUE = 5
+"""Cycles for which a missing answer may still come."""
 REASONS = {Lack.MISSING: "no answer", Lack.DAMAGED: "damaged answers"}
 
 
@@ -43,6 +45,7 @@ class Bus:
         self.statistics = BusStatistics()
         self._doubled = DoubledIds()
         self._answered: set[int] = set()
+        self._overdue: dict[int, int] = {}
         self._left = retries
         self._packets = self._bad = 0
         self._began: float | None = None
@@ -165,6 +168,7 @@ class Bus:
         self._bad += 1
         if lack is Lack.MISSING:
             statistics.missing += 1
+            self._overdue[servo] = statistics.cycles
         else:
             statistics.damaged += 1
             self._doubled.damaged(servo)
@@ -193,11 +197,14 @@ class Bus:
         if lack:
             self._bad += lack
             statistics.missing += lack
+            for servo in ids:
+                if servo not in answers:
+                    self._overdue[servo] = statistics.cycles
         else:
             statistics.exchange(time.monotonic() - begin)
         self._answered = set(answers)
         for servo in twice:
-            self._doubled.second_answer(servo)
+            self._second_answer(servo)
         for servo, status in answers.items():
             self._doubled.answered(servo)
             if status.error:
@@ -210,7 +217,12 @@ class Bus:
         if leftover and self._answered:
             for status in self.protocol.whole_packets(leftover):
                 if status.id in self._answered:
-                    self._doubled.second_answer(status.id)
+                    self._second_answer(status.id)
+
+    def _second_answer(self, servo: int) -> None:
+        """One answer more than was asked for; after a missing one it may just be that one, late."""
+        if self.statistics.cycles - self._overdue.get(servo, -OVERDUE) >= OVERDUE:
+            self._doubled.second_answer(servo)
 
     def _note_loss(self) -> None:
         if not self.port.is_open:
@@ -224,12 +236,14 @@ class Bus:
         Waits until that time is over. Raises BusError when the port is gone.
         """
         self.open()
+        size = 0 if self.protocol.number == 1 else 3
+        self.port.settle()
         self.protocol.call(servo)
         answers: list[Status] = []
         while True:
             status = self.protocol.receive()
             if isinstance(status, Status):
-                if status.id == servo or servo == BROADCAST:
+                if status.id == servo and len(status.data) == size:
                     answers.append(status)
             elif status is Lack.MISSING or self.port.isPacketTimeout():
                 return answers
@@ -251,12 +265,13 @@ class Bus:
         """
         self.open()
         status: Status | Lack = Lack.MISSING
-        for _ in range(TRIES):
+        for number in range(TRIES):
             self.protocol.ask(servo, field.address, field.size)
             status = self.protocol.receive_from(servo, field.size)
+            if number or isinstance(status, Lack):  # the answer to an earlier try may still be on its way
+                self.port.settle(self.port.patience)
             if isinstance(status, Status) and len(status.data) == field.size:
                 return int.from_bytes(status.data, "little")
-            self.port.settle()
         raise self._failure(servo, f"{field.name} could not be read", status)
 
     def read(self, servo: int, field: Field) -> float:

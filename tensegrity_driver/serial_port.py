@@ -210,10 +210,14 @@ class SerialPort(PortHandler):
         self.leftover = bytes(self._buffer)
         self._buffer.clear()
 
-    def settle(self) -> None:
-        """Let pass what is still coming after a damaged packet, so that it is not taken for the next answer."""
-        quiet = MARGIN + 2e1 * self._byte_time
-        end = time.monotonic() + self.patience
+    def settle(self, quiet: float | None = None) -> None:
+        """Let pass what is still coming, so that it is not taken for the next answer.
+
+        Args:
+            quiet: s without a byte after which nothing more is expected; None takes the gap within one packet.
+        """
+        quiet = MARGIN + 20.0 * self._byte_time if quiet is None else quiet
+        end = time.monotonic() + self._patience + quiet
         while time.monotonic() < end:
             before = len(self._buffer)
             self._receive(quiet)

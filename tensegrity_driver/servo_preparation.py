@@ -32,6 +32,8 @@ def check_servo(bus: Bus, servo: ServoRecord) -> int:
     """
     answers = bus.ping(servo.id)
     if len(answers) > 1:
+        answers = bus.ping(servo.id)  # an answer to an earlier question, come late, does not come twice
+    if len(answers) > 1:
         raise BusError(
             f"{servo.label}: {len(answers)} servos answer under id {servo.id}. Connect them one by one and give each "
             "its own id."

@@ -61,7 +61,7 @@ class FedPort(SerialPort):
         self.leftover = bytes(self.data)
         self.data.clear()
 
-    def settle(self) -> None:
+    def settle(self, quiet: float | None = None) -> None:
         self.data.clear()
 
     def isPacketTimeout(self) -> bool:  # noqa: N802

@@ -252,6 +252,26 @@ def test_a_second_answer_to_one_question_is_a_doubled_id(protocol: int) -> None:
 
 
 @both
+def test_an_answer_that_comes_late_is_no_doubled_id(protocol: int) -> None:
+    bus, port = make_bus(protocol)
+    held: list[bytes] = []
+
+    def late(name: str, data: bytes) -> bytes:
+        if name != "s2":
+            return data
+        if not held:
+            held.append(data)
+            return b""
+        return held.pop() + data
+
+    port.spoil = late
+    for _ in range(WINDOW):
+        bus.begin_cycle()
+        bus.read_group((1, 2, 3), *BLOCKS[protocol])
+        assert bus.end_cycle().duplicate_ids == ()
+
+
+@both
 def test_answers_of_one_id_alone_that_are_always_damaged_are_a_doubled_id(protocol: int) -> None:
     bus, port = make_bus(protocol)
     port.spoil = lambda name, data: damage(data) if name == "s2" else data
