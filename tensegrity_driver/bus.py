@@ -180,6 +180,7 @@ class Bus:
         statistics = self.statistics
         begin = time.monotonic()
         twice: set[int] = set()
+        damaged = 0
         try:
             self.protocol.ask_group(ids, address, size, fast=fast)
             if self.port.leftover:
@@ -187,7 +188,7 @@ class Bus:
             if fast:
                 answers = self.protocol.receive_fast_group(ids, size)
             else:
-                answers, twice = self.protocol.receive_group(ids, size)
+                answers, twice, damaged = self.protocol.receive_group(ids, size)
         except BusError:
             self._note_loss()
             raise
@@ -196,10 +197,7 @@ class Bus:
         statistics.packets += count
         if lack:
             self._bad += lack
-            statistics.missing += lack
-            for servo in ids:
-                if servo not in answers:
-                    self._overdue[servo] = statistics.cycles
+            self._count_lacking([servo for servo in ids if servo not in answers], damaged)
         else:
             statistics.exchange(time.monotonic() - begin)
         self._answered = set(answers)
@@ -210,6 +208,16 @@ class Bus:
             if status.error:
                 statistics.alerts[servo] += 1
         return answers
+
+    def _count_lacking(self, ids: Sequence[int], damaged: int) -> None:
+        """Servos of a group that lack; with as many damaged answers nobody can be said to have been silent."""
+        if damaged >= len(ids):
+            self.statistics.damaged += len(ids)
+            for servo in ids:
+                self._doubled.damaged(servo)
+        else:
+            self.statistics.missing += len(ids)
+            self._overdue.update(dict.fromkeys(ids, self.statistics.cycles))
 
     def _look_at_leftover(self) -> None:
         """A second answer of a servo that had already answered in the exchange before."""

@@ -42,7 +42,7 @@ class SerialPort(PortHandler):
 
     Attributes:
         device: what the path led to when it was opened. adapter: what the system tells about it.
-        leftover: bytes that nobody had read when the last packet went out.
+        leftover: bytes that nobody had read when the last packet went out. sent_last: that packet.
     """
 
     def __init__(self, path: str, baud_rate: int = 1_000_000, *, patience: float | None = None) -> None:
@@ -52,6 +52,7 @@ class SerialPort(PortHandler):
         self.adapter = UsbAdapter()
         self.device = path
         self.leftover = b""
+        self.sent_last = b""
         self._given_patience = patience
         self._serial: serial.Serial | None = None
         self._file = -1
@@ -147,7 +148,7 @@ class SerialPort(PortHandler):
     def writePort(self, packet: list[int] | bytes) -> int:
         """Send bytes; returns how many, which is all of them. Raises BusError when the port is gone."""
         file = self._ready()
-        data = bytes(packet)
+        data = self.sent_last = bytes(packet)
         sent = 0
         try:
             sent = os.write(file, data)

@@ -143,6 +143,9 @@ class ServoProtocol:
         """The next whole packet within the time of the exchange, or why there is none."""
         if self.number == 1:
             packet, result = self._one.rxPacket(self.port)
+            if result == sdk.COMM_SUCCESS and bytes(packet) == self.port.sent_last:
+                # an adapter that returns what it sends: in this protocol an instruction looks like an answer
+                packet, result = self._one.rxPacket(self.port)
             if result == sdk.COMM_SUCCESS:
                 length = packet[3]
                 if length >= 2:
@@ -172,11 +175,15 @@ class ServoProtocol:
             lack = Lack.DAMAGED  # something came, but not what was asked for
         return lack
 
-    def receive_group(self, ids: Iterable[int], size: int) -> tuple[dict[int, Status], set[int]]:
-        """Answers of a group with `size` bytes each, and the ids that answered twice; ends when all have answered."""
+    def receive_group(self, ids: Iterable[int], size: int) -> tuple[dict[int, Status], set[int], int]:
+        """Answers of a group with `size` bytes each, the ids that answered twice, and how many answers were damaged.
+
+        Ends when all have answered, or when the time is over.
+        """
         wanted = set(ids)
         answers: dict[int, Status] = {}
         twice: set[int] = set()
+        damaged = 0
         for _ in range(MOST_ANSWERS):
             if len(answers) == len(wanted):
                 break
@@ -184,6 +191,7 @@ class ServoProtocol:
             if status is Lack.MISSING:
                 break
             if isinstance(status, Lack):
+                damaged += 1
                 if self.port.isPacketTimeout():
                     break
                 continue
@@ -191,7 +199,7 @@ class ServoProtocol:
                 if status.id in answers:
                     twice.add(status.id)
                 answers[status.id] = status
-        return answers, twice
+        return answers, twice, damaged
 
     def receive_fast_group(self, ids: Sequence[int], size: int) -> dict[int, Status]:
         """Answers of a group asked with `fast`: one packet for all, or nothing where anything in it is wrong."""

@@ -45,7 +45,8 @@ class FedPort(SerialPort):
         self.is_open = True
 
     def writePort(self, packet: list[int] | bytes) -> int:  # noqa: N802
-        self.sent.append(bytes(packet))
+        self.sent_last = bytes(packet)
+        self.sent.append(self.sent_last)
         self.feed(bytes(packet))
         return len(packet)
 

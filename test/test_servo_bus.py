@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from bus_line import ChainPort, make_servo, turned_to
@@ -17,11 +18,12 @@ from tensegrity_driver.serial_port import SerialPort
 from tensegrity_driver.servo_bus import SILENT, ServoBus
 from tensegrity_driver.servo_record import MEASURED, STATE, RegisterBlock
 from tensegrity_driver.servo_state import Drive, ServoCommand, ServoReading
+from tensegrity_driver.usb_adapter import UsbAdapter
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
 
 COUNT = 2.0 * math.pi / 4096.0
-PATIENCE = 0.15
+PATIENCE = 0.25
 X_MODELS = ["XL430-W250", "XM430-W350", "XM430-W210"]
 ALL = ["AX-12A", *X_MODELS]
 
@@ -216,6 +218,22 @@ def test_return_delays_are_told_until_they_are_gone(model: str) -> None:
     bench.link.check()
     assert bench.link.notes() == ()
     assert bench.link.identity.servos == tuple((i, bench.model.number) for i in (1, 2, 3))
+
+
+@models
+def test_a_slow_adapter_is_told_with_what_makes_it_quick(model: str) -> None:
+    bench = Bench(model, return_delay=0.0)
+    file = Path("/sys/bus/usb-serial/devices/ttyUSB0/latency_timer")
+    bench.port.adapter = UsbAdapter("FT3M9STO", 0.016, file)
+    bench.ready()
+    bench.link.check()
+    (note,) = bench.link.notes()
+    assert f"up to 16 ms, with {3 if model == 'AX-12A' else 2} exchanges" in note
+    assert f"echo 1 | sudo tee {file}" in note
+    assert bench.link.identity.adapter == "FT3M9STO"
+    bench.port.adapter = UsbAdapter("FT3M9STO", 0.001, file)
+    bench.link.check()
+    assert bench.link.notes() == ()
 
 
 def test_models_of_the_other_protocol_and_unknown_ones_are_refused() -> None:
@@ -553,10 +571,49 @@ def test_the_servos_of_a_robot_are_driven_over_terminals(hardware: Hardware) -> 
     assert all(robot.register(each, "torque_enable") == 0.0 for each in readings)
 
 
+@pytest.mark.parametrize("trouble", ["damage", "garbage", "echo", "duplicate", "silence", "power_cycle"])
+def test_troubles_on_the_wire_are_seen_as_what_they_are(hardware: Hardware, trouble: str) -> None:
+    link, robot = hardware.link, hardware.robot
+    if trouble == "echo":
+        robot.echo()
+    link.open()
+    link.prepare()
+    readings, _ = link.read()
+    name, other = list(readings)[:2]
+    if trouble not in ("echo", "garbage"):
+        getattr(robot, trouble)(name)
+    found: set[int] = set()
+    bad, packets = 0, 0
+    for _ in range(15):
+        if trouble == "garbage":
+            robot.garbage(b"\x00\xff\xff\x01noise")
+        readings, health = link.read()
+        bad, packets = bad + health.bad_packets, packets + health.packets
+        found.update(health.duplicate_ids)
+        assert readings[other].age <= 1
+        assert (readings[other].position or 0.0) == pytest.approx(
+            robot.register(other, "present_position"), abs=7.0 if readings[other].position is None else 1e-9
+        )
+    if trouble == "power_cycle":
+        assert link.unprepared() == (name,)
+        assert readings[name].torque_on is False
+    elif trouble == "silence":
+        assert readings[name].age == 15
+        assert found == set()
+    elif trouble == "duplicate":
+        assert found == {link.servos[name].id}
+    elif trouble == "damage":
+        assert bad >= 10
+    else:
+        assert found == set()
+        assert link.unprepared() == ()
+    if trouble == "echo":
+        assert bad == 0
+
+
 def test_an_adapter_may_be_unplugged_and_plugged_in_again(hardware: Hardware) -> None:
     link, robot = hardware.link, hardware.robot
     link.open()
-    link.check()
     link.prepare()
     link.read()
     robot.unplug()

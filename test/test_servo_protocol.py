@@ -94,9 +94,10 @@ def test_a_group_is_collected_in_any_order_and_second_answers_are_told(answers: 
         packet = encode_status(2, servo, 0, bytes((servo, 7)))
         stream += packet if good else packet[:-1] + bytes((packet[-1] ^ 1,))
         whole += [servo] * good
-    found, twice = ServoProtocol(FedPort(stream), 2).receive_group((1, 2, 3, 4, 5), 2)
+    found, twice, damaged = ServoProtocol(FedPort(stream), 2).receive_group((1, 2, 3, 4, 5), 2)
     assert all(status.data == bytes((servo, 7)) for servo, status in found.items())
     assert set(found) == set(whole)
+    assert damaged <= len(answers) - len(whole)
     assert twice <= {servo for servo in whole if whole.count(servo) > 1}
 
 
