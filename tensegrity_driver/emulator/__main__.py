@@ -21,6 +21,8 @@ from .commands import COMMANDS, obey
 from .robot import EmulatedRobot, with_servos
 from .wire import WireSettings
 
+SWITCH = 0.0005
+"""s after which the thread that moves the world lets the one that answers run; the interpreter itself takes 5 ms."""
 USUAL_MODELS = {1: "AX-12A", 2: "XM430-W350"}
 """Servos that a robot gets when only a protocol is asked for."""
 
@@ -101,6 +103,7 @@ def serve(robot: EmulatedRobot, stop: int) -> None:
 def main(given: Sequence[str] | None = None) -> int:
     """Run until a signal comes; returns the exit status."""
     options = arguments(given)
+    sys.setswitchinterval(SWITCH)
     stop, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)

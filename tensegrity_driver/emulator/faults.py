@@ -154,13 +154,13 @@ class Faults:
         """The adapter is pulled out: its terminal and its name are gone."""
         with self._lock:
             self._terminal(port).unplug()
-        self._server.wake()
+        self._server.look_again()
 
     def plug(self, port: str = "servos") -> None:
         """The adapter is back, under the same name."""
         with self._lock:
             self._terminal(port).plug()
-        self._server.wake()
+        self._server.look_again()
 
     def spike(self, seconds: float, every: int = 10) -> None:
         """Every so many deliveries on the servo bus come this much later; zero seconds: none does."""
@@ -198,7 +198,7 @@ class Faults:
                 self._board.silent = False
             for terminal in self._terminals.values():
                 terminal.plug()
-        self._server.wake()
+        self._server.look_again()
 
     def _mend_one(self, name: str) -> None:
         motion = self._servos[name].motion

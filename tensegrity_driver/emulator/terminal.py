@@ -25,6 +25,8 @@ Delivery = list[tuple[float, bytes]]
 """Bytes for the host and how many s from now they arrive."""
 QUIET = 0.1
 """s of silence after which an unfinished packet is given up."""
+LET_GO = 10.0
+"""s that are granted to the serving thread to notice that a terminal is gone."""
 _BAUD_RATES = {
     getattr(termios, name): int(name[1:]) for name in dir(termios) if name.startswith("B") and name[1:].isdigit()
 }
@@ -157,12 +159,21 @@ class Server:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         self._running = True
+        self._rounds, self._round = 0, threading.Condition(lock)
         self._thread = threading.Thread(target=self._run, name="emulated ports", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
-        """Terminals came or went, or something is to be sent: look again."""
-        os.write(self._wake_write, b"w")
+        """Something is to be sent: look again."""
+        if self._running:
+            os.write(self._wake_write, b"w")
+
+    def look_again(self) -> None:
+        """Terminals came or went. A terminal is really gone only when the thread no longer sleeps on it."""
+        with self._round:
+            before = self._rounds
+            self.wake()
+            self._round.wait_for(lambda: self._rounds > before or not self._thread.is_alive(), timeout=LET_GO)
 
     def settle(self, patience: float) -> None:
         """Take in all bytes that were sent before now; `patience` s are granted to each batch on its way."""
@@ -180,8 +191,8 @@ class Server:
         """End the thread and the terminals."""
         if not self._running:
             return
-        self._running = False
-        self.wake()
+        self._running = False  # first: the thread looks at it when it wakes
+        os.write(self._wake_write, b"w")
         self._thread.join()
         with self.lock:
             for terminal in self.terminals:
@@ -212,7 +223,9 @@ class Server:
         if self._wake_read in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_read, 4096)
-        with self.lock:
+        with self._round:
+            self._rounds += 1
+            self._round.notify_all()
             for terminal in self.terminals:
                 terminal.receive()
                 terminal.send_due()
