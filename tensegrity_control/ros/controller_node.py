@@ -202,6 +202,7 @@ class ControllerNode(RobotNode):
             position, quaternion = self._goal(request.target.header.frame_id, request.target.pose)
             options = {"duration": request.duration, "profile": request.profile or "minimum_jerk"}
             accepted = await self._planner.goal(self._controller, position, quaternion, options)
+            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
             self._finish(False, "a new goal took its place")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -274,6 +275,7 @@ class ControllerNode(RobotNode):
             poses = [self._goal(request.header.frame_id, pose) for pose in request.waypoint]
             points = [(when, *pose) for when, pose in zip(times, poses, strict=True)]
             await self._planner.through(self._controller, points, request.interpolation or "smooth")
+            self._answer = None
             self._finish(False, "a new trajectory took its place")
         except TensegrityError as error:
             handle.abort()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -70,9 +72,11 @@ class SimulatorNode(RobotNode):
         as_state = self.parameter(
             "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
         )
+        delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
+        self._late: deque[Mapping[str, tuple[Mode, float]]] = deque()
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
-        self._period = round(period * 1e9)
+        self._period, self._delay = round(period * 1e9), round(delay / period)
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._gate = CommandGate(robot.actuators, freshness=freshness)
@@ -208,8 +212,7 @@ class SimulatorNode(RobotNode):
             self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
         if verdict.accepted:
             self._holding = False
-            for name, (kind, value) in verdict.set_points.items():
-                self._simulation.model.command(kind.value, {name: value})
+            self._apply(verdict.set_points)
         elif self._gate.stopped:
             self._hold()
         else:
@@ -220,11 +223,19 @@ class SimulatorNode(RobotNode):
             if not verdict.refusals:
                 self._running()
 
+    def _apply(self, set_points: Mapping[str, tuple[Mode, float]]) -> None:
+        """Take what the gate let pass, or what it let pass `command_delay` ago (the first as long as there is none)."""
+        self._late.append(set_points)
+        taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
+        for name, (kind, value) in taken.items():
+            self._simulation.model.command(kind.value, {name: value})
+
     # -- services -------------------------------------------------------------------------------------------------
 
     def _reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
         self._gate.forget()
+        self._late.clear()
         self._ticks, self._holding = 0, True
         self._started_wall, self._started_ticks = time.monotonic(), 0
         self._publish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Annotated
@@ -13,6 +14,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import console, print_json, progress, table
 from .arguments import JsonOption, check_picture
+from .talk import need_ros
 
 
 def experiment(
@@ -20,6 +22,7 @@ def experiment(
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
     ] = None,
+    nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -36,12 +39,16 @@ def experiment(
     if name not in known:
         raise TensegrityError(unknown_name("experiment", name, sorted(known)))
     module = import_module(f"tensegrity_tools.experiments.{name}")
+    if nodes:
+        if "nodes" not in signature(module.run).parameters:
+            raise TensegrityError(f"experiment {name} has no nodes to run through; leave --nodes out.")
+        need_ros()
     if plot is not None:
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
         check_picture(plot)
     with progress.status(f"running {name}"):
-        result = module.run()
+        result = module.run(nodes=True) if nodes else module.run()
     if plot is not None:
         module.draw(result, plot)
     if as_json:

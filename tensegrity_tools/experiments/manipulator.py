@@ -1,9 +1,10 @@
 """The manipulator along its two trajectories, section 5.4 of 000 with tables 5.8 and 5.9 and figures 5.12 to 5.14.
 
-Ours: the motion planned over its whole length and its own feedback (`task_plan`), torques held over 5 ms, from the
-shape at rest at h0, then 20 s of holding. Beside it the document's law (5.4.2 to 5.4.5), evaluated at every stage of
-the integrator and without feedback, until it leaves the path. The text states neither gravity nor the strain at the
-start; here gravity acts, and the plan's shapes keep every cable above 5 N. Table 5.9 moves along y.
+Ours: the motion planned over its whole length and its own feedback (`task_plan`), torques held over 5 ms, from rest at
+h0, where it came by itself and settled for a second, then 20 s of holding. Beside it the document's law (5.4.2 to
+5.4.5), evaluated at every stage of the integrator and without feedback, until it leaves the path. The text states
+neither gravity nor the strain at the start; here gravity acts, and the plan's shapes keep every cable above 5 N. Table
+5.9 moves along y.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_control.near_rigid_extended import ExtendedNearRigidLaw
-from tensegrity_control.task_control import TaskControl
 from tensegrity_control.task_model import TaskModel
-from tensegrity_control.task_plan import plan_task
 from tensegrity_control.trajectories import HermiteSpline
-from tensegrity_dynamics import Robot, Simulation, load_robot
+from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..trajectory_run import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
+from ._runs import run_trajectory, same_bits, spread
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -38,6 +39,7 @@ PATHS = {
     "horizontal": ((0.0, 0.0, 0.0), (0.0, -0.35, 0.0), (0.0, 0.35, 0.0), (0.0, 0.0, 0.0)),
 }
 PERIOD, HOLD = 5e-3, 20.0
+APPROACH, SETTLED = 4.0, 5.0  # s: when the start of the path is reached, and left
 LOST = 0.05  # m from the path at which the document's law is stopped
 FLOOR = 5.0  # N
 STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"))
@@ -51,27 +53,46 @@ def path(name: str, share: float = 1.0) -> HermiteSpline:
     return HermiteSpline(share * np.array(TIMES), np.array([0.0, 0.0, HEIGHT]) + moves, np.zeros((4, 3)))
 
 
-def run(paths: tuple[str, ...] = ("vertical", "horizontal"), share: float = 1.0, hold: float = HOLD) -> dict[str, Any]:
+def waypoints(spline: HermiteSpline) -> list[Waypoint]:
+    """To the start of the path, some rest there, and the path's own knots."""
+    found: list[Waypoint] = [(APPROACH, spline.value(0.0), None), (SETTLED, spline.value(0.0), None)]
+    return found + [(SETTLED + float(time), spline.value(float(time)), None) for time in spline.knots[1:]]
+
+
+def run(
+    paths: tuple[str, ...] = ("vertical", "horizontal"), share: float = 1.0, hold: float = HOLD, nodes: bool = False
+) -> dict[str, Any]:
     """Errors, tensions and torques along the paths, for ours and for the document's law.
 
     Args:
         share: of the document's time and way. hold: s at the end.
+        nodes: run ours through the real nodes in lock-step as well.
     """
-    robot, rows = load_robot("manipulator"), []
+    robot, rows = load_robot(NAME), []
     for name in paths:
         spline = path(name, share)
-        model = TaskModel(robot)
-        plan = plan_task(model, spline.value, spline.end, PERIOD)
-        control = TaskControl(model, plan)
-        rows.append(
-            {
-                "path": name,
-                "plan_miss_m": plan.miss,
-                "plan_defect": plan.defect,
-                "ours": _follow(robot, spline, control, plan.position, hold),
-                "law": _law(robot, spline, plan.position),
+        through: dict[str, Any] = {"period": PERIOD, "time_step": 1e-3, "hold": hold}
+        told = run_trajectory(NAME, "task", waypoints(spline), nodes=False, **through)
+        seen = run_trajectory(NAME, "task", waypoints(spline), nodes=False, observer=True, **through)
+        row: dict[str, Any] = {
+            "path": name,
+            "planning_s": told.planning,
+            "simulated_seconds_per_second": float(told.times[-1]) / told.wall,
+            "ours": _figures(told.after(SETTLED), spline),
+            "observed": _figures(seen.after(SETTLED), spline),
+            "law": _law(robot, spline, told.after(SETTLED).q[0]),
+        }
+        if nodes:
+            runs = [run_trajectory(NAME, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
+            own = _figures(runs[0].after(SETTLED), spline)
+            row["through_nodes"] = {
+                "largest_error_m": own["largest_error_m"],
+                "apart": spread(own["largest_error_m"], row["ours"]["largest_error_m"]),
+                "same_bits_as_the_libraries": same_bits(told, runs[0]),
+                "two_runs_have_the_same_bits": same_bits(*runs),
+                "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
             }
-        )
+        rows.append(row)
     return {
         "experiment": NAME,
         "height_m": HEIGHT,
@@ -85,33 +106,21 @@ def run(paths: tuple[str, ...] = ("vertical", "horizontal"), share: float = 1.0,
     }
 
 
-def _follow(robot: Robot, spline: HermiteSpline, control: TaskControl, start: Array, hold: float) -> dict[str, Any]:
-    simulation = Simulation(robot, 1e-3, start=start)
-    steps, least, largest = round(PERIOD / 1e-3), np.inf, 0.0
-    times, errors, tensions = [], [], []
-    for k in range(round((spline.end + hold) / PERIOD)):
-        state = simulation.state
-        effort = control.effort(state.time, state.q, state.v)
-        largest = max(largest, float(np.max(np.abs(effort))))
-        simulation.advance(steps, effort=control.as_dict(effort))
-        seen = simulation.observe()
-        error = float(np.linalg.norm(seen.pose[0] - spline.value(min(seen.time, spline.end))))
-        pulls = list(seen.tensions.values())
-        least = min(least, *pulls)
-        errors.append(error)
-        if k % 8 == 0:
-            times.append(seen.time)
-            tensions.append(pulls)
-    moving = round(spline.end / PERIOD)
+def _figures(run: TrajectoryRun, spline: HermiteSpline) -> dict[str, Any]:
+    wanted = np.array([spline.value(min(float(time), spline.end)) for time in run.times])
+    errors = np.linalg.norm(run.poses - wanted, axis=1)
+    moving = round(spline.end / PERIOD) + 1
+    least = float(np.min(run.tensions))
     return {
-        "largest_error_m": max(errors[:moving]),
-        "largest_error_while_holding_m": max(errors[moving:], default=0.0),
-        "least_tension_N": float(least),
-        "least_tension_over_floor": float(least) / FLOOR,
-        "largest_torque_N_m": largest,
-        "time_s": np.array(times),
-        "error_m": np.array(errors[::8]),
-        "tensions_N": np.array(tensions),
+        "largest_error_m": float(np.max(errors[:moving])),
+        "largest_error_while_holding_m": float(np.max(errors[moving:], initial=0.0)),
+        "least_tension_N": least,
+        "least_tension_over_floor": least / FLOOR,
+        "largest_torque_N_m": float(np.max(np.abs(run.commands))),
+        "largest_error_of_the_observer": float(np.max(np.abs(run.seen_q - run.q))),
+        "time_s": run.times[::8],
+        "error_m": errors[::8],
+        "tensions_N": run.tensions[::8],
     }
 
 
@@ -148,15 +157,26 @@ def render(result: dict[str, Any], console: Console) -> None:
     table = Table(title="planned over the whole way, with its feedback", title_justify="left", box=None, pad_edge=False)
     for head in ("path", "error [m]", "while holding", "least tension [N]", "of floor", "torque [N m]"):
         table.add_column(head, justify="left" if head == "path" else "right")
-    for row in result["paths"]:
-        own = row["ours"]
+    lines = [(row["path"] + label, row[kind]) for row in result["paths"]
+             for label, kind in (("", "ours"), (", observed", "observed"))]  # fmt: skip
+    for label, own in lines:
         table.add_row(
-            row["path"], f"{own['largest_error_m']:.1e}", f"{own['largest_error_while_holding_m']:.1e}",
+            label, f"{own['largest_error_m']:.1e}", f"{own['largest_error_while_holding_m']:.1e}",
             f"{own['least_tension_N']:.2f}", f"{own['least_tension_over_floor']:.2f}",
             f"{own['largest_torque_N_m']:.2f}",
         )  # fmt: skip
     console.print(table)
+    console.print("observed: the state from pulley angles and torques; else the simulator's.", highlight=False)
     for row in result["paths"]:
+        if "through_nodes" in row:
+            own = row["through_nodes"]
+            console.print(
+                f"{row['path']} through the nodes in lock-step: {own['largest_error_m']:.1e} m, "
+                f"{100 * own['apart']:.2g} % apart; the same bits as through the libraries: "
+                f"{own['same_bits_as_the_libraries']}; twice the same: {own['two_runs_have_the_same_bits']}; "
+                f"{own['simulated_seconds_per_second']:.2g} simulated seconds per second.",
+                highlight=False,
+            )
         law = row["law"]
         console.print(
             f"the document's law on the {row['path']} path ends at {law['stopped_at_s']:.2f} s, "

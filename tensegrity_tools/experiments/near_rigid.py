@@ -9,7 +9,6 @@ whose first branch is at +x.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,15 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from tensegrity_control.near_rigid import NearRigidControl, NearRigidLaw
+from tensegrity_control.near_rigid import NearRigidLaw
+from tensegrity_control.near_rigid_model import NearRigidModel
 from tensegrity_control.trajectories import HermiteSpline
-from tensegrity_dynamics import Robot, Simulation, load_robot
-from tensegrity_dynamics.multibody.model import with_cables
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.multibody.model import Places
 
+from ..trajectory_run import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
+from ._runs import Variants, run_trajectory, same_bits, spread
 
 NAME = "near_rigid"
 DESCRIPTION = "control of the single strut with stiff cables, table 5.7 and figures 5.8 to 5.11 of 000"
@@ -33,16 +35,20 @@ TRACKED = ("x-revoluteJt", "y-revoluteJt")
 MIRROR = -1.0
 TABLE_5_7 = {2e8: (8.403e-3, 8.293e-3), 2e9: (1.080e-3, 8.105e-4), 2e10: (2.162e-4, 1.330e-4)}
 PERIODS = (1e-3, 5e-3)
-PLANTS: dict[str, dict[str, float]] = {
+PLANTS: dict[str, dict[str, Any]] = {
     "as planned": {},
-    "E - 10 %": {"young": 0.9},
-    "E + 10 %": {"young": 1.1},
-    "pulleys - 10 %": {"inertia": 0.9},
-    "pulleys + 10 %": {"inertia": 1.1},
-    "masses - 10 %": {"mass": 0.9},
-    "masses + 10 %": {"mass": 1.1},
+    "as planned, observed": {"observer": True},
+    "E - 10 %": {"young_factor": 0.9},
+    "E + 10 %": {"young_factor": 1.1},
+    "pulleys - 10 %": {"inertia_factor": 0.9},
+    "pulleys + 10 %": {"inertia_factor": 1.1},
+    "masses - 10 %": {"mass_factor": 0.9},
+    "masses + 10 %": {"mass_factor": 1.1},
+    "radius - 10 %": {"radius_factor": 0.9},
+    "radius + 10 %": {"radius_factor": 1.1},
     "2 ms late": {"delay": 2e-3},
 }
+STEP = 1e-4
 SAMPLE = 0.02
 
 Array = NDArray[np.float64]
@@ -55,34 +61,50 @@ def path() -> HermiteSpline:
     return HermiteSpline([0.0, 1.0, 3.0, 7.0, 9.0], values, np.zeros((5, 2)))
 
 
-def strut(young: float, *, young_factor: float = 1.0, inertia_factor: float = 1.0, mass_factor: float = 1.0) -> Robot:
+def strut_file(
+    variants: Variants, young: float, *, young_factor: float = 1.0, inertia_factor: float = 1.0,
+    mass_factor: float = 1.0, radius_factor: float = 1.0,
+) -> Path:  # fmt: skip
     """The single strut with other cables and without gravity; the factors make it another plant."""
-    robot = load_robot("single_strut")
-    model = with_cables(robot.mechanism, young=young * young_factor, damping=DAMPING, strain=STRESS / young)
-    bodies = tuple(
-        replace(
-            body,
-            mass=mass_factor * body.mass,
-            inertia=mass_factor * (inertia_factor if body.name.endswith("-pulley") else 1.0) * body.inertia,
-        )
-        for body in model.mechanism.bodies
-    )
-    mechanism = replace(model.mechanism, gravity=np.zeros(3), bodies=bodies)
-    unbounded = tuple(replace(each, effort=1e4) for each in robot.actuators)
-    return replace(robot, model=replace(model, mechanism=mechanism), actuators=unbounded)
+
+    def change(blocks: dict[str, Any]) -> None:
+        blocks["gravity"] = [0.0, 0.0, 0.0]
+        density = blocks["density"] = blocks["density"] * mass_factor
+        for cable in blocks["cables"]:
+            cable.update(young=young * young_factor, damping=DAMPING, strain=STRESS / young)
+            cable["pulley_radius"] *= radius_factor
+            cable["pulley"][0]["density"] = density * inertia_factor
+        for actuator in blocks["actuators"]:
+            actuator["effort"] = 1e4
+
+    return variants.file("single_strut", change)
 
 
-def run(moduli: tuple[float, ...] = (2e8, 2e9), periods: tuple[float, ...] = PERIODS) -> dict[str, Any]:
-    """Largest errors of the printed law and of ours, for several moduli E [Pa] and control periods [s]."""
+def waypoints(model: NearRigidModel) -> list[Waypoint]:
+    """The path's knots as places of the tip."""
+    spline, places, q = path(), Places(model.robot.mechanism), model.robot.mechanism.start
+    found: list[Waypoint] = []
+    for time in spline.knots[1:]:
+        q = model.place(q, np.concatenate((spline.value(float(time)), model.robot.mechanism.start[model.q_strains])))
+        found.append((float(time), places.move(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
+    return found
+
+
+def run(
+    moduli: tuple[float, ...] = (2e8, 2e9), periods: tuple[float, ...] = PERIODS, nodes: bool = False
+) -> dict[str, Any]:
+    """Largest errors of the printed law and of ours, for several moduli E [Pa] and control periods [s].
+
+    Args:
+        nodes: run ours through the real nodes in lock-step as well.
+    """
     printed = [_printed(young) for young in moduli]
-    ours = []
+    ours, variants = [], Variants()
     for young in moduli:
-        floor = STRESS * float(load_robot("single_strut").mechanism.mechanism.cables[0].area)
         for period in periods:
-            control = NearRigidControl(strut(young), TRACKED, path(), period=period, floor=floor)
             for label, factors in PLANTS.items():
                 if round(factors.get("delay", period) / period) > 0:  # a delay below the period cannot be told from it
-                    ours.append(_ours(control, young, period, label, factors))
+                    ours.append(_ours(variants, young, period, label, factors, nodes))
     return {
         "experiment": NAME,
         "stress_at_the_start_Pa": STRESS,
@@ -100,7 +122,7 @@ def run(moduli: tuple[float, ...] = (2e8, 2e9), periods: tuple[float, ...] = PER
 
 def _printed(young: float) -> dict[str, Any]:
     """The document's law, evaluated at every stage of Runge-Kutta."""
-    robot, spline = strut(young), path()
+    robot, spline = load_robot(str(strut_file(Variants(), young))), path()
     law = NearRigidLaw(robot, TRACKED, STRESS / young)
     step = 1e-3 if young < 1e9 else 2.5e-4
     every, q = round(SAMPLE / step), robot.mechanism.start
@@ -128,41 +150,43 @@ def _printed(young: float) -> dict[str, Any]:
 
 
 def _ours(
-    control: NearRigidControl, young: float, period: float, label: str, factors: dict[str, float]
+    variants: Variants, young: float, period: float, label: str, factors: dict[str, Any], nodes: bool
 ) -> dict[str, Any]:
-    plant = strut(
-        young, young_factor=factors.get("young", 1.0), inertia_factor=factors.get("inertia", 1.0),
-        mass_factor=factors.get("mass", 1.0),
-    )  # fmt: skip
-    late = round(factors.get("delay", 0.0) / period)
-    given: list[Array] = []
-    simulation = Simulation(plant, 1e-4, start="file")
-    spline, model, steps = path(), control.model, round(period / 1e-4)
-    error, least, largest = np.zeros(2), np.inf, 0.0
-    times, deviations, strains = [], [], []
-    for k in range(round(spline.end / period)):
-        state = simulation.state
-        effort = control.effort(state.time, state.q, state.v)
-        largest = max(largest, float(np.max(np.abs(effort))))
-        given.append(effort)
-        state = simulation.advance(steps, effort=control.as_dict(given[max(0, k - late)]))
-        off = state.q[model.q_y] - spline.value(state.time)
-        error = np.maximum(error, np.abs(off))
-        least = min(least, float(np.min(state.q[model.q_strains])))
-        if k % max(1, round(SAMPLE / period)) == 0:
-            times.append(state.time)
-            deviations.append(off)
-            strains.append(state.q[model.q_strains])
+    """One run with a plant that differs from the model in `factors`, through the libraries, and through the nodes."""
+    file = strut_file(variants, young)
+    plant = strut_file(variants, young, **{k: v for k, v in factors.items() if k.endswith("_factor")})
+    model = NearRigidModel(load_robot(str(file)), TRACKED)
+    options: dict[str, Any] = {
+        "plant": plant, "period": period, "time_step": STEP, "observer": factors.get("observer", False),
+        "delay": round(factors.get("delay", 0.0) / period),
+    }  # fmt: skip
+    result: dict[str, Any] = {"young_Pa": young, "period_s": period, "plant": label}
+    first = run_trajectory(file, "near_rigid", waypoints(model), nodes=False, **options)
+    result.update(_figures(first, model, young, round(SAMPLE / period)))
+    if nodes:
+        runs = [run_trajectory(file, "near_rigid", waypoints(model), nodes=True, **options) for _ in range(2)]
+        error = _figures(runs[0], model, young, 1)["largest_error_rad"]
+        result["through_nodes"] = {
+            "largest_error_rad": error,
+            "apart": max(spread(a, b) for a, b in zip(error, result["largest_error_rad"], strict=True)),
+            "same_bits_as_the_libraries": same_bits(first, runs[0]),
+            "two_runs_have_the_same_bits": same_bits(*runs),
+            "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
+        }
+    return result
+
+
+def _figures(run: TrajectoryRun, model: NearRigidModel, young: float, every: int) -> dict[str, Any]:
+    off = run.q[:, model.q_y] - path().value(run.times)
+    strains = run.q[:, model.q_strains]
     return {
-        "young_Pa": young,
-        "period_s": period,
-        "plant": label,
-        "largest_error_rad": error,
-        "least_strain_over_floor": least * young / STRESS,
-        "largest_torque_N_m": largest,
-        "time_s": np.array(times),
-        "deviation_rad": np.array(deviations),
-        "strains": np.array(strains),
+        "largest_error_rad": np.max(np.abs(off), axis=0),
+        "least_strain_over_floor": float(np.min(strains)) * young / STRESS,
+        "largest_torque_N_m": float(np.max(np.abs(run.commands))),
+        "largest_error_of_the_observer": float(np.max(np.abs(run.seen_q - run.q))),
+        "time_s": run.times[:: max(1, every)],
+        "deviation_rad": off[:: max(1, every)],
+        "strains": strains[:: max(1, every)],
     }
 
 
@@ -198,6 +222,17 @@ def render(result: dict[str, Any], console: Console) -> None:
             f"{row['least_strain_over_floor']:.4f}", f"{row['largest_torque_N_m']:.2f}",
         )  # fmt: skip
     console.print(table)
+    console.print("observed: the state from pulley angles and torques; all others: the simulator's.", highlight=False)
+    through = [row for row in result["planned"] if "through_nodes" in row]
+    if through:
+        apart = max(row["through_nodes"]["apart"] for row in through)
+        same = sum(row["through_nodes"]["same_bits_as_the_libraries"] for row in through)
+        twice = sum(row["through_nodes"]["two_runs_have_the_same_bits"] for row in through)
+        console.print(
+            f"through the nodes in lock-step: {len(through)} runs, figures at most {100 * apart:.2g} % apart; {same} "
+            f"with the same bits as through the libraries, {twice} with the same bits twice.",
+            highlight=False,
+        )
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:

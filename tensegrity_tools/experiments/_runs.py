@@ -1,0 +1,73 @@
+"""Trajectories of the experiments through the libraries or through the nodes, on variants of the shipped robots."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ruamel.yaml import YAML
+
+from tensegrity_dynamics import load_robot
+
+from ..trajectory_run import TrajectoryRun, Waypoint, through_libraries
+
+Change = Callable[[dict[str, Any]], None]
+
+
+class Variants:
+    """Robot files with changes, in a folder that is removed with this object."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_variants_")
+        self._count = 0
+
+    def file(self, name: str, *changes: Change) -> Path:
+        """A shipped robot's file with changes to its blocks."""
+        yaml = YAML(typ="safe", pure=True)
+        blocks = yaml.load((resources.files("tensegrity_dynamics") / "robots" / f"{name}.yaml").read_text())
+        for change in changes:
+            change(blocks)
+        self._count += 1
+        path = Path(self._folder.name) / f"{name}_{self._count}.yaml"
+        with path.open("w") as file:
+            yaml.dump(blocks, file)
+        return path
+
+
+def run_trajectory(
+    robot: Path | str,
+    controller: str,
+    waypoints: Sequence[Waypoint],
+    *,
+    nodes: bool,
+    plant: Path | str | None = None,
+    parameters: dict[str, Any] | None = None,
+    **options: Any,
+) -> TrajectoryRun:
+    """A run, see `through_libraries`; `nodes` takes the real ones in lock-step."""
+    if nodes:
+        from ..ros.lockstep_run import through_nodes
+
+        named = {f"{controller}.{key}": value for key, value in (parameters or {}).items()}
+        return through_nodes(robot, controller, waypoints, plant=plant, parameters=named, **options)
+    return through_libraries(
+        load_robot(str(robot)), controller, waypoints, plant=None if plant is None else load_robot(str(plant)),
+        parameters=parameters, **options,
+    )  # fmt: skip
+
+
+def spread(first: float, second: float) -> float:
+    """How far two figures are apart, as a part of the larger one."""
+    largest = max(abs(first), abs(second))
+    return 0.0 if largest == 0.0 else abs(first - second) / largest
+
+
+def same_bits(first: TrajectoryRun, second: TrajectoryRun) -> bool:
+    """Whether two runs went through the same states with the same commands, to the last bit."""
+    return all(
+        np.array_equal(getattr(first, name), getattr(second, name)) for name in ("q", "v", "commands", "tensions")
+    )
