@@ -29,6 +29,10 @@ class Hardware(Protocol):
     def known(self) -> Callable[[BusIdentity], RobotCalibration] | None:
         """Makes the calibration where the lines are known without measuring; None: it is loaded from its file."""
 
+    @property
+    def overrun(self) -> float | None:
+        """Periods that a cycle may take where that is no matter of safety; None: as the robot's file says."""
+
     def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
         """Open the bus and check everything on it; raises BusError."""
 
@@ -48,6 +52,7 @@ class SerialHardware:
     """
 
     known = None
+    overrun = None
 
     def __init__(self, port: str, board: str | None = None, *, patience: float | None = None) -> None:
         self.port, self.board, self.patience = port, board, patience

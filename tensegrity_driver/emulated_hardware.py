@@ -30,6 +30,8 @@ BEGINNING = "2000-01-01T00:00:00+00:00"
 
 PATIENCE = 0.1
 """s for an answer of servos in the same program: no wire, but a machine that may have much else to do."""
+OVERRUN = 50.0
+"""Periods that a cycle may take: emulated servos wait, and a busy machine is no fault of theirs."""
 
 
 def known_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], identity: BusIdentity) -> RobotCalibration:
@@ -65,6 +67,8 @@ class EmulatedHardware:
     Raises:
         BusError: a robot that cannot be emulated.
     """
+
+    overrun = OVERRUN
 
     def __init__(self, robot: Robot, *, realtime: bool = False) -> None:
         self._realtime = realtime

@@ -19,8 +19,6 @@ PATIENCE = 60.0
 """s of wall time that the emulator may take to begin."""
 PACKET_TIMEOUT = 0.1
 """s to wait for an answer of an emulated servo: its process may have to wait for a processor."""
-OVERRUN = 50.0
-"""Periods that a cycle may take: emulated servos wait, and a busy machine is no fault of theirs."""
 
 
 @dataclass
@@ -64,6 +62,8 @@ def hardware(robot: Robot, name: str, port: str, board: str, calibration: str, l
     parameters = {key: value for key, value in asked.items() if value != ""}
     if port != EMULATED or lockstep:
         return Source("driver", parameters, simulated_time=lockstep, waits=not lockstep)
+    from tensegrity_driver.emulated_hardware import OVERRUN
+
     folder = tempfile.TemporaryDirectory(prefix="tensegrity_emulated_")
     place = Path(folder.name)
 

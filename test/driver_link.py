@@ -106,10 +106,13 @@ class IdealLink:
 class IdealHardware:
     """Hands out ideal links; keeps the last one for the test to look at."""
 
+    overrun = None
+
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.link: IdealLink | None = None
         self.trouble: str | None = None
+        self.error: Exception | None = None
         self.advanced = 0
         self.closed = False
 
@@ -126,6 +129,8 @@ class IdealHardware:
         return calibration(self.robot, identity)
 
     def advance(self, seconds: float) -> None:
+        if self.error is not None:
+            raise self.error
         self.advanced += 1
 
     def close(self) -> None:

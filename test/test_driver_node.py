@@ -21,6 +21,7 @@ from tensegrity.srv import Calibrate  # noqa: E402
 
 from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.node import COMMAND, STATE  # noqa: E402
 
 PATIENCE = 60.0  # s of wall time; only a stuck node takes so long
@@ -200,6 +201,24 @@ def test_ending_the_node_stops_every_servo(bench):
     running.close()
     assert set(running.link.speeds.values()) == {0.0}
     assert running.link.closed
+
+
+@pytest.mark.parametrize("error", [TensegrityError("the emulated ports ended."), KeyError("nobody thought of this")])
+def test_an_error_in_a_cycle_stops_the_servos_and_it_can_be_configured_again(bench, error):
+    running = bench()
+    running.goals = {"draw_1": 0.19}
+    running.cycles(20)
+    link = running.link
+    running.hardware.error = error
+    running.wait(lambda: running.says("stopped by an error"))
+    assert str(error) in running.statuses["driver"].message
+    assert running.state == "unconfigured"
+    assert set(link.speeds.values()) == {0.0}
+    assert link.closed
+    running.hardware.error = None
+    assert running.change(Transition.TRANSITION_CONFIGURE).success
+    assert running.change(Transition.TRANSITION_ACTIVATE).success
+    running.wait(lambda: running.says("running"))
 
 
 # -- commands -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -39,11 +40,25 @@ MODES = {
     ActuatorCommand.EFFORT: Mode.EFFORT,
 }
 DEACTIVATE = ("hold", "torque off")
+Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
 SUCCESS, FAILURE, FAILED = (
     TransitionCallbackReturn.SUCCESS,
     TransitionCallbackReturn.FAILURE,
     TransitionCallbackReturn.ERROR,
 )
+
+
+def told(transition: Transition) -> Transition:
+    """A transition whose unforeseen errors are told; rclpy would only count it as failed."""
+
+    def run(node: DriverNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(node, state)
+        except Exception as error:
+            node.note_failure(error)
+            return FAILED
+
+    return run
 
 
 class DriverNode(LifecycleNodeMixin, RobotNode):
@@ -115,12 +130,13 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if self.trigger_configure() == SUCCESS:
             self.trigger_activate()
 
+    @told
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Open the bus and check it, its servos and its calibration; a failure is a diagnostic in words."""
         try:
             hardware = self._hardware
             self._driver = open_driver(
-                self._robot, hardware.open_bus, period=self._planned or None, overrun=self._overrun or None,
+                self._robot, hardware.open_bus, period=self._planned or None, overrun=self._overrun or hardware.overrun,
                 calibration=self._calibration or None, known=hardware.known,
             )  # fmt: skip
         except TensegrityError as error:
@@ -134,6 +150,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self.tell(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
         return SUCCESS
 
+    @told
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Prepare the servos and take over from the measured lengths."""
         driver = self._driver
@@ -177,6 +194,12 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._close()
         self.tell(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
         return SUCCESS
+
+    def note_failure(self, error: Exception) -> None:
+        """Keep what ended a transition or a cycle, with its traceback in the log where nobody foresaw it."""
+        self._failed = str(error) if isinstance(error, TensegrityError) else f"{type(error).__name__}: {error}"
+        if not isinstance(error, TensegrityError):
+            self.get_logger().error("".join(traceback.format_exception(error)))
 
     def _end(self) -> bool:
         """Stop the cycle and send the last thing; whether that went well."""
@@ -228,8 +251,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 self._ticks += 1
             self._stamp = self._now
             step = driver.run(period, 1e-9 * self._stamp)
-        except TensegrityError as error:
-            self._failed = str(error)
+        except Exception as error:  # whatever it is, the servos must not go on
+            self.note_failure(error)
             self.trigger_deactivate()
             return
         messages.take(period)
