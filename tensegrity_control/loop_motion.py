@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.multibody.model import loop_kinematics
 from tensegrity_dynamics.robot import Robot
 
@@ -21,7 +21,7 @@ from .motion_control import Follower, MotionControl, Way
 from .path_clock import Progress
 from .path_control import check_ranges
 from .pose_goal import make_goal
-from .singularity import check_path, crossing_trajectory
+from .singularity import check_path, crossing_trajectory, crossings
 from .trajectories import HermiteSpline, PiecewisePolynomial
 
 Array = NDArray[np.float64]
@@ -97,13 +97,14 @@ class LoopMotion(MotionControl):
 
     def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
         check_path(self.kinematics, path, q)
+        follower = self._plan(path, q)
         used, there = np.zeros(len(self.names)), q
         for time in np.linspace(0.0, path.end, SAMPLES):
             there = self.kinematics.inverse(path.value(float(time)), there)
             first = self.kinematics.first_order(there)
             used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ path.value(float(time), 1))))
         self._check_rates(used)
-        return self._plan(path, q)
+        return follower
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         raise NotImplementedError
@@ -113,6 +114,9 @@ class LoopMotion(MotionControl):
 
 
 class _ComputedTorque(ComputedTorqueControl):
+    crosses = False  # a singularity, as planned
+    last_effort: Array | None = None
+
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
         wanted = self.reference(time, pace)
         return wanted.q, wanted.v
@@ -124,7 +128,8 @@ class ComputedTorqueMotion(LoopMotion):
     Args:
         robot: see `LoopMotion`. period, rate_margin, brake_time: see `MotionControl`.
         stiffness: K_p [1/s^2]. damping: K_d [1/s].
-        nearest: distance to a Type 2 singularity below which the plan's efforts are given without feedback.
+        nearest: distance to a Type 2 singularity below which a planned crossing goes on without feedback, which has
+            no hold there.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -141,7 +146,7 @@ class ComputedTorqueMotion(LoopMotion):
         brake_time: float = 0.5,
         stiffness: float = 1.0,
         damping: float = 2.0,
-        nearest: float = 1e-6,
+        nearest: float = 0.02,
     ) -> None:
         self._gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
         check_ranges(*((name, value, 0.0, 1e6) for name, value in self._gains.items()))
@@ -155,22 +160,31 @@ class ComputedTorqueMotion(LoopMotion):
         check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
         self._gains = wanted
         for _, follower in self._motions:
-            for name, value in wanted.items():
-                setattr(follower, name, value)
+            for name in ("stiffness", "damping"):
+                setattr(follower, name, wanted[name])
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         limits = np.array([each.effort for each in self.robot.actuators])
-        return _ComputedTorque(self._following, path, q, limits=limits, **self._gains)
+        gains = {name: self._gains[name] for name in ("stiffness", "damping")}
+        follower = _ComputedTorque(self._following, path, q, limits=limits, **gains)
+        follower.crosses = bool(crossings(self.kinematics, path, q))
+        return follower
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
+        """Feedback; on a planned crossing the plan's own efforts beside the singularity, and the last ones on it."""
         assert isinstance(follower, _ComputedTorque)
-        if state is None:
+        try:
             q, v = follower.motion(progress.place, progress.pace)
-        else:
-            assert state.q is not None and state.v is not None
-            q, v = state.q, state.v
-        self._watch(q)
-        return follower.effort(progress.place, q, v, progress.pace, progress.change)
+            beside = follower.crosses and self._following.first_order(q).type_2 < self._gains["nearest"]
+            if state is not None and not beside:
+                assert state.q is not None and state.v is not None
+                q, v = state.q, state.v
+            self._watch(q)
+            follower.last_effort = follower.effort(progress.place, q, v, progress.pace, progress.change)
+        except InfeasibleControlError:
+            if follower.last_effort is None or not follower.crosses:
+                raise
+        return follower.last_effort
 
 
 class _Kinematic(KinematicControl):

@@ -43,6 +43,14 @@ class Follower(Protocol):
         """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
 
 
+class TooFastError(InfeasibleControlError):
+    """A path asks an actuator for more than its rate, by a factor."""
+
+    def __init__(self, message: str, actuator: str, factor: float) -> None:
+        super().__init__(message)
+        self.actuator, self.factor = actuator, factor
+
+
 @dataclass(frozen=True, eq=False)
 class Way:
     """What is known of the way to a goal before it is planned.
@@ -206,11 +214,18 @@ class MotionControl(Controller):
             note = f"{took:.3g} s asked for, {least:.3g} s needed by the rate limit of {way.slowest}"
             took = least
         first = self._coordinates(q)
-        if profile == "cubic":
-            path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
-        else:
-            path = minimum_jerk(0.0, took, first, way.end)
-        return self._planned(now, path, q, note)
+        for _ in range(2):
+            if profile == "cubic":
+                path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
+            else:
+                path = minimum_jerk(0.0, took, first, way.end)
+            try:
+                return self._planned(now, path, q, note)
+            except TooFastError as error:  # the way is not travelled evenly
+                least = 1.001 * error.factor * took
+                note = f"{took:.3g} s asked for, {least:.3g} s needed by the rate limit of {error.actuator}"
+                note, took = note if duration else "", least
+        return self._planned(now, minimum_jerk(0.0, 1.1 * took, first, way.end), q, note)
 
     def plan_through(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Planned:
         """A motion through poses (time from the start [s], position, quaternion), for `begin`.
@@ -326,11 +341,15 @@ class MotionControl(Controller):
         return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]
 
     def _check_rates(self, used: Array) -> None:
-        """Raise InfeasibleControlError where rates (a,) of the actuators are above their limits."""
-        for actuator, rate in zip(self.robot.actuators, used, strict=True):
-            if rate > actuator.rate:
-                raise InfeasibleControlError(
-                    f"the path asks {actuator.name} for {rate:.4g} {actuator.units[1]}, above its rate limit of "
-                    f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of "
-                    f"{rate / actuator.rate:.3g} or more."
-                )
+        """Raise TooFastError where rates (a,) of the actuators are above their limits."""
+        limits = np.array([each.rate for each in self.robot.actuators])
+        worst = int(np.argmax(used / limits))
+        factor = float(used[worst] / limits[worst])
+        if factor > 1.0:
+            actuator = self.robot.actuators[worst]
+            raise TooFastError(
+                f"the path asks {actuator.name} for {used[worst]:.4g} {actuator.units[1]}, above its rate limit of "
+                f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {factor:.3g} or more.",
+                actuator.name,
+                factor,
+            )

@@ -71,3 +71,14 @@ def same_bits(first: TrajectoryRun, second: TrajectoryRun) -> bool:
     return all(
         np.array_equal(getattr(first, name), getattr(second, name)) for name in ("q", "v", "commands", "tensions")
     )
+
+
+def through_nodes_in_words(rows: Sequence[dict[str, Any]]) -> str:
+    """What running through the nodes came to, in one sentence."""
+    text = (
+        f"through the nodes in lock-step: {len(rows)} runs, figures {100 * max(r['apart'] for r in rows):.2g} % apart "
+        f"at most; {sum(r['same_bits_as_the_libraries'] for r in rows)} with the same bits as through the libraries, "
+        f"{sum(r['two_runs_have_the_same_bits'] for r in rows)} with the same bits twice"
+    )
+    pace = [r["simulated_seconds_per_second"] for r in rows if "simulated_seconds_per_second" in r]
+    return text + (f"; {min(pace):.2g} to {max(pace):.2g} simulated seconds per second." if pace else ".")

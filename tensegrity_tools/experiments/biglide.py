@@ -17,13 +17,16 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_control.computed_torque import ComputedTorqueControl
-from tensegrity_control.kinematic import KinematicControl
 from tensegrity_control.point_to_point import QuinticSpline
 from tensegrity_control.singularity import SingularPathError, check_path, crossing_trajectory, efforts_along
+from tensegrity_control.trajectories import Trajectory
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.multibody.loop_kinematics import LoopKinematics
 from tensegrity_dynamics.multibody.model import loop_kinematics
+
+from ..trajectory_run import TrajectoryRun
+from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "biglide"
 DESCRIPTION = "kinematic control, computed torque and a crossed singularity of 002, chapters 3 and 4"
@@ -33,6 +36,7 @@ COMMUNICATION = (0.1, 0.05, 0.025)
 GAIN, STIFFNESS, DAMPING = 2.0, 1.0, 2.0
 CROSSING, CROSSING_TIMES = ((0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)), (0.0, 1.0, 2.0)
 FAILING = ((0.1, 0.4), (-0.1, 0.2))
+GOAL = [(DURATION, (*END, 0.0), None)]
 
 Array = NDArray[np.float64]
 
@@ -42,64 +46,79 @@ def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSp
     return QuinticSpline([0.0, DURATION], [first, last], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
 
 
-def run() -> dict[str, Any]:
-    """All three."""
-    robot = load_robot("biglide")
+def run(nodes: bool = False) -> dict[str, Any]:
+    """All three.
+
+    Args:
+        nodes: run what a controller does through the real nodes in lock-step as well.
+    """
+    robot = load_robot(NAME)
     kinematics, start = loop_kinematics(robot), robot.mechanism.start
     return {
         "experiment": NAME,
-        "kinematic": [_kinematic(kinematics, start, period) for period in COMMUNICATION],
-        "computed_torque": _computed_torque(),
-        "crossing": _crossing(kinematics, start),
+        "kinematic": [_kinematic(period, nodes) for period in COMMUNICATION],
+        "computed_torque": _computed_torque(nodes),
+        "crossing": _crossing(kinematics, start, nodes),
     }
 
 
-def _kinematic(kinematics: LoopKinematics, start: Array, period: float) -> dict[str, Any]:
-    path = straight(START, END)
-    control, q, active = KinematicControl(kinematics, path, gain=GAIN), np.array(start), np.zeros(2)
-    times, errors = [0.0], [np.zeros(2)]
-    for k in range(round(2.0 * DURATION / period)):
-        active = active + period * control.velocity(k * period, q)
-        q = kinematics.direct(active, q)
-        times.append((k + 1) * period)
-        errors.append(kinematics.output_values(q) - path.value(times[-1]))
-    found = np.array(errors)
-    return {
+def _kinematic(period: float, nodes: bool) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "period": period, "interpolation": "minimum_jerk", "hold": DURATION, "parameters": {"gain": GAIN}
+    }  # fmt: skip
+    first = run_trajectory(NAME, "kinematic", GOAL, nodes=False, **options)
+    own = _errors(first)
+    result = {
         "communication_time_s": period,
-        "largest_error_m": float(np.max(np.linalg.norm(found, axis=1))),
-        "error_at_the_end_m": float(np.linalg.norm(found[-1])),
-        "time_s": np.array(times),
-        "error_m": found,
+        "largest_error_m": own["largest_error_m"],
+        "error_at_the_end_m": float(np.linalg.norm(own["error_m"][-1])),
+        "time_s": own["time_s"],
+        "error_m": own["error_m"],
     }
+    return _compared(result, first, "kinematic", GOAL, options) if nodes else result
 
 
-def _computed_torque() -> dict[str, Any]:
-    robot = load_robot("biglide")
-    kinematics, path = loop_kinematics(robot), straight(START, END)
-    control = ComputedTorqueControl(
-        kinematics, path, robot.mechanism.start, stiffness=STIFFNESS, damping=DAMPING
-    )  # fmt: skip
-    simulation = Simulation(robot, 1e-3)
-    times, errors, forces = [], [], []
-    for k in range(round(DURATION / 1e-3)):
-        state = simulation.state
-        force = control.effort(state.time, state.q, state.v)
-        state = simulation.step(effort=dict(zip((each.name for each in robot.actuators), force.tolist(), strict=True)))
-        if k % 10 == 9:
-            times.append(state.time)
-            errors.append(kinematics.output_values(state.q) - path.value(state.time))
-            forces.append(force)
-    found = np.array(errors)
+def _computed_torque(nodes: bool) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "period": 1e-3, "interpolation": "minimum_jerk", "parameters": {"stiffness": STIFFNESS, "damping": DAMPING}
+    }  # fmt: skip
+    first = run_trajectory(NAME, "computed_torque", GOAL, nodes=False, **options)
+    result = _errors(first)
+    return _compared(result, first, "computed_torque", GOAL, options) if nodes else result
+
+
+def _errors(run: TrajectoryRun, path: Trajectory | None = None) -> dict[str, Any]:
+    wanted = path or straight(START, END)
+    error = run.poses[:, :2] - np.array([wanted.value(min(float(time), wanted.end)) for time in run.times])
+    every = max(1, len(run.times) // 400)
     return {
-        "largest_error_m": float(np.max(np.linalg.norm(found, axis=1))),
-        "largest_force_N": float(np.max(np.abs(forces))),
-        "time_s": np.array(times),
-        "error_m": found,
-        "force_N": np.array(forces),
+        "largest_error_m": float(np.max(np.linalg.norm(error, axis=1))),
+        "largest_force_N": float(np.max(np.abs(run.commands))),
+        "time_s": run.times[:-1:every],
+        "error_m": error[:-1:every],
+        "force_N": run.commands[::every],
     }
 
 
-def _crossing(kinematics: LoopKinematics, start: Array) -> dict[str, Any]:
+def _compared(
+    result: dict[str, Any], first: TrajectoryRun, controller: str, waypoints: Any, options: dict[str, Any],
+    robot: Path | str = NAME, path: Trajectory | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The result with what comes through the nodes, twice."""
+    runs = [run_trajectory(robot, controller, waypoints, nodes=True, **options) for _ in range(2)]
+    error = _errors(runs[0], path)["largest_error_m"]
+    return {
+        **result,
+        "through_nodes": {
+            "largest_error_m": error,
+            "apart": spread(error, result["largest_error_m"]),
+            "same_bits_as_the_libraries": same_bits(first, runs[0]),
+            "two_runs_have_the_same_bits": same_bits(*runs),
+        },
+    }
+
+
+def _crossing(kinematics: LoopKinematics, start: Array, nodes: bool) -> dict[str, Any]:
     q = kinematics.inverse(CROSSING[0], start)
     mode = next(place for place in kinematics.working_modes(q).values() if place[0] > CROSSING[0][1] > place[2])
     good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)
@@ -128,7 +147,28 @@ def _crossing(kinematics: LoopKinematics, start: Array) -> dict[str, Any]:
             refused[label] = str(error)
     result["refused"] = refused
     result["straight_path_with_feedback"] = _uncontrolled(kinematics, mode)
+    result["controlled"] = _controlled(mode, good, nodes)
     return result
+
+
+def _controlled(mode: Array, path: Trajectory, nodes: bool) -> dict[str, Any]:
+    """Computed torque on the planned crossing, on feet that are fast enough for it."""
+    variants = Variants()
+
+    def change(blocks: dict[str, Any]) -> None:
+        for joint, start in zip(blocks["joints"], mode.tolist(), strict=True):
+            joint["start"] = [start]
+        for actuator in blocks["actuators"]:
+            actuator["rate"] = 5.0
+
+    robot = variants.file(NAME, change)
+    waypoints = [(time, (*place, 0.0), None) for time, place in zip(CROSSING_TIMES[1:], CROSSING[1:], strict=True)]
+    options: dict[str, Any] = {
+        "period": 1e-3, "interpolation": "crossing", "parameters": {"stiffness": 100.0, "damping": 20.0}
+    }  # fmt: skip
+    first = run_trajectory(robot, "computed_torque", waypoints, nodes=False, **options)
+    result = _errors(first, path)
+    return _compared(result, first, "computed_torque", waypoints, options, robot, path) if nodes else result
 
 
 def _uncontrolled(kinematics: LoopKinematics, mode: Array) -> dict[str, Any]:
@@ -178,6 +218,16 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"{crossing['largest_force_without_criterion_N']:.4g} N at 5 ms from the crossing (printed: 1e7 to 1e8).",
         highlight=False,
     )
+    own = crossing["controlled"]
+    console.print(
+        f"computed torque on the crossing: largest error {1e3 * own['largest_error_m']:.3g} mm, largest force "
+        f"{own['largest_force_N']:.4g} N.",
+        highlight=False,
+    )
+    rows = [*result["kinematic"], result["computed_torque"], own]
+    through = [row["through_nodes"] for row in rows if "through_nodes" in row]
+    if through:
+        console.print(through_nodes_in_words(through), highlight=False)
     for label, reason in crossing["refused"].items():
         console.print(f"{label}: {'refused: ' + reason if reason else 'let through'}", highlight=False)
     feedback = crossing["straight_path_with_feedback"]

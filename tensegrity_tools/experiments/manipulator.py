@@ -26,7 +26,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..trajectory_run import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
-from ._runs import run_trajectory, same_bits, spread
+from ._runs import run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -167,16 +167,10 @@ def render(result: dict[str, Any], console: Console) -> None:
         )  # fmt: skip
     console.print(table)
     console.print("observed: the state from pulley angles and torques; else the simulator's.", highlight=False)
+    through = [row["through_nodes"] for row in result["paths"] if "through_nodes" in row]
+    if through:
+        console.print(through_nodes_in_words(through), highlight=False)
     for row in result["paths"]:
-        if "through_nodes" in row:
-            own = row["through_nodes"]
-            console.print(
-                f"{row['path']} through the nodes in lock-step: {own['largest_error_m']:.1e} m, "
-                f"{100 * own['apart']:.2g} % apart; the same bits as through the libraries: "
-                f"{own['same_bits_as_the_libraries']}; twice the same: {own['two_runs_have_the_same_bits']}; "
-                f"{own['simulated_seconds_per_second']:.2g} simulated seconds per second.",
-                highlight=False,
-            )
         law = row["law"]
         console.print(
             f"the document's law on the {row['path']} path ends at {law['stopped_at_s']:.2f} s, "

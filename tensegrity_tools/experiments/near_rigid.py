@@ -25,7 +25,7 @@ from tensegrity_dynamics.multibody.model import Places
 
 from ..trajectory_run import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
-from ._runs import Variants, run_trajectory, same_bits, spread
+from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "near_rigid"
 DESCRIPTION = "control of the single strut with stiff cables, table 5.7 and figures 5.8 to 5.11 of 000"
@@ -223,16 +223,9 @@ def render(result: dict[str, Any], console: Console) -> None:
         )  # fmt: skip
     console.print(table)
     console.print("observed: the state from pulley angles and torques; all others: the simulator's.", highlight=False)
-    through = [row for row in result["planned"] if "through_nodes" in row]
+    through = [row["through_nodes"] for row in result["planned"] if "through_nodes" in row]
     if through:
-        apart = max(row["through_nodes"]["apart"] for row in through)
-        same = sum(row["through_nodes"]["same_bits_as_the_libraries"] for row in through)
-        twice = sum(row["through_nodes"]["two_runs_have_the_same_bits"] for row in through)
-        console.print(
-            f"through the nodes in lock-step: {len(through)} runs, figures at most {100 * apart:.2g} % apart; {same} "
-            f"with the same bits as through the libraries, {twice} with the same bits twice.",
-            highlight=False,
-        )
+        console.print(through_nodes_in_words(through), highlight=False)
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
