@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("talk", "status"),
     "hold": ("talk", "hold"),
     "stop": ("talk", "stop"),
+    "servo": ("servo", "servo"),
 }
 
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}
@@ -47,6 +48,10 @@ class LazyGroup(TyperGroup):
             settings = {"ignore_unknown_options": True, "allow_extra_args": True}
         if name == "goal":
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
+        if isinstance(action, typer.Typer):  # commands of its own
+            group = typer.main.get_group(action)
+            group.context_settings.update(settings)
+            return group
         sub = typer.Typer(**STYLE)
         sub.command(name, context_settings=settings)(action)
         return typer.main.get_command(sub)
