@@ -112,6 +112,9 @@ class SafetySettings:
         silent, missing, persist: cycles that a servo or a potentiometer may be silent, and that a value must stay
             outside its limits before it counts.
         window, lag: cycles over which motion is compared with commands, and by which it may follow them later.
+        tension_lag: cycles for which winding in may go on as told below the tension ceiling. Servos limit their torque
+            themselves, and one in wheel mode turns slower under load than it is asked to: looking further ahead would
+            leave it no speed on a stiff, tight tendon.
         speed_gain: a servo may run faster than asked by this factor. motion_tolerance: m of motion that says nothing.
         stuck_distance: m that must have been commanded before standing still counts.
         disagreement: m between two sensors of one spool. jump: m beyond what the rate allows from cycle to cycle.
@@ -133,6 +136,7 @@ class SafetySettings:
     persist: int = 5
     window: int = 25
     lag: int = 5
+    tension_lag: int = 1
     speed_gain: float = 1.5
     motion_tolerance: float = 1.0e-3
     stuck_distance: float = 2.0e-3

@@ -6,8 +6,8 @@ Whatever is read and whatever is asked, a command that leaves this layer is fini
     position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
 
 except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
-in is also slowed to v >= −(effort − tension) / (k · lead). The lead is the lag of the settings: the time by which a
-servo may go on as it was told before. Without a length nothing moves.
+in is also slowed to v >= −(effort − tension) / (k · tension lead). The leads are those of the settings (lag, tension
+lag): the time by which a servo may go on as it was told before. Without a length nothing moves.
 """
 
 from __future__ import annotations
@@ -88,13 +88,19 @@ def age_of(tendon: TendonReading, spool: Spool) -> int:
 
 
 def limited(
-    asked: DriveCommand, spool: Spool, tendon: TendonReading | None, lead: float, period: float
+    asked: DriveCommand,
+    spool: Spool,
+    tendon: TendonReading | None,
+    lead: float,
+    period: float,
+    tension_lead: float | None = None,
 ) -> DriveCommand | None:
     """What may be sent of a command; None where nothing may, because the length is not known.
 
     Args:
         asked: the command. spool: with its limits. tendon: as read in this cycle.
-        lead: s that the command must stand. period: s of a bus cycle.
+        lead: s that the command must stand. period: s of a bus cycle. tension_lead: s that it must stand below the
+            tension ceiling; None for `lead`.
     """
     actuator = spool.actuator
     low, high = actuator.position
@@ -114,7 +120,8 @@ def limited(
             doubt = actuator.rate * age_of(tendon, spool) * period
             slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
             if spool.stiffness is not None and math.isfinite(tension):
-                slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * lead)))
+                ahead = lead if tension_lead is None else tension_lead
+                slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * ahead)))
             speed = min(max(speed, 0.0 if tight else slowest), fastest)
         return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, wanted)
     if not known:
@@ -164,6 +171,7 @@ class SafetyLayer:
             raise TensegrityError(f"there is no position loop for {', '.join(missing)}; give one for every spool.")
         self._loops = loops
         self.lead = self.settings.lag * self.settings.period
+        self.tension_lead = self.settings.tension_lag * self.settings.period
         self._points = {spool.name: SetPoint(spool, 2.0 * self.lead) for spool in spools}
         self._reset()
         self.latch = FaultLatch(self.settings)
@@ -280,7 +288,11 @@ class SafetyLayer:
             seen = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
             seen = None if name in blind else seen
             asked = None if asked is None else memory.slowed(asked)
-            allowed = None if asked is None else limited(asked, spool, seen, self.lead, self.settings.period)
+            allowed = (
+                None
+                if asked is None
+                else limited(asked, spool, seen, self.lead, self.settings.period, self.tension_lead)
+            )
             if allowed is None:  # a servo that goes to positions stays at the last one
                 allowed = self._sent.get(name)
             if allowed is not None:

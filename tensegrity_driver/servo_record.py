@@ -118,7 +118,7 @@ class ServoRecord:
         self.goal = model.field("goal_position" if model.counts_turns else "moving_speed")
         # an angle at the end of its range only says that the shaft is there or in the dead zone beyond
         self._full = None if model.counts_turns else 1023
-        self._asked: dict[str, float] = {}
+        self._asked: dict[str, tuple[float, int | None]] = {}
 
     @property
     def label(self) -> str:
@@ -183,10 +183,11 @@ class ServoRecord:
     def changed(self, register: Field, value: float) -> bytes | None:
         """What to write where the nearest value for a register differs from the last one; raises BusError for none."""
         name = register.name
-        if name in self.sent and self._asked.get(name) == value:
+        # the quick way: nothing was asked since, and nobody (a preparation, say) has written something else
+        if self._asked.get(name) == (value, self.sent.get(name)):
             return None
         raw = register.encode_nearest(value)
-        self._asked[name] = value
+        self._asked[name] = (value, raw)
         if self.sent.get(name) == raw:
             return None
         self.sent[name] = raw

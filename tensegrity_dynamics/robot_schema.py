@@ -157,6 +157,7 @@ class SafetyBlock(Block):
     persist: Count | None = None
     window: Count | None = None
     lag: Count | None = None
+    tension_lag: Count | None = None
     speed_gain: PositiveNumber | None = None
     motion_tolerance: PositiveLength | None = None
     stuck_distance: PositiveLength | None = None
