@@ -116,9 +116,16 @@ class LoopMotion(MotionControl):
 class _ComputedTorque(ComputedTorqueControl):
     crosses = False  # a singularity, as planned
     last_effort: Array | None = None
+    last_rates: Array | None = None
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        wanted = self.reference(time, pace)
+        try:
+            wanted = self.reference(time, pace)
+        except InfeasibleControlError:
+            if not self.crosses or self.last_rates is None:
+                raise
+            return self._last, self.last_rates  # on the singularity itself the rates are those of just before
+        self.last_rates = wanted.v
         return wanted.q, wanted.v
 
 

@@ -52,6 +52,26 @@ class TrajectoryRun:
         return replace(self, times=self.times[first:] - start, **cut)
 
 
+def planned_control(
+    robot: Robot,
+    controller: str,
+    waypoints: Sequence[Waypoint],
+    state: RobotState | None,
+    period: float,
+    interpolation: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> Any:
+    """A controller that begins the trajectory at time 0 from a state (None: the robot's own at rest)."""
+    control = make_controller(controller, robot, period=period, **(parameters or {}))
+    if state is None:
+        simulation = Simulation(robot)
+        seen, own = simulation.observe(), simulation.state
+        state = RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=own.q, v=own.v)
+    control.reset(0.0, state)  # type: ignore[arg-type]
+    control.follow(0.0, waypoints, interpolation)  # type: ignore[attr-defined]
+    return control
+
+
 def through_libraries(
     robot: Robot,
     controller: str,
@@ -65,6 +85,7 @@ def through_libraries(
     observer: bool = False,
     delay: int = 0,
     parameters: Mapping[str, Any] | None = None,
+    control: Any = None,
 ) -> TrajectoryRun:
     """Run one trajectory.
 
@@ -74,7 +95,7 @@ def through_libraries(
         period: s, of the control. time_step: s, longest step of the simulation; None for the robot's own.
         interpolation: see `MotionControl.follow`. hold: s after the end.
         observer: the state comes from the observer. delay: periods by which commands come late.
-        parameters: more of the controller's.
+        parameters: more of the controller's. control: one that has the trajectory already, from `planned_control`.
 
     Raises:
         TensegrityError: the trajectory is refused, or the simulation or the controller gives up.
@@ -83,7 +104,6 @@ def through_libraries(
     natural = Simulation(model, time_step)
     steps = max(1, int(np.ceil(period / natural.time_step - 1e-9)))
     simulation = Simulation(model, period / steps)
-    control = make_controller(controller, robot, period=period, **(parameters or {}))
     estimator = make_estimator(robot, observer=True) if observer else None
     rows: list[tuple[Array, ...]] = []
     commands: list[Array] = []
@@ -95,9 +115,9 @@ def through_libraries(
         return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=told.q, v=told.v)
 
     state = look()
-    control.reset(0.0, state)
     began = time.perf_counter()
-    control.follow(0.0, waypoints, interpolation)  # type: ignore[attr-defined]
+    if control is None:
+        control = planned_control(robot, controller, waypoints, state, period, interpolation, parameters)
     planned = time.perf_counter()
     count = round((waypoints[-1][0] + hold) / period)
     for k in range(count):

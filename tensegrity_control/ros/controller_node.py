@@ -150,7 +150,11 @@ class ControllerNode(RobotNode):
         return True
 
     def _publish_reference(self, stamp: Time, command: Any) -> None:
-        status, wanted = self._controller.status(self._now), self._controller.reference(self._now)
+        status = self._controller.status(self._now)
+        try:
+            wanted = self._controller.reference(self._now)
+        except TensegrityError:
+            return  # there is none, which the command has said
         message = Reference(
             controller=self._choice.name, mode=status.phase, progress=float(status.progress), name=list(command.names),
             value=command.values.tolist(),

@@ -46,6 +46,7 @@ def run_trajectory(
     nodes: bool,
     plant: Path | str | None = None,
     parameters: dict[str, Any] | None = None,
+    control: Any = None,
     **options: Any,
 ) -> TrajectoryRun:
     """A run, see `through_libraries`; `nodes` takes the real ones in lock-step."""
@@ -56,7 +57,7 @@ def run_trajectory(
         return through_nodes(robot, controller, waypoints, plant=plant, parameters=named, **options)
     return through_libraries(
         load_robot(str(robot)), controller, waypoints, plant=None if plant is None else load_robot(str(plant)),
-        parameters=parameters, **options,
+        parameters=parameters, control=control, **options,
     )  # fmt: skip
 
 
@@ -75,10 +76,10 @@ def same_bits(first: TrajectoryRun, second: TrajectoryRun) -> bool:
 
 def through_nodes_in_words(rows: Sequence[dict[str, Any]]) -> str:
     """What running through the nodes came to, in one sentence."""
+    twice = sum(r["two_runs_have_the_same_bits"] for r in rows)
     text = (
         f"through the nodes in lock-step: {len(rows)} runs, figures {100 * max(r['apart'] for r in rows):.2g} % apart "
-        f"at most; {sum(r['same_bits_as_the_libraries'] for r in rows)} with the same bits as through the libraries, "
-        f"{sum(r['two_runs_have_the_same_bits'] for r in rows)} with the same bits twice"
+        f"at most from those through the libraries; {twice} with the same bits twice"
     )
     pace = [r["simulated_seconds_per_second"] for r in rows if "simulated_seconds_per_second" in r]
     return text + (f"; {min(pace):.2g} to {max(pace):.2g} simulated seconds per second." if pace else ".")

@@ -23,7 +23,7 @@ from tensegrity_control.trajectories import HermiteSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.multibody.model import Places
 
-from ..trajectory_run import TrajectoryRun, Waypoint
+from ..trajectory_run import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
@@ -102,9 +102,13 @@ def run(
     ours, variants = [], Variants()
     for young in moduli:
         for period in periods:
+            file = strut_file(variants, young)
+            robot = load_robot(str(file))
+            points = waypoints(NearRigidModel(robot, TRACKED))
+            control = planned_control(robot, "near_rigid", points, None, period, "cubic")
             for label, factors in PLANTS.items():
                 if round(factors.get("delay", period) / period) > 0:  # a delay below the period cannot be told from it
-                    ours.append(_ours(variants, young, period, label, factors, nodes))
+                    ours.append(_ours(variants, young, period, label, nodes, file, control))
     return {
         "experiment": NAME,
         "stress_at_the_start_Pa": STRESS,
@@ -150,10 +154,10 @@ def _printed(young: float) -> dict[str, Any]:
 
 
 def _ours(
-    variants: Variants, young: float, period: float, label: str, factors: dict[str, Any], nodes: bool
+    variants: Variants, young: float, period: float, label: str, nodes: bool, file: Path, control: Any
 ) -> dict[str, Any]:
-    """One run with a plant that differs from the model in `factors`, through the libraries, and through the nodes."""
-    file = strut_file(variants, young)
+    """One run with a plant that differs from the model's file, through the libraries, and through the nodes."""
+    factors = PLANTS[label]
     plant = strut_file(variants, young, **{k: v for k, v in factors.items() if k.endswith("_factor")})
     model = NearRigidModel(load_robot(str(file)), TRACKED)
     options: dict[str, Any] = {
@@ -161,7 +165,7 @@ def _ours(
         "delay": round(factors.get("delay", 0.0) / period),
     }  # fmt: skip
     result: dict[str, Any] = {"young_Pa": young, "period_s": period, "plant": label}
-    first = run_trajectory(file, "near_rigid", waypoints(model), nodes=False, **options)
+    first = run_trajectory(file, "near_rigid", waypoints(model), nodes=False, control=control, **options)
     result.update(_figures(first, model, young, round(SAMPLE / period)))
     if nodes:
         runs = [run_trajectory(file, "near_rigid", waypoints(model), nodes=True, **options) for _ in range(2)]
@@ -169,7 +173,6 @@ def _ours(
         result["through_nodes"] = {
             "largest_error_rad": error,
             "apart": max(spread(a, b) for a, b in zip(error, result["largest_error_rad"], strict=True)),
-            "same_bits_as_the_libraries": same_bits(first, runs[0]),
             "two_runs_have_the_same_bits": same_bits(*runs),
             "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
         }
