@@ -5,8 +5,9 @@ ros2 launch tensegrity sim.launch.py robot:=tensebot
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, Shutdown
-from launch.conditions import IfCondition
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.condition import Condition
+from launch.conditions import IfCondition, UnlessCondition
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -24,6 +25,16 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "real_time_factor", default_value="1.0", description="simulated seconds per second, where lockstep is false"
     ),
+    DeclareLaunchArgument(
+        "controller", default_value="", description="which, see docs/control.md; empty: the usual one"
+    ),
+    DeclareLaunchArgument(
+        "state",
+        default_value="rest",
+        choices=["rest", "observer", "truth"],
+        description="where the state comes from; torque controllers need observer or truth",
+    ),
+    DeclareLaunchArgument("control_period", default_value="0.02", description="s between two commands"),
     DeclareLaunchArgument("view", default_value="true", choices=["true", "false"], description="the browser view"),
     DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start rviz2 too"),
 ]
@@ -34,7 +45,12 @@ def typed(name: str, value_type: type) -> ParameterValue:
     return ParameterValue(LaunchConfiguration(name), value_type=value_type)
 
 
-def node(name: str, *, condition: IfCondition | None = None, **parameters: object) -> Node:
+def state_is(kind: str) -> PythonExpression:
+    """Whether the launch argument `state` has this value."""
+    return PythonExpression(["'", LaunchConfiguration("state"), f"' == '{kind}'"])
+
+
+def node(name: str, *, condition: Condition | None = None, **parameters: object) -> Node:
     """One node of this package; the others end with it, because none makes sense alone."""
     return Node(
         package="tensegrity",
@@ -58,9 +74,21 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *ARGUMENTS,
-            node("simulator", real_time_factor=typed("real_time_factor", float)),
-            node("estimator", use_sim_time=True),
-            node("controller", use_sim_time=True),
+            node(
+                "simulator",
+                real_time_factor=typed("real_time_factor", float),
+                control_period=typed("control_period", float),
+                truth_as_state=ParameterValue(state_is("truth"), value_type=bool),
+            ),
+            node(
+                "estimator", use_sim_time=True, method=typed("state", str), condition=UnlessCondition(state_is("truth"))
+            ),
+            node(
+                "controller",
+                use_sim_time=True,
+                controller=typed("controller", str),
+                control_period=typed("control_period", float),
+            ),
             node("markers", use_sim_time=True),
             node("view", use_sim_time=True, condition=IfCondition(LaunchConfiguration("view"))),
             rviz,

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robot import Robot
+from tensegrity_dynamics.structure import Structure
 
 from .processes import NodeProcesses
 
 EMULATED = "emulated"
+STATES = ("rest", "observer", "truth")
 PATIENCE = 60.0
 """s of wall time that the emulator may take to begin."""
 PACKET_TIMEOUT = 0.1
@@ -38,9 +40,50 @@ class Source:
     prepare: Callable[[NodeProcesses], None] = field(default=lambda nodes: None)
 
 
-def simulated(lockstep: bool, factor: float) -> Source:
-    """The simulator."""
-    return Source("simulator", {"lockstep": lockstep, "real_time_factor": factor})
+@dataclass(frozen=True)
+class Choice:
+    """Which controller gets which state how often: its name, "rest", "observer" or "truth", and s."""
+
+    controller: str
+    state: str
+    period: float
+
+
+def choose(robot: Robot, controller: str, state: str, period: float) -> Choice:
+    """What was asked for, and what the controller needs where nothing was.
+
+    Raises:
+        TensegrityError: a name is unknown, or the state does not go with the controller or the robot.
+    """
+    from tensegrity_control.controllers import suitable
+
+    names = suitable(robot)
+    name = controller or names[0]
+    if name not in names:
+        raise TensegrityError(unknown_name(f"controller for {robot.name}", name, names))
+    moving = name in ("task", "near_rigid", "computed_torque")
+    kind = state or ("observer" if moving else "rest")
+    if kind not in STATES:
+        raise TensegrityError(unknown_name("state", kind, STATES))
+    if kind == "observer" and isinstance(robot.model, Structure):
+        raise TensegrityError(
+            f"{robot.name} is a structure, known by its shapes at rest; choose --state rest or truth."
+        )
+    if moving and kind == "rest":
+        raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
+    if not 0.0 <= period <= 1.0:
+        raise TensegrityError(
+            f"--control-period is {period} s; give 0.0005 to 1 s, or 0 for what the controller needs."
+        )
+    return Choice(name, kind, period or (0.005 if moving else 0.02))
+
+
+def simulated(lockstep: bool, factor: float, period: float, truth: bool) -> Source:
+    """The simulator; `truth`: what it knows is the state, and no estimator is needed."""
+    return Source(
+        "simulator",
+        {"lockstep": lockstep, "real_time_factor": factor, "control_period": period, "truth_as_state": truth},
+    )
 
 
 def hardware(robot: Robot, name: str, port: str, board: str, calibration: str, lockstep: bool) -> Source:

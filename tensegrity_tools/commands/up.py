@@ -17,7 +17,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
 from ..processes import NodeProcesses, own_domain
-from ..sources import Source, hardware, simulated
+from ..sources import Choice, Source, choose, hardware, simulated
 from .arguments import RobotArgument
 from .talk import need_ros
 
@@ -28,6 +28,11 @@ def up(
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
+    controller: Annotated[str, typer.Option(help="which, see docs/control.md; empty for the usual one")] = "",
+    state: Annotated[
+        str, typer.Option(help="sim: rest (shapes at rest), observer or truth; empty for what the controller needs")
+    ] = "",
+    control_period: Annotated[float, typer.Option(help="sim: s between commands; 0 for what the controller needs")] = 0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
@@ -44,8 +49,9 @@ def up(
     if what == "sim" and (port or board or calibration):
         raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
     loaded = _checked(robot, tour)
+    choice = choose(loaded, controller, state, control_period)
     if what == "sim":
-        source = simulated(lockstep, real_time_factor)
+        source = simulated(lockstep, real_time_factor, choice.period, choice.state == "truth")
     else:
         source = hardware(loaded, robot, port, board, calibration, lockstep)
     need_ros()
@@ -56,7 +62,7 @@ def up(
     nodes = NodeProcesses()
     status = 1
     try:
-        status = _run(nodes, source, loaded, robot, tour, lockstep, view, view_port, stay)
+        status = _run(nodes, source, choice, loaded, robot, tour, lockstep, view, view_port, stay)
     except KeyboardInterrupt:
         console.print("\nending all nodes")
         status = 130
@@ -100,8 +106,8 @@ def _checked(name: str, tour: bool) -> Any:
 
 
 def _run(
-    nodes: NodeProcesses, source: Source, loaded: Any, name: str, tour: bool, lockstep: bool, view: bool, port: int,
-    stay: bool | None,
+    nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool, view: bool,
+    port: int, stay: bool | None,
 ) -> int:  # fmt: skip
     from ..ros.watcher import Watcher
     from ..tour import run_tour
@@ -110,8 +116,10 @@ def _run(
     began = time.monotonic()
     if not source.waits:
         _start_source(nodes, source, name)
-    nodes.start("estimator", {"robot": name, "lockstep": lockstep, **time_of})
-    nodes.start("controller", {"robot": name, "lockstep": lockstep, **time_of})
+    if choice.state != "truth":
+        nodes.start("estimator", {"robot": name, "lockstep": lockstep, "method": choice.state, **time_of})
+    given = {"controller": choice.controller, "control_period": choice.period}
+    nodes.start("controller", {"robot": name, "lockstep": lockstep, **given, **time_of})
     nodes.start("markers", {"robot": name, **time_of})
     if view:
         nodes.start("view", {"robot": name, "port": port, **time_of})

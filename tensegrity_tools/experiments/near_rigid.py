@@ -98,8 +98,8 @@ def run(
     Args:
         nodes: run ours through the real nodes in lock-step as well.
     """
-    printed = [_printed(young) for young in moduli]
     ours, variants = [], Variants()
+    printed = [_printed(variants, young) for young in moduli]
     for young in moduli:
         for period in periods:
             file = strut_file(variants, young)
@@ -124,9 +124,9 @@ def run(
     }  # fmt: skip
 
 
-def _printed(young: float) -> dict[str, Any]:
+def _printed(variants: Variants, young: float) -> dict[str, Any]:
     """The document's law, evaluated at every stage of Runge-Kutta."""
-    robot, spline = load_robot(str(strut_file(Variants(), young))), path()
+    robot, spline = load_robot(str(strut_file(variants, young))), path()
     law = NearRigidLaw(robot, TRACKED, STRESS / young)
     step = 1e-3 if young < 1e9 else 2.5e-4
     every, q = round(SAMPLE / step), robot.mechanism.start

@@ -126,7 +126,12 @@ class _Recorder:
         """Wait for all, send, run, and give what came."""
         from tensegrity_dynamics.ros.shape_messages import fill_pose
 
-        self._wait(nodes, lambda: self._truth and self._commands and self._action.server_is_ready() and self._pause.service_is_ready())
+        self._wait(
+            nodes,
+            lambda: (
+                self._truth and self._commands and self._action.server_is_ready() and self._pause.service_is_ready()
+            ),
+        )
         goal = self._action_type.Goal(interpolation=interpolation, position_tolerance=1e3, orientation_tolerance=1e3)
         from builtin_interfaces.msg import Duration
         from geometry_msgs.msg import Pose
