@@ -105,6 +105,12 @@ class EmulatedCell:
         self.hardware.advance(seconds)
         self.hold_invariants()
 
+    def run_world_only(self, cycles: int) -> None:
+        """So many cycles in which no driver says anything."""
+        for _ in range(cycles):
+            self.world(self.period)
+            self.now += self.period
+
     def command(self, goals: Mapping[str, float], mode: Mode = Mode.POSITION, **other: object) -> Verdict:
         """One command of the controller, or of somebody else."""
         given = {"source": "controller", "stamp": self.now, "now": self.now, **other}

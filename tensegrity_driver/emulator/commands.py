@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "run_away": Command("run_away NAME SPEED", Faults.run_away, (str, float), 2),
     "jam": Command("jam NAME", Faults.jam, (str,), 1),
     "lose_torque": Command("lose_torque NAME", Faults.lose_torque, (str,), 1),
+    "fail": Command("fail NAME ERROR", Faults.fail, (str, str), 2),
     "pull": Command("pull NAME TORQUE", Faults.pull_shaft, (str, float), 2),
     "snap": Command("snap NAME", Faults.snap, (str,), 1),
     "push": Command(

@@ -102,6 +102,18 @@ class Faults:
             servo.registers.set_raw("torque_enable", 0)
             servo.motion.torque_switched()
 
+    def fail(self, name: str, error: str) -> None:
+        """The servo reports an error of its own, by the name of its bit, and shuts down where its registers say so.
+
+        An X keeps it until it restarts; an AX-12A keeps only "overload", until its torque limit is written again.
+        """
+        with self._lock:
+            servo = self._servos[self._known(name)]
+            bits = {known: bit for bit, known in servo.model.error_bits.items()}
+            if error not in bits:
+                raise BusError(unknown_name(f"error of a {servo.model.name}", error, bits))
+            servo.motion.errors |= 1 << bits[error]
+
     def pull_shaft(self, name: str, torque: float) -> None:
         """Somebody turns the spool with this torque [N m], in the servo's positive direction; zero: nobody."""
         with self._lock:
