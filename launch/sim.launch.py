@@ -25,9 +25,7 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "real_time_factor", default_value="1.0", description="simulated seconds per second, where lockstep is false"
     ),
-    DeclareLaunchArgument(
-        "controller", default_value="", description="which, see docs/control.md; empty: the usual one"
-    ),
+    DeclareLaunchArgument("controller", default_value="", description="which (docs/control.md); empty: the usual one"),
     DeclareLaunchArgument(
         "state",
         default_value="rest",

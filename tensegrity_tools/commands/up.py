@@ -106,8 +106,8 @@ def _checked(name: str, tour: bool) -> Any:
 
 
 def _run(
-    nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool, view: bool,
-    port: int, stay: bool | None,
+    nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool,
+    view: bool, port: int, stay: bool | None,
 ) -> int:  # fmt: skip
     from ..ros.watcher import Watcher
     from ..tour import run_tour

@@ -19,6 +19,8 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.output_frame import Pose
 from tensegrity_dynamics.ros.shape_messages import fill_pose, pose_from_message, seconds
 
+PLANNING = 120.0
+"""s of wall time that a plan may take."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -119,7 +121,7 @@ class Watcher:
         request = SetGoalPose.Request(duration=float(duration))
         request.target.header.frame_id = frame
         fill_pose(request.target.pose, position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
-        return self.call("set_goal_pose", request)
+        return self.call("set_goal_pose", request, PLANNING)
 
     def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:
         """Answer of a service. Raises TensegrityError where nobody offers it or it does not answer."""
