@@ -73,7 +73,7 @@ def calibrate_command(
     save: SaveOption = False,
     anew: Annotated[bool, typer.Option("--anew", help="put a new file in place of one for another bus")] = False,
     tension: TensionOption = "",
-    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.5 mm",
+    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
     """Calibrate spools: measure the length of each string at several places, and fit the line to its sensor.
@@ -89,7 +89,7 @@ def calibrate_command(
 @servo.command("spring")
 def spring_command(
     points: Annotated[Path, typer.Option(help="table of mass, length (.csv or .yaml)", show_default=False)],
-    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.5 mm",
+    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
     """Rate and zero-force length of a spring, from its lengths under several weights."""

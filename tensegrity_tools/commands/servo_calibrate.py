@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from tensegrity_driver.calibration import CalibrationCheck, CalibrationError, SteadyReading, calibrate_spool
 from tensegrity_driver.calibration_file import RobotCalibration, SensorCalibration
 from tensegrity_driver.hardware_settings import servo_rows
@@ -33,7 +35,8 @@ UNITS = {"potentiometer": "counts", "encoder": "rad"}
 HELP = """\
   215 mm     the length that you measure now: a point     undo   forget the last point
   +5, -5     pay out, wind in, by so many mm              done   fit the line
-  off        let go of the servo, to turn it by hand      skip   leave this spool as it is"""
+  off        let go of the servo, to turn it by hand      skip   leave this spool as it is
+                                                          quit   end; what was saved stays"""
 
 
 @dataclass(frozen=True)
@@ -232,15 +235,18 @@ def _guided(rig: Rig, name: str, resolution: float, tension: float | None) -> Fi
     console.print(f"\n[bold]{name}[/bold]: servo {servo.id}, measured by its {spool.measured_by}", highlight=False)
     console.print(
         f"Measure the string, straight and just tight, at {ENOUGH} or more places between {1e3 * low:.0f} and "
-        f"{1e3 * high:.0f} mm.\n{HELP}",
+        f"{1e3 * high:.0f} mm.\n{HELP}\n"
+        f"Jogs pull with at most {pull:.0f} N (--tension); a tighter string pulls the spool along.",
         highlight=False,
     )
     points: list[Point] = []
     while True:
         answer = ask(f"{name} {len(points) + 1}>", lambda: _live(rig, spool))
         try:
-            if answer in ("skip", "quit"):
+            if answer == "skip":
                 return None
+            if answer == "quit":
+                raise typer.Exit()
             if answer == "done":
                 fitted = fit_points(rig.robot, spool, points, resolution)
                 show_fit(fitted)
@@ -269,7 +275,7 @@ def _obey(rig: Rig, spool: Spool, answer: str, points: list[Point], tension: flo
     elif answer[0] in "+-":
         distance = 1e-3 * read_amount(answer, "number", "jog")
         moved = jog(rig, name, distance, tension)
-        came = "" if abs(moved) > 0.8 * abs(distance) else f"; it pulls with up to {tension:.0f} N, see --tension"
+        came = "" if abs(moved) > 0.8 * abs(distance) else f"; more than the {tension:.0f} N of --tension held it"
         console.print(f"It moved by {1e3 * moved:+.1f} mm{came}.", highlight=False)
     else:
         length = read_length(answer, answer)

@@ -67,7 +67,7 @@ def jog(rig: Rig, name: str, distance: float, tension: float) -> float:
                 raise TensegrityError(
                     f"{name} moved by {1e3 * (now.length - start.length):+.1f} mm when {1e3 * distance:+.1f} mm were "
                     "asked for; check the direction of servo and sensor in the robot file, and whether its tendon "
-                    "overpowers it."
+                    f"pulls with more than the {tension:.0f} N allowed (--tension)."
                 )
             if done >= abs(distance):
                 break
