@@ -50,6 +50,7 @@ class LazyGroup(TyperGroup):
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
         if isinstance(action, typer.Typer):  # commands of its own
             group = typer.main.get_group(action)
+            group.name = name
             group.context_settings.update(settings)
             return group
         sub = typer.Typer(**STYLE)

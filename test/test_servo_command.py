@@ -266,7 +266,8 @@ class Builder:
     """Somebody who measures the true length at every place, and types what is planned."""
 
     def __init__(self, plan: list[str]) -> None:
-        self.plan, self.said = plan, []
+        self.plan = plan
+        self.said: list[str] = []
         self.hardware: EmulatedHardware | None = None
 
     def ask(self, question: str, live: Callable[[], str] | None = None) -> str:

@@ -59,7 +59,7 @@ JSON_CYCLES = 12
 """Cycles for one printed reading: more than any fault that this watches for needs."""
 EVERY = 5
 """Cycles between two tables on a terminal."""
-COLUMNS = ("actuator", "id", "length", "second", "tension", "load", "°C", "V", "torque", "age", "errors")
+COLUMNS = ("actuator", "id", "length mm", "second mm", "tension", "load", "°C", "V", "torque", "age", "errors")
 
 
 def run_watch(
