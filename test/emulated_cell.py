@@ -36,8 +36,6 @@ TURNS = 3
 def robot_with(servos: str, *, limits: Mapping[str, tuple[float, float]] | None = None, **safety: object) -> Robot:
     """TenseBot with servos of a model, safety settings of its own, and narrower position limits where named."""
     robot = TENSEBOT if servos == WHEELS else with_servos(TENSEBOT, servos)
-    if servos == WHEELS:
-        safety = {"lag": 2, **safety}  # its tight, stiff tendons leave servos in wheel mode no speed at the usual lag
     actuators = tuple(replace(a, position=(limits or {}).get(a.name, a.position)) for a in robot.actuators)
     return replace(robot, actuators=actuators, servos={**robot.servos, "safety": safety})
 
