@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensegrity_driver.bus import Bus
+from tensegrity_driver.bus import TRIES, Bus
 from tensegrity_driver.control_tables import MODELS, ServoModel, model_of_number
 from tensegrity_driver.scan import BAUD_RATES, FoundServo, scan
 from tensegrity_driver.serial_port import SerialPort
@@ -44,7 +44,9 @@ def run_set_id(
 def find_one(line: SerialPort, number: int, baud_rates: list[int] | None, protocol: int | None) -> FoundServo:
     """The one servo with an id, wherever it answers; raises BusError where there is none, or more than one."""
     protocols = [protocol] if protocol else [1, 2]
-    found = scan(line, protocols=protocols, baud_rates=baud_rates or BAUD_RATES, ids=(number,))
+    found: tuple[FoundServo, ...] = ()
+    for _ in range(TRIES):  # a single answer may be lost
+        found = found or scan(line, protocols=protocols, baud_rates=baud_rates or BAUD_RATES, ids=(number,))
     if not found:
         raise BusError(
             f"no servo answers under id {number} at {line.path}. Check its plug and the supply; `tensegrity servo "

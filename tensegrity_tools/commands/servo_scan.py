@@ -26,9 +26,13 @@ from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robot import Robot
 
 from ..output import console, print_json, progress, table
-from .servo_rig import choose_port
+from .servo_rig import choose_port, patience_for
 
 DETAILS = ("firmware", "present_voltage", "present_temperature", "present_position", "return_delay")
+FEW = 32
+"""Ids that can be asked patiently."""
+AGAIN = 2
+"""How often missing servos of a robot are asked again."""
 COLUMNS = ("id", "actuator", "model", "firmware", "V", "°C", "position", "delay", "")
 
 
@@ -55,15 +59,19 @@ def run_scan(
     names = {int(row["id"]): str(row["actuator"]) for row in rows}
     wanted = read_ids(ids)
     servos: list[ScannedServo] = []
-    with open_port(port, robot) as line:
+    with open_port(port, robot, patient=len(wanted) <= FEW) as line:
         try:
             with _shown(as_json) as show:
-                for baud_rate, number in _looks(robot, baud_rates, protocol):
+                looks = list(_looks(robot, baud_rates, protocol))
+                for baud_rate, number in looks:
                     progress_line = f"looking at {baud_rate} bit/s, protocol {number}; {len(servos)} found; Ctrl-C ends"
                     show(servos, progress_line)
                     for found in scan(line, protocols=(number,), baud_rates=(baud_rate,), ids=wanted):
                         servos.append(ScannedServo(found, names.get(found.id), _details(line, found)))
                         show(servos, progress_line)
+                for found in _missed(line, robot, looks, wanted, servos):
+                    servos.append(ScannedServo(found, names.get(found.id), _details(line, found)))
+                servos.sort(key=lambda each: (each.found.baud_rate, each.found.protocol, each.found.id))
         except KeyboardInterrupt:
             progress.print("ended early; this is what was found until then")
         notes = [note for key in _buses(servos) for note in _costs(line, servos, *key)]
@@ -89,6 +97,25 @@ def run_scan(
         sys.exit(1)
 
 
+def _missed(
+    line: SerialPort,
+    robot: Robot | None,
+    looks: Sequence[tuple[int, int]],
+    wanted: Sequence[int],
+    servos: Sequence[ScannedServo],
+) -> Iterator[FoundServo]:
+    """A robot's servos that are only found when they are asked again: a single answer may be lost."""
+    if robot is None:
+        return
+    baud_rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
+    there = {each.found.id for each in servos}
+    left = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in wanted and int(row["id"]) not in there]
+    for _ in range(AGAIN if (baud_rate, protocol) in looks else 0):
+        for found in scan(line, protocols=(protocol,), baud_rates=(baud_rate,), ids=left):
+            left.remove(found.id)
+            yield found
+
+
 def read_ids(text: str) -> tuple[int, ...]:
     """Ids from a text such as "1-12" or "1,2,7"; raises TensegrityError."""
     if not text.strip():
@@ -107,8 +134,16 @@ def read_ids(text: str) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def open_port(port: str, robot: Robot | None) -> Iterator[SerialPort]:
-    """A port, open; of an emulated robot where that is asked for. Raises BusError, TensegrityError."""
+def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterator[SerialPort]:
+    """A port, open; of an emulated robot where that is asked for.
+
+    Args:
+        port: path, EMULATED, or "" for the only one. robot: to be emulated.
+        patient: wait longer than an adapter needs where another program answers.
+
+    Raises:
+        BusError: the port cannot be opened. TensegrityError: it is not clear which one, or what to emulate.
+    """
     port = choose_port(port)
     with contextlib.ExitStack() as stack:
         if port == EMULATED:
@@ -120,7 +155,7 @@ def open_port(port: str, robot: Robot | None) -> Iterator[SerialPort]:
             with progress.status("starting the emulated robot (the first time its kernels are compiled)"):
                 emulated = stack.enter_context(EmulatedRobot(robot, wire=WireSettings(check_baud_rate=True)))
             port = emulated.servo_port
-        line = SerialPort(port)
+        line = SerialPort(port, patience=patience_for(port) if patient else None)
         line.open()
         stack.callback(line.close)
         yield line
