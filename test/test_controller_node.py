@@ -31,7 +31,7 @@ class Running:
     """A mechanism in lock-step under its controller, the truth being its state."""
 
     def __init__(self, robot: str, **parameters):
-        common = {"robot": robot, "lockstep": True}
+        common = {"robot": robot, "lockstep": parameters.pop("lockstep", True)}
         self.nodes = NodeProcesses()
         period = parameters.pop("control_period", 0.01)
         self.nodes.start("simulator", {**common, "control_period": period, "truth_as_state": True})
@@ -142,6 +142,22 @@ def test_trajectories_report_their_way_and_can_be_cancelled(running):
     wrong = system.follow([(1.0, home)], interpolation="straight").get_result_async()
     system.wait(wrong.done)
     assert "interpolation" in wrong.result().result.reason
+
+
+def test_by_the_clock_a_goal_is_planned_while_the_control_goes_on(running):
+    system = running("biglide", controller="computed_torque", lockstep=False)
+    home = np.array(system.watcher.pose[0])
+    count = len(system.commands)
+    answer = system.watcher.send_goal(home + [0.03, 0.0, 0.0], None)
+    assert answer.accepted, answer.reason
+    assert len(system.commands) > count
+    system.wait(lambda: system.mode == "moving")
+    again = system.watcher.send_goal(home, None)  # on the way: it brakes first
+    assert again.accepted, again.reason
+    system.wait(lambda: system.mode == "holding")
+    system.wait(lambda: np.linalg.norm(np.array(system.watcher.pose[0]) - home) < 2e-3)
+    refused = system.watcher.send_goal(home + [0.0, 5.0, 0.0], None)
+    assert not refused.accepted and refused.reason
 
 
 @pytest.mark.parametrize(

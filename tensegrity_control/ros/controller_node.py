@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -66,7 +67,10 @@ class ControllerNode(RobotNode):
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
-        self.create_service(SetGoalPose, "set_goal_pose", self._set_goal)
+        # a group of its own: while a goal is planned the control goes on
+        self.create_service(
+            SetGoalPose, "set_goal_pose", self._set_goal, callback_group=MutuallyExclusiveCallbackGroup()
+        )
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
         self._action = ActionServer(

@@ -46,6 +46,7 @@ class Planner:
             controller.hold(now)
             now = controller.status(now).arrival
         done = Future(executor=self._node.executor)
+        done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
         self._busy = True
         self._thread.submit(plan, now).add_done_callback(lambda each: done.set_result(each))
         try:
