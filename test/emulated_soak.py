@@ -101,13 +101,18 @@ TROUBLES: dict[str, Trouble] = {
     "wire off": Trouble(tendon("break_potentiometer"), (K.SENSOR_JUMP, K.SENSOR_BROKEN), 5, OLD),
     "short": Trouble(tendon("break_potentiometer", 0), (K.SENSOR_JUMP, K.SENSOR_BROKEN), 5, OLD),
     "potentiometer frozen": Trouble(
-        tendon("freeze_potentiometer"), (K.SENSOR_FROZEN, K.SENSORS_DISAGREE, *SWINGS), 31, OLD, moving=True
+        # an AX-12A does not see 60 degrees of every turn: there it is taken to be stuck
+        tendon("freeze_potentiometer"),
+        (K.SENSOR_FROZEN, K.SENSORS_DISAGREE, K.STUCK, *SWINGS),
+        31,
+        OLD,
+        moving=True,
     ),
     "potentiometer slips": Trouble(tendon("slip_potentiometer", 0.1), (), 0, OLD),
     "runs out": Trouble(tendon("run_away", -SPEED), SWINGS, 31, obeys=False),
     "runs in": Trouble(tendon("run_away", SPEED), SWINGS, 31, obeys=False),
     "jammed": Trouble(tendon("jam"), (K.STUCK,), 25, moving=True),
-    "snapped": Trouble(tendon("snap"), (K.SNAPPED,), 3, NEW, shakes=True, tendons="draw"),
+    "snapped": Trouble(tendon("snap"), (K.SNAPPED, K.SLACK), 6, NEW, shakes=True, tendons="draw"),
     "shaft pulled": Trouble(tendon("pull_shaft", -0.3)),
     "controller killed": Trouble(sets(goals=None), (K.STALE_COMMAND,), 26),
     "two publishers": Trouble(

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bus_fault_cases import K, N
+from bus_fault_cases import HOME, K, N
 from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 
 from tensegrity_driver.reactions import FaultKind
+from tensegrity_dynamics.command_gate import Mode
 
 WATCHDOG = 0.5
 """s after which the driver lets an X servo stop by itself."""
@@ -180,3 +181,32 @@ def test_a_supply_that_goes_off_and_on_for_all_servos_is_found_and_none_comes_on
         for name, length in cell.lengths().items():
             assert cell.emulated.register(name, "torque_enable") == 0.0
             assert length > before[name] - 1e-4
+
+
+# -- at the limits -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("servos", [WHEELS, TURNING])
+@pytest.mark.parametrize("way", [-1.0, 1.0])
+def test_spools_that_are_driven_at_full_rate_to_their_limits_stop_there(
+    servos: str, way: float, tmp_path: Path
+) -> None:
+    limits = {name: (HOME - 0.003, HOME + 0.003) for name in ("draw_1", "draw_2", "draw_3", "saddle_1")}
+    with emulated_cell(tmp_path, servos, limits=limits) as cell:
+        cell.run(5)
+        cell.mode = Mode.VELOCITY
+        cell.goals = dict.fromkeys(limits, 0.015 * way)
+        cell.run(60)
+        for name in limits:
+            assert 0.0026 < way * (cell.length(name) - HOME) < 0.0031
+        assert cell.kinds <= {K.REFUSED_COMMANDS}  # at the limit the gate lets none of them pass
+
+
+@pytest.mark.parametrize("servos", [WHEELS, TURNING])
+def test_tendons_that_are_all_wound_in_for_long_stay_below_their_ceilings(servos: str, tmp_path: Path) -> None:
+    with emulated_cell(tmp_path, servos) as cell:
+        cell.run(5)
+        cell.mode = Mode.VELOCITY
+        cell.goals = dict.fromkeys((name for name in cell.driver.spools if name.startswith("saddle")), -0.015)
+        cell.run(350)
+        assert 0.85 < cell.worst_tension <= 1.0
