@@ -7,6 +7,8 @@ which the middle one lies on a singularity, so that the criterion is satisfied.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -106,8 +108,9 @@ class LoopMotion(MotionControl):
         self._check_rates(used)
         return follower
 
+    @abstractmethod
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        raise NotImplementedError
+        """A follower of a path that has been looked through, from q (nq,)."""
 
     def _watch(self, q: Array) -> None:
         self._distance = self._following.first_order(q).type_2

@@ -10,7 +10,6 @@ from tensegrity_dynamics.ros.node import RobotNode
 from tensegrity_dynamics.structure import Structure
 
 from ..controllers import default_gains, make_controller, suitable
-from ..motion_control import MotionControl
 
 LARGEST = 1e6
 
@@ -76,8 +75,3 @@ class ControllerChoice:
         if name not in self.names:
             raise TensegrityError(unknown_name(f"controller for {self._robot.name}", name, self.names))
         return name
-
-
-def plans_apart(controller: Any) -> bool:
-    """Whether plans of this controller may be made while it goes on controlling."""
-    return isinstance(controller, MotionControl)

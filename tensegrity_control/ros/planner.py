@@ -10,11 +10,11 @@ from rclpy.task import Future
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from .controller_choice import plans_apart
+from ..motion_control import MotionControl
 
 
 class Planner:
-    """Plans one motion at a time.
+    """Plans one motion at a time; controllers other than `MotionControl` plan where they control, for they are quick.
 
     Args:
         node: with the time (`now`) and the executor. lockstep: plan at once, so that every run gives the same numbers.
@@ -27,13 +27,13 @@ class Planner:
 
     async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
         """`set_goal` of the controller. Raises what it raises."""
-        if self._lockstep or not plans_apart(controller):
+        if self._lockstep or not isinstance(controller, MotionControl):
             return controller.set_goal(self._node.now, position, quaternion, **options)
         return await self._apart(controller, lambda now: controller.plan_goal(now, position, quaternion, **options))
 
     async def through(self, controller: Any, points: Any, interpolation: str) -> Any:
         """`follow` of the controller. Raises what it raises."""
-        if self._lockstep or not plans_apart(controller):
+        if self._lockstep or not isinstance(controller, MotionControl):
             return controller.follow(self._node.now, points, interpolation)
         return await self._apart(controller, lambda now: controller.plan_through(now, points, interpolation))
 
