@@ -12,11 +12,11 @@ from bus_line import ChainPort, make_servo
 from tensegrity_driver.calibration_file import hardware_fingerprint, load_calibration
 from tensegrity_driver.emulated_hardware import EmulatedHardware, calibrate_emulated
 from tensegrity_driver.emulator import EmulatedRobot
-from tensegrity_driver.scan import FoundServo
+from tensegrity_driver.scan import FoundServo, scan
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_tools.cli import app
-from tensegrity_tools.commands import servo_calibrate
+from tensegrity_tools.commands import servo_calibrate, servo_scan
 from tensegrity_tools.commands.servo_identity import find_one, set_identity
 from tensegrity_tools.commands.servo_points import read_points, read_weights
 from tensegrity_tools.commands.servo_scan import ScannedServo, compare, read_ids
@@ -95,6 +95,23 @@ def test_a_scan_names_missing_and_doubled_servos(run, robot: EmulatedRobot) -> N
     assert status == 1
     assert "servo 7 (draw_1) does not answer" in out
     assert "more than one servo answers under id 2" in out
+
+
+def test_a_servo_whose_answer_was_lost_is_asked_again_and_the_scan_ends_when_all_are_found(
+    run, robot: EmulatedRobot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    def forgetful(port, *, protocols, baud_rates, ids):
+        asked.append((baud_rates, tuple(ids)))
+        return scan(port, protocols=protocols, baud_rates=baud_rates, ids=[k for k in ids if k != 5 or len(asked) > 1])
+
+    monkeypatch.setattr(servo_scan, "scan", forgetful)
+    status, out, _ = run("scan", "--port", robot.servo_port, "--robot", "tensebot", "--ids", "1-12")
+    assert status == 0
+    assert "These are the servos of tensebot" in out
+    assert asked[:2] == [((1_000_000,), tuple(range(1, 13))), ((1_000_000,), (5,))]
+    assert {rates for rates, ids in asked if ids} == {(1_000_000,)}
 
 
 def test_slow_servos_are_told_with_what_they_cost(run) -> None:

@@ -34,15 +34,17 @@ def scan_command(
     baud_rate: BaudOption = None,
     protocol: ProtocolOption = None,
     ids: Annotated[str, typer.Option(help="look for these ids only, such as 1-12 or 1,2,7")] = "",
+    everywhere: Annotated[bool, typer.Option("--all", help="with a robot: look on when its servos are found")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the servos on a bus: every speed, both protocols, every id; nothing is written.
 
+    With a robot it begins where its servos should be, and is done when all of them answer there.
     The exit status is 1 where ids are doubled, or where a robot's servos are not the ones found.
     """
     from .servo_scan import run_scan
 
-    run_scan(port, robot, baud_rate, protocol, ids, as_json)
+    run_scan(port, robot, baud_rate, protocol, ids, everywhere, as_json)
 
 
 @servo.command("set-id")

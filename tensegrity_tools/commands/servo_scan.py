@@ -51,7 +51,13 @@ class ScannedServo:
 
 
 def run_scan(
-    port: str, robot_name: str, baud_rates: list[int] | None, protocol: int | None, ids: str, as_json: bool
+    port: str,
+    robot_name: str,
+    baud_rates: list[int] | None,
+    protocol: int | None,
+    ids: str,
+    everywhere: bool,
+    as_json: bool,
 ) -> None:
     """The command; see `servo.scan_command`."""
     robot = load_robot(robot_name) if robot_name else None
@@ -62,16 +68,14 @@ def run_scan(
     with open_port(port, robot, patient=len(wanted) <= FEW) as line:
         try:
             with _shown(as_json) as show:
-                looks = list(_looks(robot, baud_rates, protocol))
-                for baud_rate, number in looks:
+                for baud_rate, number in _looks(robot, baud_rates, protocol):
                     progress_line = f"looking at {baud_rate} bit/s, protocol {number}; {len(servos)} found; Ctrl-C ends"
                     show(servos, progress_line)
-                    for found in scan(line, protocols=(number,), baud_rates=(baud_rate,), ids=wanted):
+                    for found in _found(line, robot, baud_rate, number, wanted):
                         servos.append(ScannedServo(found, names.get(found.id), _details(line, found)))
                         show(servos, progress_line)
-                for found in _missed(line, robot, looks, wanted, servos):
-                    servos.append(ScannedServo(found, names.get(found.id), _details(line, found)))
-                servos.sort(key=lambda each: (each.found.baud_rate, each.found.protocol, each.found.id))
+                    if not everywhere and robot is not None and _complete(servos, robot, wanted):
+                        break
         except KeyboardInterrupt:
             progress.print("ended early; this is what was found until then")
         notes = [note for key in _buses(servos) for note in _costs(line, servos, *key)]
@@ -97,23 +101,28 @@ def run_scan(
         sys.exit(1)
 
 
-def _missed(
-    line: SerialPort,
-    robot: Robot | None,
-    looks: Sequence[tuple[int, int]],
-    wanted: Sequence[int],
-    servos: Sequence[ScannedServo],
+def _found(
+    line: SerialPort, robot: Robot | None, baud_rate: int, protocol: int, wanted: Sequence[int]
 ) -> Iterator[FoundServo]:
-    """A robot's servos that are only found when they are asked again: a single answer may be lost."""
-    if robot is None:
-        return
-    baud_rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
-    there = {each.found.id for each in servos}
-    left = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in wanted and int(row["id"]) not in there]
-    for _ in range(AGAIN if (baud_rate, protocol) in looks else 0):
-        for found in scan(line, protocols=(protocol,), baud_rates=(baud_rate,), ids=left):
-            left.remove(found.id)
+    """Servos at one speed; those that a robot should have there are asked again, as a single answer may be lost."""
+    left: list[int] = []
+    if robot is not None and (baud_rate, protocol) == _own(robot):
+        left = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in wanted]
+    for ids in (wanted, *[left] * AGAIN):
+        for found in scan(line, protocols=(protocol,), baud_rates=(baud_rate,), ids=tuple(ids)):
+            if found.id in left:
+                left.remove(found.id)
             yield found
+
+
+def _own(robot: Robot) -> tuple[int, int]:
+    """Speed and protocol of a robot's servos by its file."""
+    return int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
+
+
+def _complete(servos: Sequence[ScannedServo], robot: Robot, wanted: Sequence[int]) -> bool:
+    """Whether all servos of a robot have answered as its file says, one for each id."""
+    return not any(lines for kind, lines in compare(servos, robot, wanted).items() if kind != "extra")
 
 
 def read_ids(text: str) -> tuple[int, ...]:
@@ -165,7 +174,7 @@ def _looks(robot: Robot | None, baud_rates: list[int] | None, protocol: int | No
     """Where to look, the likely places first."""
     speeds, protocols = list(baud_rates or BAUD_RATES), [protocol] if protocol else [1, 2]
     if robot is not None:
-        own = (int(robot.servos["baud_rate"]), int(robot.servos["protocol"]))
+        own = _own(robot)
         speeds.sort(key=lambda each: each != own[0])
         protocols.sort(key=lambda each: each != own[1])
     for speed in speeds:
@@ -229,9 +238,9 @@ def _costs(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protoco
         return [f"the cost of the settings could not be told: {problem}"]
 
 
-def compare(servos: list[ScannedServo], robot: Robot, wanted: Sequence[int] = IDS) -> dict[str, list[str]]:
+def compare(servos: Sequence[ScannedServo], robot: Robot, wanted: Sequence[int] = IDS) -> dict[str, list[str]]:
     """How the servos found differ from those of a robot's file, in words by kind of difference; of the ids wanted."""
-    protocol, baud_rate = int(robot.servos["protocol"]), int(robot.servos["baud_rate"])
+    baud_rate, protocol = _own(robot)
     found: dict[int, list[FoundServo]] = {}
     for each in servos:
         found.setdefault(each.found.id, []).append(each.found)
