@@ -213,6 +213,9 @@ class SensorFrozen(TendonMonitor):
         """What is wrong in this cycle, or None."""
         if not (finite(tendon.length) and finite(tendon.second_length)):
             return None
+        if tendon.raw.age > 0 or tendon.raw.sensor_age > 0:
+            self._second = math.nan  # what a silent sensor has missed says nothing once it speaks again
+            return None
         step = _wrapped(tendon.second_length - self._second, self.spool.wrap) if finite(self._second) else 0.0
         self._second = tendon.second_length
         self._travel += step

@@ -83,7 +83,9 @@ TROUBLES: dict[str, Trouble] = {
     "answers lost": Trouble(tendon("mute"), (K.SERVO_SILENT,), 5),
     "bad checksums": Trouble(tendon("damage"), (K.SERVO_SILENT, K.DUPLICATE_ID), 5),
     "some bad checksums": Trouble(tendon("damage", 0.2)),
-    "doubled id": Trouble(tendon("duplicate"), (K.DUPLICATE_ID, K.SENSOR_JUMP), 8, obeys=False),
+    "doubled id": Trouble(
+        tendon("duplicate"), (K.DUPLICATE_ID, K.SENSOR_JUMP, K.SERVO_SILENT, K.BAD_PACKETS), 40, obeys=False
+    ),
     "adapter unplugged": Trouble(whole("unplug"), (K.PORT_LOST,), 1),
     "bytes that nobody sent": Trouble(whole("garbage")),
     "warm": Trouble(tendon("heat", 65.0), (K.WARM,), 5),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, spool
 
 from tensegrity_driver.bus_monitors import BUS_MONITORS
-from tensegrity_driver.fault_monitors import Motion, Stuck, worst_bound
+from tensegrity_driver.fault_monitors import Motion, SensorFrozen, Stuck, worst_bound
 from tensegrity_driver.position_loop import PositionLoop
 from tensegrity_driver.reactions import DEFAULT_REACTIONS, FaultKind, Reaction, SafetySettings
 from tensegrity_driver.safety import TENDON_MONITORS
@@ -347,6 +347,18 @@ def test_a_spool_that_turns_under_a_frozen_sensor_is_not_called_stuck() -> None:
             tendon = TendonReading("draw_1", 0.2, second, 0.0, ServoReading("draw_1"))
             faults.append(stuck.update(k, Readings({"draw_1": tendon}, period=PERIOD), asked))
         assert any(faults) == found
+
+
+def test_a_servo_that_speaks_again_after_its_spool_has_moved_does_not_make_its_potentiometer_seem_frozen() -> None:
+    frozen = SensorFrozen(spool(), S)
+    length = second = 0.2
+    for k in range(60):
+        silent = 10 <= k < 30
+        length += 0.0003 if 10 <= k < 25 else 0.0
+        second = second if silent else length
+        raw = ServoReading("draw_1", age=k - 9 if silent else 0)
+        tendon = TendonReading("draw_1", length, second, 0.0, raw)
+        assert frozen.update(k, Readings({"draw_1": tendon}, period=PERIOD), {}) is None
 
 
 def test_the_settings_in_the_documentation_are_those_of_the_code() -> None:
