@@ -202,8 +202,8 @@ CASES = [
     Case("bad_checksums_of_all_x", K.BAD_PACKETS, damage_all, mend, 14, tendon=None, servos=TURNING),
     Case("doubled_id", K.DUPLICATE_ID, emulated("duplicate", N), mend, 5, tendon=None),
     Case(
-        "doubled_id_x", K.DUPLICATE_ID, emulated("duplicate", N), mend, 5, tendon=None, servos=TURNING,
-        first=ENDS, later=R.TORQUE_OFF,  # what the other servo says counts as this one's encoder
+        "doubled_id_x", K.DUPLICATE_ID, emulated("duplicate", N), mend, 40, tendon=None, servos=TURNING,
+        first=(*ENDS, K.SERVO_SILENT, K.BAD_PACKETS), later=R.TORQUE_OFF,  # the other servo's encoder counts as its own
     ),
     Case("adapter_unplugged", K.PORT_LOST, emulated("unplug"), mend, 1, tendon=None),
     Case("adapter_unplugged_x", K.PORT_LOST, emulated("unplug"), mend, 1, tendon=None, servos=TURNING),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from bus_fault_cases import CASES, Case, K, N
-from emulated_cell import emulated_cell
+from emulated_cell import TURNING, emulated_cell
 
-from tensegrity_driver.reactions import Reaction
+from tensegrity_driver.reactions import FaultKind, Reaction
 from tensegrity_driver.servo_state import Drive
-from tensegrity_dynamics.errors import CommandRefused
+from tensegrity_dynamics.errors import BusError, CommandRefused
 
 SETTLED = 12
 """Cycles before anything is injected."""
@@ -75,3 +75,32 @@ def test_a_fault_on_the_bus_is_found_in_time_answered_and_got_over(case: Case, t
         cell.run(50)
         assert cell.length(N) == pytest.approx(stands[N] + 0.002, abs=4e-4)
         assert cell.kinds <= {K.SLACK}
+
+
+def test_every_kind_of_fault_is_injected_on_the_bus() -> None:
+    assert {case.kind for case in CASES} == set(FaultKind)
+
+
+def test_the_table_of_tests_in_the_documentation_names_every_case_with_its_bound() -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "faults.md").read_text(encoding="utf-8")
+    part = text[text.index("## How all this is tested") : text.index("## Settings")]
+    rows = [[each.strip() for each in line.strip("|").split("|")] for line in part.splitlines() if line[:2] == "| "]
+    said = set()
+    for name, _, kinds, servos, stated, seen, _ in rows[2:]:
+        of, bounds, cycles = servos.split(" / "), stated.split(" / "), seen.split(" / ")
+        kind = (kinds.split(" / ") * len(of))[: len(of)]
+        for each in zip(of, kind, bounds, cycles, strict=True):
+            assert int(each[3]) <= int(each[2]), name
+            said.add((name, each[0], each[1].strip("`"), int(each[2])))
+    cases = {
+        (case.name.removesuffix("_x"), "X" if case.servos == TURNING else "AX", case.kind.value, case.within)
+        for case in CASES
+    }
+    assert said == cases
+
+
+def test_an_error_that_a_servo_does_not_know_is_refused(tmp_path: Path) -> None:
+    with emulated_cell(tmp_path) as cell:
+        with pytest.raises(BusError, match="AX-12A"):
+            cell.emulated.fail(N, "electrical_shock")
+        assert not cell.run(2).faults
