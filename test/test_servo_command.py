@@ -362,6 +362,13 @@ def test_calibrating_without_board_or_by_json_alone_is_refused(run, robot: Emula
     assert "no servos" in refused(run("calibrate", "three_prism", "--port", "emulated"))
 
 
+def test_an_emulated_calibration_needs_a_file_to_be_saved(run, tmp_path: Path) -> None:
+    points = written(tmp_path, "actuator,reading,length\n" + rows("saddle_1"))
+    status, _, err = run("calibrate", "tensebot", "--points", str(points), "--port", "emulated", "--save")
+    assert status == 1
+    assert "--calibration" in err
+
+
 # -- springs ---------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from ..output import console, print_json, table
 from .servo_motion import SHARE, jog, let_go
 from .servo_points import Point, read_amount, read_length, read_points
 from .servo_prompt import agreed, ask, interactive
-from .servo_rig import Rig, known_names, now, open_rig
+from .servo_rig import NO_FILE, Rig, known_names, now, open_rig
 
 ENOUGH = 5
 """Points that a person is asked for; fewer are said to be few."""
@@ -83,6 +83,9 @@ def run_calibrate(
             fitted = _guided(rig, name, resolution, pull)
             if fitted is None:
                 continue
+            if rig.path is None:
+                console.print(f"Nothing is saved: {NO_FILE}", highlight=False)
+                continue
             keeper.take(fitted)
             if save or agreed(f"Save this calibration of {name} to {keeper.where}?"):
                 keeper.save()
@@ -114,9 +117,7 @@ class Keeper:
     @property
     def where(self) -> str:
         """The file, for messages."""
-        return (
-            "nowhere (emulated servos; name a file with --calibration)" if self.rig.path is None else str(self.rig.path)
-        )
+        return str(self.rig.path)
 
     def take(self, fitted: Fitted) -> None:
         """Put one fit in."""
@@ -212,6 +213,8 @@ def _save_fits(
             console.print("Nothing was saved: add --save, and the --port of the servos that this is for.")
         return None
     with open_rig(robot, port, board, calibration) as rig:
+        if rig.path is None:
+            raise CalibrationError(NO_FILE)
         keeper = Keeper(rig, anew)
         for fitted in fits:
             keeper.take(fitted)

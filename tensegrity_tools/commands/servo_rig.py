@@ -35,6 +35,7 @@ from ..output import progress
 
 PATIENCE = 0.1
 """s for an answer through a pseudo-terminal: another program answers there, which may have much else to do."""
+NO_FILE = "emulated servos have no calibration file of their own; name one with --calibration."
 MOST_LENGTH = 10.0
 """m above which a length without a unit was surely meant in another one."""
 
@@ -130,7 +131,7 @@ class Rig:
     def save(self, calibration: RobotCalibration) -> RobotCalibration:
         """Save it to the file of this rig; raises CalibrationError."""
         if self.path is None:
-            raise CalibrationError("emulated servos have no calibration file; name one with --calibration.")
+            raise CalibrationError(NO_FILE)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
