@@ -210,3 +210,19 @@ def test_tendons_that_are_all_wound_in_for_long_stay_below_their_ceilings(servos
         cell.goals = dict.fromkeys((name for name in cell.driver.spools if name.startswith("saddle")), -0.015)
         cell.run(350)
         assert 0.85 < cell.worst_tension <= 1.0
+
+
+@pytest.mark.parametrize(("torque", "found"), [(-0.7, set()), (-1.5, {K.WRONG_SIGN})], ids=["slowly", "fast"])
+def test_a_spool_that_is_pulled_over_its_ceiling_gives_way_and_tells_no_more_than_its_ceiling(
+    torque: float, found: set[FaultKind], tmp_path: Path
+) -> None:
+    """Why docs/faults.md says how to be told of it before."""
+    with emulated_cell(tmp_path, TURNING) as cell:
+        cell.run(5)
+        before, effort = cell.length(N), cell.driver.spools[N].actuator.effort
+        cell.emulated.pull_shaft(N, torque)
+        for _ in range(50):
+            cell.run(1)
+            assert cell.driver.cycle.readings.tendons[N].tension <= 1.01 * effort
+        assert cell.length(N) > before + 1e-3
+        assert cell.kinds - {K.SLACK} == found
