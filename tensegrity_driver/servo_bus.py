@@ -21,7 +21,7 @@ from .bus import Bus
 from .calibration_file import BusIdentity
 from .control_tables import Field, model_named
 from .potentiometers import PotentiometerBoard
-from .servo_preparation import arm_watchdogs, check_servo, cost_notes, prepare_servo
+from .servo_preparation import arm_watchdogs, check_servo, cost_notes, prepare_servo, restart_notes
 from .servo_protocol import Status
 from .servo_record import ServoRecord, Torque
 from .servo_state import BusReading, Drive, ServoCommand, ServoReading
@@ -133,10 +133,10 @@ class ServoBus:
         if problems:
             raise BusError(" ".join(problems))
         self._numbers = tuple(numbers)
-        self._notes = tuple(cost_notes(self.bus, self._order))
+        self._notes = (*restart_notes(self.bus, self._order), *cost_notes(self.bus, self._order))
 
     def notes(self) -> tuple[str, ...]:
-        """What `check` found that costs time."""
+        """What `check` found: servos whose turns are in doubt, and what costs time."""
         return self._notes
 
     @property

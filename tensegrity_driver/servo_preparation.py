@@ -84,6 +84,25 @@ def cost_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
     return notes
 
 
+def restart_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
+    """Servos that count turns and were switched off since a driver last armed their watchdogs. Raises BusError.
+
+    They have lost all but a part of a turn, and nothing on the bus tells how many; a lost turn that leaves the length
+    within its limits would go unnoticed.
+    """
+    fresh = [
+        each
+        for each in servos
+        if each.model.counts_turns
+        and bus.read_raw(each.id, each.model.field("torque_enable")) == 0
+        and bus.read_raw(each.id, each.model.field("bus_watchdog")) == 0
+    ]
+    if not fresh:
+        return []
+    which = ", ".join(each.label for each in fresh) if len(fresh) <= FEW else f"{len(fresh)} servos"
+    return [f"{which}: switched off and on since they were last driven, so turns may be lost; home their tendons first"]
+
+
 def prepare_servo(
     bus: Bus, servo: ServoRecord, *, return_delay: float, torque_fraction: float | None, current: float | None
 ) -> None:

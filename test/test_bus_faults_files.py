@@ -168,6 +168,24 @@ def test_turns_lost_while_it_was_switched_off_are_found_before_anything_moves_wh
     assert cell.emulated.register(N, "torque_enable") == 0.0
 
 
+def test_servos_that_were_switched_off_since_they_were_last_driven_are_named_when_the_driver_opens(
+    cell: EmulatedCell,
+) -> None:
+    """One lost turn may leave a length within its limits: only the servo's own state tells that it was switched off."""
+    cell.driver = cell.open()
+    assert not [note for note in cell.driver.notes() if "turns" in note]
+    cell.driver.close()
+    cell.emulated.power_cycle(N)
+    cell.driver = cell.open()
+    (note,) = [note for note in cell.driver.notes() if "turns" in note]
+    assert N in note and "home" in note
+    cell.driver.begin(lambda: cell.now)
+    cell.driver.end(release_torque=True)
+    cell.driver.close()
+    cell.driver = cell.open()  # without torque, but not restarted
+    assert not [note for note in cell.driver.notes() if "turns" in note]
+
+
 def test_a_board_that_says_nothing_at_the_start_is_named_and_nothing_moves(tmp_path: Path) -> None:
     with emulated_cell(tmp_path, WHEELS) as cell:
         cell.driver.end()
