@@ -2,7 +2,7 @@
 
 Run: python benchmarks/soak.py [--seconds 600] [--seed 1] [--model AX-12A] [--json]
 
-The seconds are those of the robot, shared among the models; by the wall it takes about twice as long, because
+The seconds are those of the robot, shared among the models; by the wall it takes up to twice as long, because
 lost answers are waited for. It ends with an error at the first cycle in which a tendon passes its ceiling, a spool its
 limits, a fault is not found in time, or one comes without a cause.
 """
