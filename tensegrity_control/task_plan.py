@@ -125,11 +125,12 @@ def plan_task(
                 f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
                 "more time for it."
             )
-    q, miss, defect = first, 0.0, float(np.max(np.abs(_last_defect(model, first, states, inputs, period))))
+    q, miss = first, 0.0
     positions = np.zeros((count, q.size))
     for k in range(count):
         q = positions[k] = model.place(q, states[k, : model.index.size])
         miss = max(miss, float(np.linalg.norm(model.output_place(q) - wanted[k])))
+    defect = float(np.max(np.abs(_last_defect(model, positions, states, inputs, period))))
     return TaskPlan(times, states, inputs, gains, rest_places, rest_inputs, positions, miss, defect)
 
 
@@ -251,12 +252,11 @@ def _riccati(pieces: _Pieces, state_cost: Array, effort_cost: Array, output: flo
     return steps
 
 
-def _last_defect(model: TaskModel, start: Array, states: Array, inputs: Array, period: float) -> Array:
+def _last_defect(model: TaskModel, positions: Array, states: Array, inputs: Array, period: float) -> Array:
     """Jumps that the plan still has, seen at some of its pieces."""
-    size, q, jumps = model.index.size, start, []
+    size, jumps = model.index.size, []
     for k in range(0, len(states) - 1, max(1, len(states) // SEEN)):
-        q = model.place(q, states[k, :size])
-        matrix, push, acceleration = model.linearised(q, states[k, size:], inputs[k])
+        matrix, push, acceleration = model.linearised(positions[k], states[k, size:], inputs[k])
         drift = _piece(matrix, push, period)[2] @ np.concatenate((states[k, size:], acceleration))
         jumps.append(states[k] + drift - states[k + 1])
     return np.array(jumps)
