@@ -35,6 +35,7 @@ from .reactions import Fault, FaultKind
 from .safety import SafetyStep
 from .servo_state import ServoLink, Spool
 from .spool_setup import make_loops, make_spools, rough_lines
+from .turns_memory import check_turns, recall_turns, remember_turns
 
 TRIES = 5
 """Readings in which all lengths must be known once before a robot is taken over."""
@@ -50,6 +51,10 @@ class HardwareLink(ServoLink, Protocol):
     @property
     def identity(self) -> BusIdentity:
         """Which bus this is: adapter, ids and models as found on it."""
+
+    @property
+    def switched_off(self) -> Sequence[str]:
+        """Actuators whose servos count turns and were switched off since they were last driven, as found on opening."""
 
     def prepare(self, names: Iterable[str] | None = None) -> None:
         """Modes, limits, watchdogs and torque on, so that nothing moves; raises BusError naming what failed."""
@@ -114,10 +119,11 @@ class Driver:
             clock: tells the time that stamps commands [s]; preparing takes some of it.
 
         Raises:
-            BusError: a servo could not be prepared. CommandRefused: a length is not known, or a fault is latched from
-                before. Torque is off then.
+            BusError: a servo could not be prepared. CommandRefused: a length is not known, turns were lost while a
+                servo was off, or a fault is latched from before. Torque is off then.
         """
         try:
+            self._check_turns()
             self.link.prepare()
             for left in reversed(range(TRIES)):
                 try:
@@ -131,6 +137,13 @@ class Driver:
                 self.link.torque_off()
             raise
         self.active = True
+
+    def _check_turns(self) -> None:
+        """Before torque comes on: servos that were switched off must stand where they stood. Raises CommandRefused."""
+        memory = {} if self.path is None else recall_turns(self.path, self.calibration)
+        doubtful = [name for name in self.link.switched_off if name in memory]
+        if doubtful:
+            check_turns(doubtful, self.spools, memory, self.link.read()[0])
 
     def command(
         self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
@@ -184,6 +197,10 @@ class Driver:
         if not self.active:
             return
         self.active = False
+        if self.path is not None:
+            readings = {name: tendon.raw for name, tendon in self.cycle.readings.tendons.items()}
+            with contextlib.suppress(CalibrationError):  # a full disk must not keep a robot from its end
+                remember_turns(self.path, self.calibration, self.spools, readings)
         self.cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()

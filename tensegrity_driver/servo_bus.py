@@ -21,7 +21,7 @@ from .bus import Bus
 from .calibration_file import BusIdentity
 from .control_tables import Field, model_named
 from .potentiometers import PotentiometerBoard
-from .servo_preparation import arm_watchdogs, check_servo, cost_notes, prepare_servo, restart_notes
+from .servo_preparation import arm_watchdogs, check_servo, cost_notes, prepare_servo, restart_notes, switched_off
 from .servo_protocol import Status
 from .servo_record import ServoRecord, Torque
 from .servo_state import BusReading, Drive, ServoCommand, ServoReading
@@ -83,6 +83,8 @@ class ServoBus:
         self._by_id = {servo.id: servo for servo in self._order}
         self._numbers: tuple[tuple[int, int], ...] = ()
         self._notes: tuple[str, ...] = ()
+        self.switched_off: tuple[str, ...] = ()
+        """Actuators whose servos lost their supply since they were last driven, and turns with it; by `check`."""
         self._cycle = 0
         self._turn = 0
         self._port_was_away = False
@@ -133,7 +135,9 @@ class ServoBus:
         if problems:
             raise BusError(" ".join(problems))
         self._numbers = tuple(numbers)
-        self._notes = (*restart_notes(self.bus, self._order), *cost_notes(self.bus, self._order))
+        fresh = switched_off(self.bus, self._order)
+        self.switched_off = tuple(each.name for each in fresh)
+        self._notes = (*restart_notes(fresh), *cost_notes(self.bus, self._order))
 
     def notes(self) -> tuple[str, ...]:
         """What `check` found: servos whose turns are in doubt, and what costs time."""

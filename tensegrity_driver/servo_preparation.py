@@ -84,19 +84,22 @@ def cost_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
     return notes
 
 
-def restart_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
+def switched_off(bus: Bus, servos: Sequence[ServoRecord]) -> list[ServoRecord]:
     """Servos that count turns and were switched off since a driver last armed their watchdogs. Raises BusError.
 
-    They have lost all but a part of a turn, and nothing on the bus tells how many; a lost turn that leaves the length
-    within its limits would go unnoticed.
+    They have lost all but a part of a turn, and nothing on the bus tells how many (`turns_memory` may).
     """
-    fresh = [
+    return [
         each
         for each in servos
         if each.model.counts_turns
         and bus.read_raw(each.id, each.model.field("torque_enable")) == 0
         and bus.read_raw(each.id, each.model.field("bus_watchdog")) == 0
     ]
+
+
+def restart_notes(fresh: Sequence[ServoRecord]) -> list[str]:
+    """What a person should know of servos that were switched off."""
     if not fresh:
         return []
     which = ", ".join(each.label for each in fresh) if len(fresh) <= FEW else f"{len(fresh)} servos"

@@ -58,6 +58,8 @@ class IdealLink:
     def identity(self) -> BusIdentity:
         return IDENTITY
 
+    switched_off = ()
+
     def unprepared(self) -> tuple[str, ...]:
         return ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from bus_fault_cases import HOME, K, N
 from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 
 from tensegrity_driver.reactions import FaultKind
+from tensegrity_driver.turns_memory import memory_path, recall_turns
 from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import CommandRefused
 
 WATCHDOG = 0.5
 """s after which the driver lets an X servo stop by itself."""
@@ -181,6 +184,35 @@ def test_a_supply_that_goes_off_and_on_for_all_servos_is_found_and_none_comes_on
         for name, length in cell.lengths().items():
             assert cell.emulated.register(name, "torque_enable") == 0.0
             assert length > before[name] - 1e-4
+
+
+def test_turns_lost_while_the_driver_was_off_are_refused_before_torque_comes_on(tmp_path: Path) -> None:
+    with emulated_cell(tmp_path, TURNING) as cell:
+        cell.run(5)
+        cell.driver.end()
+        cell.driver.close()
+        cell.emulated.power_cycle(N)
+        cell.driver = cell.open()
+        with pytest.raises(CommandRefused, match=f"{N} lost power and may have lost turns.*home it again"):
+            cell.driver.begin(lambda: cell.now)
+        assert cell.emulated.register(N, "torque_enable") == 0.0
+        cell.home(N)  # a new calibration makes the memory void
+        cell.driver.begin(lambda: cell.now)
+        cell.run(5)
+
+
+def test_a_memory_of_turns_that_is_damaged_or_of_another_calibration_counts_as_none(tmp_path: Path) -> None:
+    with emulated_cell(tmp_path, TURNING) as cell:
+        cell.run(5)
+        cell.driver.end()
+        path = memory_path(cell.path)
+        assert set(recall_turns(cell.path, cell.driver.calibration)) == set(cell.driver.spools)
+        assert recall_turns(cell.path, replace(cell.driver.calibration, revision=99)) == {}
+        for damaged in (b"", b"{", b"[]", b'{"revision": 1, "spools": {"draw_1": 3}}'):
+            path.write_bytes(damaged)
+            assert recall_turns(cell.path, cell.driver.calibration) == {}
+        path.unlink()
+        assert recall_turns(cell.path, cell.driver.calibration) == {}
 
 
 # -- at the limits -----------------------------------------------------------------------------------------------------
