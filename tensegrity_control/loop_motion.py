@@ -53,6 +53,8 @@ class LoopMotion(MotionControl):
         mechanism = self.kinematics.mechanism
         self._active_v = [mechanism.velocities_of(name).start for name in self.kinematics.active]
 
+    interpolations = ("smooth", "minimum_jerk", "cubic", "crossing")
+
     @property
     def distance(self) -> float:
         """To the nearest Type 2 singularity, at the last position that was commanded for; 0 on it."""
@@ -69,7 +71,7 @@ class LoopMotion(MotionControl):
         return self.kinematics.output_values(q)
 
     def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
-        pose = self._places.move(q).output(self.robot.output)[0]  # type: ignore[arg-type]
+        pose = self._plan_places.move(q).output(self.robot.output)[0]  # type: ignore[arg-type]
         goal = make_goal(self.robot.output, position, quaternion, pose)
         end = goal.position[self._rows]
         first, there, travel = self.kinematics.output_values(q), q, np.zeros(len(self.names))
@@ -77,16 +79,20 @@ class LoopMotion(MotionControl):
             before = there
             there = self.kinematics.inverse(first + share * (end - first), there)
             travel += np.abs(self._joints(there) - self._joints(before))
-        for actuator, value in zip(self.robot.actuators, self._joints(there), strict=True):
-            low, high = actuator.position
-            if not low <= value <= high:
-                raise TensegrityError(
-                    f"the goal needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its limits of "
-                    f"{low:.4g} to {high:.4g} {actuator.units[0]}."
-                )
+        self._check_places(there, "goal")
         rates = np.array([each.rate for each in self.robot.actuators])
         slowest = int(np.argmax(travel / rates))
         return Way(end, float(travel[slowest] / rates[slowest]), self.names[slowest])
+
+    def _check_places(self, q: Array, what: str) -> None:
+        """Raise TensegrityError where an actuator is outside its position limits at q (nq,)."""
+        for actuator, value in zip(self.robot.actuators, self._joints(q), strict=True):
+            low, high = actuator.position
+            if not low <= value <= high:
+                raise TensegrityError(
+                    f"the {what} needs {actuator.name} at {value:.4g} {actuator.units[0]}, outside its limits of "
+                    f"{low:.4g} to {high:.4g} {actuator.units[0]}."
+                )
 
     def _joints(self, q: Array) -> Array:
         mechanism = self.kinematics.mechanism
@@ -103,6 +109,7 @@ class LoopMotion(MotionControl):
         used, there = np.zeros(len(self.names)), q
         for time in np.linspace(0.0, path.end, SAMPLES):
             there = self.kinematics.inverse(path.value(float(time)), there)
+            self._check_places(there, "path")
             first = self.kinematics.first_order(there)
             used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ path.value(float(time), 1))))
         self._check_rates(used)
@@ -170,8 +177,11 @@ class ComputedTorqueMotion(LoopMotion):
         check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
         self._gains = wanted
         for _, follower in self._motions:
-            for name in ("stiffness", "damping"):
-                setattr(follower, name, wanted[name])
+            self._tune(follower)
+
+    def _tune(self, follower: Follower) -> None:
+        for name in ("stiffness", "damping"):
+            setattr(follower, name, self._gains[name])
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         limits = np.array([each.effort for each in self.robot.actuators])
@@ -244,7 +254,10 @@ class KinematicMotion(LoopMotion):
         check_ranges(("gain", wanted["gain"], 0.0, 1.0 / self.period))
         self.gain = wanted["gain"]
         for _, follower in self._motions:
-            follower.gain = self.gain  # type: ignore[attr-defined]
+            self._tune(follower)
+
+    def _tune(self, follower: Follower) -> None:
+        follower.gain = self.gain  # type: ignore[attr-defined]
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         return _Kinematic(self._following, path, gain=self.gain, start=q)

@@ -31,7 +31,8 @@ from .trajectories import HermiteSpline, PiecewisePolynomial
 Array = NDArray[np.float64]
 
 PROFILES = ("minimum_jerk", "cubic")
-INTERPOLATIONS = ("smooth", "minimum_jerk", "cubic")
+LONGEST, MOST_PERIODS, FEWEST = 600.0, 100_000, 20
+"""s and control periods that a motion may take, and periods that it must."""
 PEAK = {"minimum_jerk": 1.875, "cubic": 1.5}
 """Largest rate of a profile, as a factor on its mean."""
 
@@ -68,12 +69,13 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A motion that can begin: its follower, its duration [s], a note for whoever asked, and what it rests on."""
+    """A motion that can begin: its follower, duration [s], a note for whoever asked, what it rests on, and its goal."""
 
     follower: Follower
     duration: float
     note: str
     version: int
+    goal: Pose
 
 
 class MotionControl(Controller):
@@ -90,6 +92,7 @@ class MotionControl(Controller):
     """
 
     mode = "effort"
+    interpolations: tuple[str, ...] = ("smooth", "minimum_jerk", "cubic")
 
     def __init__(
         self, robot: Robot, *, period: float = 0.005, rate_margin: float = 0.5, brake_time: float = 0.5
@@ -101,7 +104,8 @@ class MotionControl(Controller):
         )
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self._places = Places(robot.mechanism)
+        self._places, self._plan_places = Places(robot.mechanism), Places(robot.mechanism)
+        self.longest = min(LONGEST, MOST_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Follower]] = []
         self._goal: Pose | None = None
@@ -137,6 +141,9 @@ class MotionControl(Controller):
     @abstractmethod
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
         """(a,) what the actuators are sent."""
+
+    def _tune(self, follower: Follower) -> None:
+        """Give a follower the present gains, if it was made with others. Raises TensegrityError."""
 
     # -- the controller's face ------------------------------------------------------------------------------------
 
@@ -180,6 +187,35 @@ class MotionControl(Controller):
 
     # -- goals ----------------------------------------------------------------------------------------------------
 
+    def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
+        """Raise TensegrityError for what is wrong with a goal whatever its place."""
+        self._ready()
+        if profile not in PROFILES:
+            raise TensegrityError(unknown_name("profile", profile, PROFILES))
+        if duration is not None and not 0.0 <= duration <= self.longest:
+            raise TensegrityError(f"the duration is {duration}; give 0 for the shortest, or up to {self.longest:g} s.")
+
+    def check_waypoints(self, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> None:
+        """Raise TensegrityError for what is wrong with waypoints whatever their places."""
+        self._ready()
+        if interpolation not in self.interpolations:
+            raise TensegrityError(unknown_name("interpolation", interpolation, self.interpolations))
+        times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
+        if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
+            raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
+        if times[-1] > self.longest or np.min(np.diff(times)) < self.period or times[-1] < FEWEST * self.period:
+            raise TensegrityError(
+                f"waypoint times {times[1:]} must be at least a control period of {self.period:g} s apart, {FEWEST} of "
+                f"them in all, and at most {self.longest:g} s."
+            )
+
+    def rest(self, now: float) -> Array:
+        """q (nq,) of the shape at rest in which the present motion will end, if it is braked now."""
+        clock, follower = self._active(now)
+        braking = copy(clock)
+        braking.brake(now, self.brake_time)
+        return follower.motion(braking.last, 0.0)[0].copy()
+
     def plan_goal(
         self,
         now: float,
@@ -188,6 +224,7 @@ class MotionControl(Controller):
         *,
         duration: float | None = None,
         profile: str = "minimum_jerk",
+        q: Array | None = None,
     ) -> Planned:
         """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
 
@@ -195,56 +232,58 @@ class MotionControl(Controller):
             now: s. position: (3,) m; quaternion: (4,) w, x, y, z. Only what the output controls counts.
             duration: s from rest to rest; None or 0 for the shortest that limits allow. One that would need more than
                 the actuators' rates is lengthened, which the note says.
-            profile: "minimum_jerk" or "cubic".
+            profile: "minimum_jerk" or "cubic". q: `rest` at that time, taken where the control runs.
 
         Raises:
             UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
         """
-        self._ready()
-        if profile not in PROFILES:
-            raise TensegrityError(unknown_name("profile", profile, PROFILES))
-        if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
-            raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for the shortest.")
-        q = self._rest(now)
+        version = self._version
+        self.check_goal(duration, profile)
+        q = self.rest(now) if q is None else q
         way = self._way(q, position, quaternion)
-        least = PEAK[profile] * way.shortest
-        took = max(duration or max(least / self.rate_margin, way.settling), 20.0 * self.period)
-        note = ""
-        if took < least:
-            note = f"{took:.3g} s asked for, {least:.3g} s needed by the rate limit of {way.slowest}"
-            took = least
+        least = max(PEAK[profile] * way.shortest, FEWEST * self.period)
+        took = duration or max(least / self.rate_margin, way.settling)
         first = self._coordinates(q)
-        for _ in range(2):
+        reason = f"by the rate limit of {way.slowest}"
+        for left in (2, 1, 0):
+            took = self.period * np.ceil(max(took, least) / self.period - 1e-9)
+            if took > self.longest:
+                raise TensegrityError(f"the way would take {took:.3g} s, above {self.longest:g} s; go in steps.")
             if profile == "cubic":
                 path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
             else:
                 path = minimum_jerk(0.0, took, first, way.end)
+            note = ""
+            if duration and took > duration + self.period:
+                note = f"{duration:.3g} s asked for, {took:.3g} s needed {reason}"
             try:
-                return self._planned(now, path, q, note)
+                return self._planned(now, path, q, note, version)
             except TooFastError as error:  # the way is not travelled evenly
-                least = 1.001 * error.factor * took
-                note = f"{took:.3g} s asked for, {least:.3g} s needed by the rate limit of {error.actuator}"
-                note, took = note if duration else "", least
-        return self._planned(now, minimum_jerk(0.0, 1.1 * took, first, way.end), q, note)
+                if not left:
+                    raise
+                least, reason = 1.01 * error.factor * took, f"by the rate limit of {error.actuator}"
+        raise AssertionError("unreachable")
 
-    def plan_through(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Planned:
+    def plan_through(
+        self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth", q: Array | None = None
+    ) -> Planned:
         """A motion through poses (time from the start [s], position, quaternion), for `begin`.
 
         Args:
             interpolation: "smooth" passes without stopping and rests at the last; "minimum_jerk" and "cubic" rest at
-                every one.
+                every one. q: as for `plan_goal`. Times are rounded up to whole control periods.
 
         Raises:
             UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
         """
-        self._ready()
-        times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
-        if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
-            raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
-        q = self._rest(now)
+        version = self._version
+        self.check_waypoints(waypoints, interpolation)
+        q = self.rest(now) if q is None else q
+        periods = np.ceil(np.array([0.0] + [float(waypoint[0]) for waypoint in waypoints]) / self.period - 1e-9)
         values = [self._coordinates(q)]
         values += [self._way(q, position, quaternion).end for _, position, quaternion in waypoints]
-        return self._planned(now, self._through(times, np.array(values), interpolation, q), q, "")
+        path = self._through((self.period * periods).tolist(), np.array(values), interpolation, q)
+        return self._planned(now, path, q, "", version)
 
     def begin(self, now: float, planned: Planned) -> Accepted:
         """Begin a planned motion; one that is under way brakes first.
@@ -256,10 +295,11 @@ class MotionControl(Controller):
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
         clock, before = self._active(now)
+        self._tune(planned.follower)
         clock.brake(now, self.brake_time)
         begin = max(now, clock.end)
         self._motions = [(clock, before), (PathClock(begin, planned.duration), planned.follower)]
-        self._goal = self._pose(planned.follower, planned.duration)
+        self._goal = planned.goal
         self._version += 1
         return Accepted(begin + planned.duration, begin + planned.duration - now, planned.note)
 
@@ -303,8 +343,6 @@ class MotionControl(Controller):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _through(self, times: list[float], values: Array, interpolation: str, q: Array) -> PiecewisePolynomial:
-        if interpolation not in INTERPOLATIONS:
-            raise TensegrityError(unknown_name("interpolation", interpolation, INTERPOLATIONS))
         still = np.zeros_like(values)
         if interpolation == "cubic":
             return HermiteSpline(times, values, still)
@@ -323,19 +361,13 @@ class MotionControl(Controller):
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
         return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
 
-    def _rest(self, now: float) -> Array:
-        """q (nq,) of the shape at rest in which the present motion will end, if it is braked now."""
-        clock, follower = self._active(now)
-        braking = copy(clock)
-        braking.brake(now, self.brake_time)
-        return follower.motion(braking.last, 0.0)[0].copy()
-
-    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str) -> Planned:
-        version = self._version
+    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> Planned:
         clock, before = self._active(now)
         braking = copy(clock)
         braking.brake(now, self.brake_time)
-        return Planned(self._follower(path, q, before, braking.last), path.end, note, version)
+        follower = self._follower(path, q, before, braking.last)
+        pose = self._plan_places.move(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
+        return Planned(follower, path.end, note, version, pose)
 
     def _pose(self, follower: Follower, time: float) -> Pose:
         return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]

@@ -99,8 +99,8 @@ class Weights:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (np.isfinite(value) and value > 0.0):
-                raise TensegrityError(f"weight {name} is {value}; give a deviation above zero.")
+            if not 1e-9 <= value <= 1e9:
+                raise TensegrityError(f"weight {name} is {value}; give a deviation above zero, from 1e-9 to 1e9.")
 
 
 class NearRigidControl(PlanFollower):
@@ -140,7 +140,8 @@ class NearRigidControl(PlanFollower):
     ) -> None:
         if not (np.isfinite(period) and period > 0.0):
             raise TensegrityError(f"the control period is {period} s; give a time above zero.")
-        model = NearRigidModel(robot, tracked)
+        model = model or NearRigidModel(robot, tracked)
+        self.weights = weights or Weights()
         self.trajectory, self.floor = (
             trajectory,
             np.broadcast_to(np.asarray(floor, dtype=np.float64), model.radii.shape),
@@ -155,16 +156,18 @@ class NearRigidControl(PlanFollower):
         states = np.hstack((self.strains.coordinates, self.strains.rates))[self._grid]
         plan = MotionPlan(
             np.asarray(self._grid * step, dtype=np.float64), states, self._means(),
-            self._regulator(model, weights or Weights(), period), rest_places, rest_inputs,
+            self._regulator(model, self.weights, period), rest_places, rest_inputs,
             self.strains.positions[self._grid],
         )  # fmt: skip
         super().__init__(model, plan)
         self.period = period
 
     def reweigh(self, weights: Weights) -> None:
-        """Take other weights for the rest of the way."""
+        """Take other weights for the rest of the way. Raises InfeasibleControlError; nothing changes then."""
+        if weights == self.weights:
+            return
         gains = self._regulator(self.model, weights, self.period)
-        self.plan = replace(self.plan, gains=gains)
+        self.plan, self.weights = replace(self.plan, gains=gains), weights
 
     def _means(self) -> Array:
         """(k, u) means over the periods: what a changing input would do."""
@@ -212,7 +215,10 @@ def regulator_gain(
     step = expm(period * block)
     ahead, push = step[:size, :size], step[:size, size:]
     price = np.eye(drives) / weights.effort**2
-    value = solve_discrete_are(ahead, push, np.diag(scale**-2.0), price)
+    try:
+        value = solve_discrete_are(ahead, push, np.diag(scale**-2.0), price)
+    except (ValueError, ArithmeticError) as error:  # of numpy and scipy, LinAlgError among them
+        raise InfeasibleControlError(f"no regulator has these weights ({error}); take less extreme ones.") from error
     return np.asarray(np.linalg.solve(price + push.T @ value @ push, push.T @ value @ ahead))
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robot import Robot
 
 from .controller import RobotState
@@ -62,7 +63,10 @@ class NearRigidMotion(ShapeMotion):
     ) -> None:
         self.weights = Weights(position, rate, strain, strain_rate, effort)
         model, follower = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
+        if not model.radii.size:
+            raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
         super().__init__(robot, model, follower, period, rate_margin, brake_time)
+        self._follower_near_rigid = follower
         start = self.model.stiffness * robot.mechanism.start[self.model.q_strains]
         self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
 
@@ -70,10 +74,25 @@ class NearRigidMotion(ShapeMotion):
         return dict(vars(self.weights))
 
     def set_gains(self, **values: float) -> None:
-        self.weights = replace(self.weights, **self.known_gains(values))
-        for _, follower in self._motions:
-            if isinstance(follower, NearRigidControl):
-                follower.reweigh(self.weights)
+        before = self.weights
+        self.weights = replace(before, **self.known_gains(values))
+        try:
+            for _, follower in self._motions[-1:]:
+                self._tune(follower)
+        except TensegrityError:
+            self.weights = before
+            raise
+
+    def _tune(self, follower: Follower) -> None:
+        if isinstance(follower, NearRigidControl):
+            follower.reweigh(self.weights)
+        elif isinstance(follower, PlanFollower):
+            plan = follower.plan
+            still = np.zeros(self.model.index.size)
+            gain = regulator_gain(
+                self._follower_near_rigid, plan.position, still, plan.inputs[0], self.weights, self.floor, self.period
+            )
+            follower.plan = replace(plan, gains=gain[None])
 
     def _holding(self, state: RobotState) -> Follower:
         shape = self._present(state)

@@ -72,6 +72,11 @@ class PlanFollower:
         wanted, given, gain = self._at(time, pace)
         return np.clip(given - gain @ (self.model.state(q, v) - wanted), -self.limits, self.limits)
 
+    def distance(self, time: float, q: Array, pace: float = 1.0) -> float:
+        """rad or m, the largest deviation of a coordinate from the plan at a time [s]."""
+        count = self.model.index.size
+        return float(np.max(np.abs(q[self.model.q_index] - self._at(time, pace)[0][:count]), initial=0.0))
+
     def feed_forward(self, time: float, pace: float = 1.0) -> Array:
         """(u,) N m or N of the plan alone, within the limits: for a period in which no state is known."""
         return np.clip(self._at(time, pace)[1], -self.limits, self.limits)

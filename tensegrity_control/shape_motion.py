@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.multibody.reduced_model import ReducedModel
 from tensegrity_dynamics.robot import Robot
 
@@ -21,6 +21,8 @@ from .pose_goal import make_goal
 
 Array = NDArray[np.float64]
 
+LOST = 0.3
+"""rad or m of a coordinate between robot and plan from which feedback would break more than it mends."""
 SETTLING = 2.0
 """Slowest periods of the shapes that a goal without a duration takes at least."""
 
@@ -85,6 +87,11 @@ class ShapeMotion(MotionControl):
         if state is None:
             return follower.feed_forward(place, pace)
         assert state.q is not None and state.v is not None
+        away = follower.distance(place, state.q, pace)
+        if not away < LOST:
+            raise InfeasibleControlError(
+                f"the robot is {away:.2g} rad or m from its plan, which was made for places near it; hold, then go on."
+            )
         return follower.effort(place, state.q, state.v, pace)
 
     def _checked(self, follower: PlanFollower) -> PlanFollower:

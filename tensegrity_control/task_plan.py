@@ -55,8 +55,8 @@ class TaskWeights:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (np.isfinite(value) and value > 0.0):
-                raise TensegrityError(f"weight {name} is {value}; give a deviation above zero.")
+            if not 1e-9 <= value <= 1e9:
+                raise TensegrityError(f"weight {name} is {value}; give a deviation above zero, from 1e-9 to 1e9.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,10 @@ def _costs(weights: TaskWeights, count: int, inputs: int) -> tuple[Array, Array]
 
 def _steady(ahead: Array, push: Array, state_cost: Array, effort_cost: Array) -> tuple[Array, Array]:
     """Value (2n, 2n) and gain (u, 2n) where all stays as it is."""
-    value = solve_discrete_are(ahead, push, state_cost, effort_cost)
+    try:
+        value = solve_discrete_are(ahead, push, state_cost, effort_cost)
+    except (ValueError, ArithmeticError) as error:  # of numpy and scipy, LinAlgError among them
+        raise InfeasibleControlError(f"no regulator has these weights ({error}); take less extreme ones.") from error
     return value, np.linalg.solve(effort_cost + push.T @ value @ push, push.T @ value @ ahead)
 
 

@@ -69,7 +69,7 @@ def choose(robot: Robot, controller: str, state: str, period: float) -> Choice:
         raise TensegrityError(f"{robot.name} is a structure, known by shapes at rest; choose --state rest or truth.")
     if moving and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
-    if not 0.0 <= period <= 1.0:
+    if period != 0.0 and not 0.0005 <= period <= 1.0:
         raise TensegrityError(f"--control-period is {period} s; give 0.0005 to 1, or 0 for what the controller needs.")
     return Choice(name, kind, period or (0.01 if moving else 0.02))
 

@@ -149,6 +149,75 @@ def test_a_plan_is_refused_when_something_else_has_begun_since():
         machine.control.begin(machine.now, planned)
 
 
+def test_a_plan_is_refused_when_something_else_comes_in_the_middle_of_planning():
+    machine = Machine("biglide", "kinematic", 0.02)
+    home = np.array(machine.simulation.observe().pose[0])
+    way = machine.control._way
+
+    def interrupted(*arguments):
+        machine.control.hold(machine.now)
+        return way(*arguments)
+
+    machine.control._way = interrupted
+    with pytest.raises(TensegrityError, match="another command"):
+        machine.control.set_goal(machine.now, home + [0.02, 0.0, 0.0])
+    assert machine.control.status(machine.now).phase == "holding"
+
+
+def test_gains_that_change_while_a_plan_is_made_count_for_it():
+    machine = Machine("biglide", "computed_torque", 0.005)
+    home = np.array(machine.simulation.observe().pose[0])
+    planned = machine.control.plan_goal(machine.now, home + [0.02, 0.0, 0.0])
+    machine.control.set_gains(damping=20.0)
+    machine.control.begin(machine.now, planned)
+    assert planned.follower.damping == 20.0
+
+
+def test_gains_of_a_held_shape_count_at_once_and_impossible_ones_change_nothing():
+    machine = Machine("single_strut", "near_rigid", 0.005)
+    state = machine.state()
+    off = replace(state, q=state.q + 1e-4 * np.eye(state.q.size)[machine.control.model.q_y[0]])
+    before = machine.control.command(machine.now, off).values
+    machine.control.set_gains(position=1e-3)
+    assert np.max(np.abs(machine.control.command(machine.now, off).values - before)) > 1e-3
+    kept = machine.control.gains()
+    with pytest.raises(TensegrityError):
+        machine.control.set_gains(position=1e-300)
+    assert machine.control.gains() == kept
+
+
+def test_a_robot_far_from_its_plan_is_not_dragged_back():
+    machine = Machine("single_strut", "near_rigid", 0.005)
+    state = machine.state()
+    away = replace(state, q=state.q + 0.5 * np.eye(state.q.size)[machine.control.model.q_y[0]])
+    with pytest.raises(InfeasibleControlError, match="from its plan"):
+        machine.control.command(machine.now, away)
+
+
+def test_durations_become_whole_periods_within_reason():
+    machine = Machine("single_strut", "near_rigid", 0.01)
+    home = np.array(machine.simulation.observe().pose[0])
+    accepted = machine.control.set_goal(machine.now, home + [0.03, 0.0, 0.0], duration=0.5049)
+    assert accepted.duration == pytest.approx(0.51)
+    machine.run(0.8)
+    assert abs(machine.place[0] - home[0] - 0.03) < 2e-5
+    for duration in (1e14, np.inf, np.nan, -1.0):
+        with pytest.raises(TensegrityError, match="duration"):
+            machine.control.set_goal(machine.now, home, duration=duration)
+    with pytest.raises(TensegrityError, match="control period"):
+        machine.control.follow(machine.now, [(0.003, home, None)])
+    with pytest.raises(TensegrityError, match="no cables"):
+        make_controller("near_rigid", load_robot("biglide"))
+
+
+def test_a_path_beyond_position_limits_is_refused_even_where_its_waypoints_are_within():
+    machine = Machine("biglide", "kinematic", 0.02)
+    home = np.array(machine.simulation.observe().pose[0])
+    high = home + [0.0, 2.49, 0.0]
+    with pytest.raises(TensegrityError, match="outside its limits"):
+        machine.control.follow(machine.now, [(8.0, high, None), (12.0, high, None), (20.0, home, None)])
+
+
 def test_paths_that_ask_too_much_are_refused_with_the_actuator():
     machine = Machine("biglide", "computed_torque", 0.005)
     home = np.array(machine.simulation.observe().pose[0])

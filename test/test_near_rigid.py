@@ -138,9 +138,7 @@ def test_linearisation_predicts_a_small_deviation():
 
 
 def test_degrees_of_freedom_that_are_left_over_are_named():
-    with pytest.raises(
-        TensegrityError, match=r"not a choice of all 5 independent coordinates here: missing"
-    ):
+    with pytest.raises(TensegrityError, match=r"not a choice of all 5 independent coordinates here: missing"):
         NearRigidModel(strut(2e9), ("x-revoluteJt",))
     with pytest.raises(TensegrityError, match="There is no coordinate 'x-revolute'"):
         NearRigidModel(strut(2e9), ("x-revolute",))

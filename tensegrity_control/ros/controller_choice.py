@@ -29,7 +29,7 @@ class ControllerChoice:
             )
         )
         self._rigid = node.parameter("rigid_bars", True, "plan with bars that keep their length, as in simulation")
-        self._period = node.parameter(
+        self.period = node.parameter(
             "control_period", 0.02, "s between two commands of a torque or rate controller", low=0.0005, high=1.0
         )
         self._tracked = node.parameter(
@@ -51,12 +51,17 @@ class ControllerChoice:
         if isinstance(self._robot.model, Structure):
             options["rigid_bars"] = self._rigid
         elif name != "joint_position":
-            options["period"] = self._period
+            options["period"] = self.period
         if name == "near_rigid" and self._tracked:
             options["tracked"] = self._tracked.split()
         controller = make_controller(name, self._robot, **options)
         self.name = name
         return controller
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the present controller is made for a period."""
+        return self.name not in ("tendon_length", "joint_position")
 
     def set_gain(self, controller: Any, parameter: str, value: float) -> None:
         """Change `<controller>.<gain>`, of the one that runs at once. Raises TensegrityError, and nothing changes."""

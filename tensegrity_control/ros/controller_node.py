@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from .planner import Planner
 from .state_reader import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
+FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)
+"""What a controller may raise for numbers that nobody foresaw; it must not end the node."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
@@ -60,7 +63,7 @@ class ControllerNode(RobotNode):
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
-        self._heard, self._late, self._missed = time.monotonic(), 0, 0
+        self._heard, self._late, self._missed, self._spacing = time.monotonic(), 0, 0, 0
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
@@ -114,30 +117,47 @@ class ControllerNode(RobotNode):
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
-        self._feed_back(message)
+        with suppress(TensegrityError):  # where there is no reference, which the command has said
+            self._feed_back(message)
         phase = self._controller.status(self._now).phase
         values = {"controller": self._choice.name, "late_states": self._late, "missed_deadlines": self._missed}
         if hasattr(self._controller, "distance"):
             values["distance_to_singularity"] = f"{self._controller.distance:.3g}"
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
+        elif self._misfit(since):
+            told = f"{1e-9 * self._spacing:g} s, the controller was made for {self._choice.period:g} s"
+            self.tell(WARN, f"states come every {told}; set control_period alike", **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:
             self.tell(WARN, "the estimator has no shape; commands go on without feedback", **values)
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
+    def _misfit(self, since: int) -> bool:
+        """Whether states come at another period than a torque or rate controller was made for."""
+        if since > 0:
+            self._spacing = min(self._spacing or since, since)
+        wanted = 1e9 * self._choice.period
+        return self._choice.is_paced and self._spacing > 0 and abs(self._spacing - wanted) > 0.2 * wanted
+
     def _command(self, message: StructureState) -> Command:
         """The controller's command; positions as they are where it cannot go on."""
         if self._failed is None:
             try:
                 return self._controller.command(self._now, self._reader.observe(message))
-            except TensegrityError as error:
+            except FAILURES as error:
                 self._failed = str(error)
-                self._controller.stop(self._now)
                 self._finish(False, self._failed)
-                self._held = self._reader.positions(self._joints)
+                with suppress(TensegrityError):
+                    self._controller.stop(self._now)
+                self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
+
+    def _within_limits(self, positions: np.ndarray) -> np.ndarray:
+        """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
+        low, high = np.array([each.position for each in self._robot.actuators]).T
+        return np.clip(positions, low, high)
 
     def _start(self, message: StructureState, stamp: int) -> bool:
         """Take over from where the actuators are; needs their positions at the same time."""
@@ -149,6 +169,7 @@ class ControllerNode(RobotNode):
         except TensegrityError as error:
             self.tell(ERROR, f"cannot take over: {error}")
             return False
+        self._failed = None
         if self._stamp is not None:
             self._finish(False, "the simulation was reset")
         return True
@@ -180,14 +201,19 @@ class ControllerNode(RobotNode):
 
     def _parameter_changed(self, name: str, value: Any) -> None:
         """Gains at once; another controller takes over where the robot rests. Raises TensegrityError: refused."""
-        if self._choice.is_gain(name):
-            self._choice.set_gain(self._controller, name, value)
-        elif name == "controller":
-            self._switch(value)
+        try:
+            if self._choice.is_gain(name):
+                self._choice.set_gain(self._controller, name, value)
+            elif name == "controller":
+                self._switch(value)
+        except FAILURES as error:
+            raise error if isinstance(error, TensegrityError) else TensegrityError(f"refused: {error}") from error
 
     def _switch(self, name: str) -> None:
         if (name or self._choice.names[0]) == self._choice.name:
             return
+        if self._planner.busy:
+            raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
         if self._stamp is not None and self._controller.status(self._now).phase == "moving":
             raise TensegrityError(f"the robot moves under {self._choice.name}; call hold first, then switch.")
         before = self._choice.name
@@ -206,7 +232,7 @@ class ControllerNode(RobotNode):
 
     async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
-            self._ready()
+            self._ready(whole=True)
             position, quaternion = self._goal(request.target.header.frame_id, request.target.pose)
             options = {"duration": request.duration, "profile": request.profile or "minimum_jerk"}
             accepted = await self._planner.goal(self._controller, position, quaternion, options)
@@ -217,8 +243,8 @@ class ControllerNode(RobotNode):
             if error.nearest is not None:
                 fill_pose(response.nearest, *error.nearest.pose)
             return response
-        except TensegrityError as error:
-            response.reason = str(error)
+        except FAILURES as error:
+            response.reason = str(error) or type(error).__name__
             return response
         response.accepted, response.reason = True, accepted.note
         response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
@@ -244,9 +270,9 @@ class ControllerNode(RobotNode):
         try:
             self._ready()
             if release:
+                self._recover()
                 self._controller.release()
                 self._controller.hold(self._now)
-                self._recover()
             else:
                 self._controller.stop(self._now)
             self._finish(False, "stopped by service")
@@ -262,9 +288,11 @@ class ControllerNode(RobotNode):
             self._controller.reset(self._now, self._reader.read(self._state, self._joints))
             self._failed = None
 
-    def _ready(self) -> None:
+    def _ready(self, *, whole: bool = False) -> None:
         if self._stamp is None:
             raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
+        if whole and self._failed is not None:
+            raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
 
     @property
     def now(self) -> float:
@@ -276,7 +304,7 @@ class ControllerNode(RobotNode):
     async def _follow(self, handle: Any) -> FollowTrajectory.Result:
         request, result = handle.request, FollowTrajectory.Result()
         try:
-            self._ready()
+            self._ready(whole=True)
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
@@ -285,9 +313,9 @@ class ControllerNode(RobotNode):
             await self._planner.through(self._controller, points, request.interpolation or "smooth")
             self._answer = None
             self._finish(False, "a new trajectory took its place")
-        except TensegrityError as error:
+        except FAILURES as error:
             handle.abort()
-            result.reason = str(error)
+            result.reason = str(error) or type(error).__name__
             return result
         ended = Future()
         self._running, self._ended = handle, ended

@@ -23,23 +23,27 @@ class Planner:
     def __init__(self, node: Any, lockstep: bool) -> None:
         self._node, self._lockstep = node, lockstep
         self._thread = ThreadPoolExecutor(1, "planner")
-        self._busy = False
+        self.busy = False
 
     async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
         """`set_goal` of the controller. Raises what it raises."""
         if self._lockstep or not isinstance(controller, MotionControl):
             return controller.set_goal(self._node.now, position, quaternion, **options)
-        return await self._apart(controller, lambda now: controller.plan_goal(now, position, quaternion, **options))
+        controller.check_goal(options["duration"], options["profile"])
+        return await self._apart(
+            controller, lambda now, q: controller.plan_goal(now, position, quaternion, q=q, **options)
+        )
 
     async def through(self, controller: Any, points: Any, interpolation: str) -> Any:
         """`follow` of the controller. Raises what it raises."""
         if self._lockstep or not isinstance(controller, MotionControl):
             return controller.follow(self._node.now, points, interpolation)
-        return await self._apart(controller, lambda now: controller.plan_through(now, points, interpolation))
+        controller.check_waypoints(points, interpolation)
+        return await self._apart(controller, lambda now, q: controller.plan_through(now, points, interpolation, q))
 
-    async def _apart(self, controller: Any, plan: Callable[[float], Any]) -> Any:
+    async def _apart(self, controller: Any, plan: Callable[[float, Any], Any]) -> Any:
         """Plan in the thread; a motion under way is broken off first, so that it is known where the plan begins."""
-        if self._busy:
+        if self.busy:
             raise TensegrityError("another motion is being planned; wait for its answer.")
         now = self._node.now
         if controller.status(now).phase == "moving":
@@ -47,10 +51,10 @@ class Planner:
             now = controller.status(now).arrival
         done = Future(executor=self._node.executor)
         done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
-        self._busy = True
-        self._thread.submit(plan, now).add_done_callback(lambda each: done.set_result(each))
+        self.busy = True
+        self._thread.submit(plan, now, controller.rest(now)).add_done_callback(lambda each: done.set_result(each))
         try:
             finished = await done
         finally:
-            self._busy = False
+            self.busy = False
         return controller.begin(self._node.now, finished.result())

@@ -27,6 +27,8 @@ from .simulated import SimulatedMechanism
 
 Array = NDArray[np.float64]
 
+LONGEST = 1.0
+"""s between two readings after which nothing is predicted any more."""
 MOVED = 0.1
 """rad or m by which a coordinate moves before the gain is made anew."""
 
@@ -109,7 +111,7 @@ class MechanismObserver(MechanismEstimator):
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
         given = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
         usable = bool(np.isfinite(measured).all() and np.isfinite(given).all())
-        if not usable or time < last.time or not self._running:
+        if not usable or not 0.0 < time - last.time < LONGEST or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
             return still

@@ -167,6 +167,7 @@ class SimulatorNode(RobotNode):
     def _hold(self) -> None:
         """Actuators hold where they are."""
         self._simulation.hold()
+        self._late.clear()
         self._holding = True
 
     # -- messages -------------------------------------------------------------------------------------------------
@@ -210,7 +211,9 @@ class SimulatorNode(RobotNode):
         )  # fmt: skip
         for refusal in verdict.refusals:
             self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
-        if verdict.accepted:
+        if verdict.accepted and not verdict.set_points:
+            self._hold()  # all of it was refused
+        elif verdict.accepted:
             self._holding = False
             self._apply(verdict.set_points)
         elif self._gate.stopped:
