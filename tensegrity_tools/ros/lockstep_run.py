@@ -171,10 +171,13 @@ class _Recorder:
         return self._phase == "moving"
 
     def _gathered(self, first: int, last: int, wall: float, planning: float) -> TrajectoryRun:
-        stamps = sorted(stamp for stamp in self._truth if first <= stamp <= last)
-        kept = (self._seen, self._tendons)
-        missing = [s for s in stamps if any(s not in each for each in kept)]
-        missing += [s for s in stamps[:-1] if s not in self._commands]
+        for _ in range(100):  # topics overtake each other
+            stamps = sorted(stamp for stamp in self._truth if first <= stamp <= last)
+            missing = [s for s in stamps if s not in self._seen or s not in self._tendons]
+            missing += [s for s in stamps[:-1] if s not in self._commands]
+            if not missing:
+                break
+            self._rclpy.spin_once(self._node, timeout_sec=0.05)
         if missing:
             raise TensegrityError(f"{len(missing)} messages were lost on the way; run it again on a quieter machine.")
         truth = [self._truth[s] for s in stamps]
