@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..processes import NodeProcesses, own_domain
 from ..trajectory_run import TrajectoryRun, Waypoint
 
 PATIENCE = 600.0
-"""s of wall time for everything that a run waits for; only a stuck one takes so long."""
+"""s of wall time without a new state; a plan may take some, but only a stuck run takes so long."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def through_nodes(
         common = {"lockstep": True}
         nodes = NodeProcesses()
         try:
-            recorder = _Recorder()
+            recorder = _Recorder(observer)
             try:
                 nodes.start("simulator", {
                     "robot": plant or robot, "control_period": period, "time_step": time_step, "paused": True,
@@ -85,10 +85,16 @@ def through_nodes(
             nodes.stop()
 
 
+def _state(message: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and the output's place of a StructureState."""
+    place = message.output_pose.position
+    return np.array(message.q), np.array(message.v), np.array((place.x, place.y, place.z))
+
+
 class _Recorder:
     """Sends the trajectory and keeps what comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, observer: bool) -> None:
         import rclpy
         from rclpy.action import ActionClient
         from rclpy.node import Node
@@ -105,18 +111,23 @@ class _Recorder:
         self._seen: dict[int, Any] = {}
         self._commands: dict[int, Any] = {}
         self._tendons: dict[int, Any] = {}
-        for kind, topic, kept in (
-            (StructureState, "simulator/truth", self._truth), (StructureState, "structure_state", self._seen),
-            (ActuatorCommand, "actuator_command", self._commands), (TendonState, "tendon_states", self._tendons),
-        ):  # fmt: skip
-            self._node.create_subscription(kind, topic, self._keeper(kept), every)
+        told = [(StructureState, "structure_state", self._seen, _state)] if observer else []
+        for kind, topic, kept, of in (
+            (StructureState, "simulator/truth", self._truth, _state),
+            *told,
+            (ActuatorCommand, "actuator_command", self._commands, lambda message: np.array(message.value)),
+            (TendonState, "tendon_states", self._tendons, lambda message: np.array(message.tension)),
+        ):
+            self._node.create_subscription(kind, topic, self._keeper(kept, of), every)
+        if not observer:
+            self._seen = self._truth  # the simulator's message is both
         self._action = ActionClient(self._node, FollowTrajectory, "follow_trajectory")
         self._pause = self._node.create_client(SetBool, "simulator/set_paused")
 
     @staticmethod
-    def _keeper(kept: dict[int, Any]) -> Any:
+    def _keeper(kept: dict[int, Any], of: Callable[[Any], Any]) -> Any:
         def keep(message: Any) -> None:
-            kept[message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec] = message
+            kept[message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec] = of(message)
 
         return keep
 
@@ -180,13 +191,12 @@ class _Recorder:
             self._rclpy.spin_once(self._node, timeout_sec=0.05)
         if missing:
             raise TensegrityError(f"{len(missing)} messages were lost on the way; run it again on a quieter machine.")
-        truth = [self._truth[s] for s in stamps]
-        given = [self._commands[s].value for s in stamps[:-1]]
+        q, v, poses = (np.array(each) for each in zip(*(self._truth[s] for s in stamps), strict=True))
+        seen_q, seen_v, _ = (np.array(each) for each in zip(*(self._seen[s] for s in stamps), strict=True))
         return TrajectoryRun(
-            1e-9 * (np.array(stamps) - first), np.array([m.q for m in truth]), np.array([m.v for m in truth]),
-            np.array([(m.output_pose.position.x, m.output_pose.position.y, m.output_pose.position.z) for m in truth]),
-            np.array([self._seen[s].q for s in stamps]), np.array([self._seen[s].v for s in stamps]), np.array(given),
-            np.array([self._tendons[s].tension for s in stamps]), wall, planning,
+            1e-9 * (np.array(stamps) - first), q, v, poses, seen_q, seen_v,
+            np.array([self._commands[s] for s in stamps[:-1]]), np.array([self._tendons[s] for s in stamps]), wall,
+            planning,
         )  # fmt: skip
 
     def _set_paused(self, nodes: NodeProcesses, paused: bool) -> None:
@@ -194,9 +204,11 @@ class _Recorder:
         self._wait(nodes, answer.done)
 
     def _wait(self, nodes: NodeProcesses, condition: Any) -> None:
-        end = time.monotonic() + PATIENCE
+        end, count = time.monotonic() + PATIENCE, len(self._truth)
         while not condition():
             self._rclpy.spin_once(self._node, timeout_sec=0.05)
+            if len(self._truth) > count:  # it moves
+                end, count = time.monotonic() + PATIENCE, len(self._truth)
             for name, status in nodes.ended().items():
                 raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
             if time.monotonic() > end:
