@@ -19,6 +19,7 @@ from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 from tensegrity_driver.calibration import CalibrationError
 from tensegrity_driver.calibration_file import BusIdentity, load_calibration, save_calibration
 from tensegrity_driver.driver_setup import open_driver
+from tensegrity_driver.turns_memory import memory_path
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
@@ -162,6 +163,7 @@ def test_turns_lost_while_it_was_switched_off_are_found_before_anything_moves_wh
     cell.emulated.power_cycle(N)
     with cell.emulated._lock:
         cell.emulated._servos[N].motion._turns -= 9  # switched on and turned by hand
+    memory_path(cell.path).unlink()  # as before a driver has ever ended properly
     cell.driver = cell.open()
     with pytest.raises(CommandRefused, match=f"{N}.*not known or impossible"):
         cell.driver.begin(lambda: cell.now)
@@ -171,7 +173,7 @@ def test_turns_lost_while_it_was_switched_off_are_found_before_anything_moves_wh
 def test_servos_that_were_switched_off_since_they_were_last_driven_are_named_when_the_driver_opens(
     cell: EmulatedCell,
 ) -> None:
-    """One lost turn may leave a length within its limits: only the servo's own state tells that it was switched off."""
+    """One lost turn may leave a length within its limits: without a memory only the servo's own state tells of it."""
     cell.driver = cell.open()
     assert not [note for note in cell.driver.notes() if "turns" in note]
     cell.driver.close()
@@ -179,6 +181,9 @@ def test_servos_that_were_switched_off_since_they_were_last_driven_are_named_whe
     cell.driver = cell.open()
     (note,) = [note for note in cell.driver.notes() if "turns" in note]
     assert N in note and "home" in note
+    with pytest.raises(CommandRefused, match=f"{N} lost power and may have lost turns"):
+        cell.driver.begin(lambda: cell.now)
+    memory_path(cell.path).unlink()
     cell.driver.begin(lambda: cell.now)
     cell.driver.end(release_torque=True)
     cell.driver.close()

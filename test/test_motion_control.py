@@ -134,7 +134,11 @@ def test_gains_are_checked_and_count_at_once():
     assert machine.control.gains()["damping"] == 20.0
     hard = machine.control.command(machine.now, moving).values
     np.testing.assert_allclose(hard, 10.0 * soft, rtol=0.02)  # the rest is the mechanism's own inertia
-    for wrong, message in (({"damping": -1.0}, "damping"), ({"dampng": 1.0}, "damping"), ({"stiffness": np.nan}, "")):
+    for wrong, message in (
+        ({"damping": -1.0}, "damping"),
+        ({"dampng": 1.0}, "damping"),
+        ({"stiffness": np.nan}, "stiffness"),
+    ):
         with pytest.raises(TensegrityError, match=message):
             machine.control.set_gains(**wrong)
     assert machine.control.gains()["damping"] == 20.0
