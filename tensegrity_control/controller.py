@@ -113,6 +113,7 @@ class Controller(ABC):
     robot: Robot
     GAINS: tuple[str, ...] = ()
     """Parameters of the constructor that `set_gains` changes."""
+    _phase: str = "idle"
 
     @abstractmethod
     def reset(self, time: float, state: RobotState) -> None:
@@ -129,6 +130,13 @@ class Controller(ABC):
     @abstractmethod
     def status(self, time: float) -> Status:
         """What the controller is doing at a time [s]."""
+
+    def _ready(self) -> None:
+        """Raise TensegrityError where goals cannot be taken."""
+        if self._phase == "idle":
+            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+        if self._phase == "stopped":
+            raise TensegrityError("the controller is stopped; release it before sending a goal.")
 
     def gains(self) -> dict[str, float]:
         """Gains by name that may be changed while it runs."""

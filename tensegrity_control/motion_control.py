@@ -211,10 +211,8 @@ class MotionControl(Controller):
 
     def rest(self, now: float) -> Array:
         """q (nq,) of the shape at rest in which the present motion will end, if it is braked now."""
-        clock, follower = self._active(now)
-        braking = copy(clock)
-        braking.brake(now, self.brake_time)
-        return follower.motion(braking.last, 0.0)[0].copy()
+        follower, last = self._braked(now)
+        return follower.motion(last, 0.0)[0].copy()
 
     def plan_goal(
         self,
@@ -349,23 +347,21 @@ class MotionControl(Controller):
         rest = still if interpolation == "minimum_jerk" else None
         return QuinticSpline(times, values, rest, rest)
 
-    def _ready(self) -> None:
-        if self._phase == "idle":
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
-        if self._phase == "stopped":
-            raise TensegrityError("the controller is stopped; release it before sending a goal.")
-
     def _active(self, time: float) -> tuple[PathClock, Follower]:
         """The motion under way; the last one begins when the one before has ended."""
         if not self._motions:
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
         return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
 
-    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> Planned:
-        clock, before = self._active(now)
+    def _braked(self, now: float) -> tuple[Follower, float]:
+        """The motion under way, and its own time [s] at which it will rest if it is braked now."""
+        clock, follower = self._active(now)
         braking = copy(clock)
         braking.brake(now, self.brake_time)
-        follower = self._follower(path, q, before, braking.last)
+        return follower, braking.last
+
+    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> Planned:
+        follower = self._follower(path, q, *self._braked(now))
         pose = self._plan_places.move(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
         return Planned(follower, path.end, note, version, pose)
 

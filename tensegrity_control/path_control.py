@@ -199,12 +199,6 @@ class PathControl(Controller):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _ready(self) -> None:
-        if self._phase == "idle":
-            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
-        if self._phase == "stopped":
-            raise TensegrityError("the controller is stopped; release it before sending a goal.")
-
     def _way(
         self, now: float, poses: Sequence[tuple[ArrayLike | None, ArrayLike | None]]
     ) -> tuple[Motion | None, list[Any], list[int]]:
