@@ -55,7 +55,7 @@ class PathClock:
         x = (time - begin) / length
         done = x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
         way = length * (x - x**4 * (2.5 - 3.0 * x + x * x))
-        return Progress(begin - self.begin + way, 1.0 - done, -30.0 * (x * (1.0 - x)) ** 2 / length)
+        return Progress(begin - self.begin + way, max(1.0 - done, 0.0), -30.0 * (x * (1.0 - x)) ** 2 / length)
 
     def brake(self, now: float, longest: float) -> None:
         """Come to rest within `longest` s from now; a motion that brakes, rests, or ends before that goes on."""
