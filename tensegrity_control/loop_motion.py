@@ -36,13 +36,24 @@ class LoopMotion(MotionControl):
 
     Args:
         robot: a parallel mechanism of rigid links; `MotionControl` for the rest.
+        gains: by name, each from 0 to `largest`.
 
     Raises:
-        TensegrityError: its output controls rotations, or the number of its actuators is another than that of the
-            output's coordinates.
+        TensegrityError: a gain is out of range, its output controls rotations, or the number of its actuators is
+            another than that of the output's coordinates.
     """
 
-    def __init__(self, robot: Robot, period: float, rate_margin: float, brake_time: float) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        gains: dict[str, float],
+        largest: float,
+        period: float,
+        rate_margin: float,
+        brake_time: float,
+    ) -> None:
+        self._gains, self._largest = gains, largest
+        self._check_gains(gains)
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
         # one to plan with and one to follow with, so that both may be done at the same time
         self.kinematics, self._following = loop_kinematics(robot), loop_kinematics(robot)
@@ -61,6 +72,19 @@ class LoopMotion(MotionControl):
         return self._distance
 
     _distance = np.inf
+
+    def gains(self) -> dict[str, float]:
+        return dict(self._gains)
+
+    def set_gains(self, **values: float) -> None:
+        wanted = {**self._gains, **self.known_gains(values)}
+        self._check_gains(wanted)
+        self._gains = wanted
+        for _, follower in self._motions:
+            self._tune(follower)
+
+    def _check_gains(self, gains: dict[str, float]) -> None:
+        check_ranges(*((name, value, 0.0, self._largest) for name, value in gains.items()))
 
     def _holding(self, state: RobotState) -> Follower:
         q = np.array(state.q)
@@ -165,19 +189,8 @@ class ComputedTorqueMotion(LoopMotion):
         damping: float = 2.0,
         nearest: float = 0.02,
     ) -> None:
-        self._gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
-        check_ranges(*((name, value, 0.0, 1e6) for name, value in self._gains.items()))
-        super().__init__(robot, period, rate_margin, brake_time)
-
-    def gains(self) -> dict[str, float]:
-        return dict(self._gains)
-
-    def set_gains(self, **values: float) -> None:
-        wanted = {**self._gains, **self.known_gains(values)}
-        check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
-        self._gains = wanted
-        for _, follower in self._motions:
-            self._tune(follower)
+        gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
+        super().__init__(robot, gains, 1e6, period, rate_margin, brake_time)
 
     def _tune(self, follower: Follower) -> None:
         for name in ("stiffness", "damping"):
@@ -242,25 +255,13 @@ class KinematicMotion(LoopMotion):
         brake_time: float = 0.5,
         gain: float = 2.0,
     ) -> None:
-        check_ranges(("gain", gain, 0.0, 1.0 / period))
-        self.gain = gain
-        super().__init__(robot, period, rate_margin, brake_time)
-
-    def gains(self) -> dict[str, float]:
-        return {"gain": self.gain}
-
-    def set_gains(self, **values: float) -> None:
-        wanted = {**self.gains(), **self.known_gains(values)}
-        check_ranges(("gain", wanted["gain"], 0.0, 1.0 / self.period))
-        self.gain = wanted["gain"]
-        for _, follower in self._motions:
-            self._tune(follower)
+        super().__init__(robot, {"gain": gain}, 1.0 / period, period, rate_margin, brake_time)
 
     def _tune(self, follower: Follower) -> None:
-        follower.gain = self.gain  # type: ignore[attr-defined]
+        follower.gain = self._gains["gain"]  # type: ignore[attr-defined]
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        return _Kinematic(self._following, path, gain=self.gain, start=q)
+        return _Kinematic(self._following, path, gain=self._gains["gain"], start=q)
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
         assert isinstance(follower, _Kinematic)

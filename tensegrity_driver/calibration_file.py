@@ -160,6 +160,12 @@ def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCa
             calibration was loaded.
     """
     path = Path(path).resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CalibrationError(
+            f"the folder {path.parent} cannot be made ({problem.strerror}); name another calibration file."
+        ) from problem
     old: bytes | None = None
     if path.exists():
         old = _read(path)

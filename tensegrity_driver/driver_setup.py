@@ -257,12 +257,6 @@ class Driver:
     def _save(self, calibration: RobotCalibration) -> RobotCalibration:
         if self.path is None:
             raise CalibrationError("an emulated bus has no calibration file of its own; name one to save to.")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise CalibrationError(
-                f"the folder {self.path.parent} cannot be made ({problem.strerror}); name another calibration file."
-            ) from problem
         return save_calibration(self.path, calibration)
 
 

@@ -132,12 +132,6 @@ class Rig:
         """Save it to the file of this rig; raises CalibrationError."""
         if self.path is None:
             raise CalibrationError(NO_FILE)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise CalibrationError(
-                f"the folder {self.path.parent} cannot be made ({problem.strerror}); name a file with --calibration."
-            ) from problem
         return save_calibration(self.path, calibration)
 
 
