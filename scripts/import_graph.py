@@ -1,0 +1,192 @@
+"""The import graph of the packages: circles between files, arrows between folders, files and lines per folder.
+
+Every import counts, also those inside functions and under TYPE_CHECKING. A folder is a room; where a package or a folder
+holds folders, each of its own files is a room of its own.
+
+    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; exit status 1 where it has a circle
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGES = ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver", "tensegrity_tools")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: the file that holds it, the file that it names, and the line."""
+
+    importer: str
+    imported: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def module_files(root: Path) -> dict[str, Path]:
+    """Modules of the packages below `root` by dotted name; a package goes by the name of its folder."""
+    result: dict[str, Path] = {}
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            result[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return result
+
+
+def _imported_modules(path: Path, name: str, files: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            for alias in node.names:
+                member = f"{source}.{alias.name}"
+                yield (member if member in files else source), node.lineno
+
+
+def read_imports(root: Path) -> list[Import]:
+    """All imports between modules of the packages below `root`, in the order of files and lines."""
+    files = module_files(root)
+    result = []
+    for name, path in files.items():
+        for imported, line in dict.fromkeys(_imported_modules(path, name, files)):
+            if imported in files and imported != name:
+                importer, target = (str(each.relative_to(root)) for each in (path, files[imported]))
+                result.append(Import(importer, target, line))
+    return result
+
+
+def find_circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components of more than one node (Tarjan 1972), each sorted."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(start: str) -> None:
+        work = [(start, iter(sorted(arrows.get(start, ()))))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while work:
+            node, targets = work[-1]
+            for target in targets:
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    stack.append(target)
+                    work.append((target, iter(sorted(arrows.get(target, ())))))
+                    break
+                if target in stack:
+                    low[node] = min(low[node], index[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    position = stack.index(node)
+                    component = sorted(stack[position:])
+                    del stack[position:]
+                    if len(component) > 1:
+                        circles.append(component)
+
+    for node in sorted(arrows):
+        if node not in index:
+            visit(node)
+    return sorted(circles)
+
+
+def room_of(path: str, folders_with_folders: set[str]) -> str:
+    """The room of a file: its folder, or the file itself where the folder holds folders."""
+    folder = str(Path(path).parent)
+    return path.removesuffix(".py") if folder in folders_with_folders else folder
+
+
+def rooms(files: list[str]) -> dict[str, str]:
+    """The room of every file; folders of ROS nodes do not make their parent a folder of folders."""
+    holding = {str(Path(path).parent.parent) for path in files}
+    return {path: room_of(path, holding) for path in files}
+
+
+def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
+    """Arrows by origin."""
+    arrows: dict[str, set[str]] = defaultdict(set)
+    for origin, target in pairs:
+        if origin != target:
+            arrows[origin].add(target)
+            arrows[target]
+    return dict(arrows)
+
+
+def room_circles(root: Path) -> list[list[str]]:
+    """Rooms that import each other, directly or round a corner."""
+    imports = read_imports(root)
+    room = rooms([str(path.relative_to(root)) for path in module_files(root).values()])
+    return find_circles(graph((room[each.importer], room[each.imported]) for each in imports))
+
+
+def layers(arrows: Mapping[str, set[str]]) -> dict[str, int]:
+    """Layer of each room: 0 imports nothing, every other stands above all that it imports. For graphs without circle."""
+    height: dict[str, int] = {}
+
+    def measure(node: str) -> int:
+        if node not in height:
+            height[node] = 1 + max((measure(target) for target in arrows.get(node, ())), default=-1)
+        return height[node]
+
+    for node in arrows:
+        measure(node)
+    return height
+
+
+def describe(root: Path) -> tuple[str, bool]:
+    """The graph as text, and whether it has a circle."""
+    imports = read_imports(root)
+    files = {str(path.relative_to(root)): path for path in module_files(root).values()}
+    circles = find_circles(graph((each.importer, each.imported) for each in imports))
+    room = rooms(list(files))
+    arrows = graph((room[each.importer], room[each.imported]) for each in imports)
+    between = find_circles(arrows)
+    texts = [f"{len(files)} files, {len(set(room.values()))} rooms, {sum(map(len, arrows.values()))} arrows between rooms"]
+    texts.append(f"circles of files: {len(circles)}")
+    texts += [f"  {' <-> '.join(circle)}" for circle in circles]
+    texts.append(f"circles of rooms: {len(between)}")
+    for circle in between:
+        members = set(circle)
+        texts.append(f"  {' <-> '.join(circle)}")
+        inner = [each for each in imports if {room[each.importer], room[each.imported]} <= members]
+        texts += [f"    {each}" for each in inner if room[each.importer] != room[each.imported]]
+    texts.append("folder: files, lines")
+    folders: dict[str, list[Path]] = defaultdict(list)
+    for name, path in files.items():
+        folders[str(Path(name).parent)].append(path)
+    for folder, members_of in sorted(folders.items()):
+        held = [path for path in members_of if path.name != "__init__.py"]
+        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in members_of)
+        texts.append(f"  {folder}: {len(held)}, {lines}")
+    total = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files.values())
+    tests = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (root / "test").rglob("*.py"))
+    texts.append(f"lines: library {total}, tests {tests}")
+    return "\n".join(texts), bool(circles or between)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(__file__).resolve().parent.parent
+    parser.add_argument("root", nargs="?", type=Path, default=default, help="a checkout; default: this one")
+    text, circular = describe(parser.parse_args().root)
+    print(text)
+    return int(circular)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
