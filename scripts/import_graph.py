@@ -1,7 +1,7 @@
 """The import graph of the packages: circles between files, arrows between folders, files and lines per folder.
 
-Every import counts, also those inside functions and under TYPE_CHECKING. A folder is a room; where a package or a folder
-holds folders, each of its own files is a room of its own.
+Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder holds
+other folders, each of its own files counts by itself.
 
     python scripts/import_graph.py [ROOT]      prints the graph of a checkout; exit status 1 where it has a circle
 """
@@ -135,7 +135,7 @@ def room_circles(root: Path) -> list[list[str]]:
 
 
 def layers(arrows: Mapping[str, set[str]]) -> dict[str, int]:
-    """Layer of each room: 0 imports nothing, every other stands above all that it imports. For graphs without circle."""
+    """Height of each folder: 0 imports nothing, every other stands above all that it imports (no circle allowed)."""
     height: dict[str, int] = {}
 
     def measure(node: str) -> int:
@@ -156,7 +156,8 @@ def describe(root: Path) -> tuple[str, bool]:
     room = rooms(list(files))
     arrows = graph((room[each.importer], room[each.imported]) for each in imports)
     between = find_circles(arrows)
-    texts = [f"{len(files)} files, {len(set(room.values()))} rooms, {sum(map(len, arrows.values()))} arrows between rooms"]
+    count = sum(map(len, arrows.values()))
+    texts = [f"{len(files)} files, {len(set(room.values()))} folders, {count} arrows between folders"]
     texts.append(f"circles of files: {len(circles)}")
     texts += [f"  {' <-> '.join(circle)}" for circle in circles]
     texts.append(f"circles of rooms: {len(between)}")
