@@ -23,12 +23,12 @@ import tty
 
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 
-from tensegrity_driver.bus import Bus
-from tensegrity_driver.control_tables import MODELS
-from tensegrity_driver.serial_port import SerialPort
-from tensegrity_driver.servo_bus import ServoBus
-from tensegrity_driver.servo_record import blocks_of
-from tensegrity_driver.servo_state import Drive, ServoCommand
+from tensegrity_driver.bus.control_tables import MODELS
+from tensegrity_driver.bus.dynamixel_bus import Bus
+from tensegrity_driver.bus.serial_port import SerialPort
+from tensegrity_driver.servos.servo import blocks_of
+from tensegrity_driver.servos.servo_group import ServoBus
+from tensegrity_driver.spools.readings import Drive, ServoCommand
 
 MODEL = {1: "AX-12A", 2: "XM430-W350"}
 GOAL = {1: "moving_speed", 2: "goal_position"}
@@ -39,9 +39,9 @@ SINGLE_WRITE, SYNC_WRITE = 0x03, 0x83
 
 def responder(master, protocol, ids, wire):
     """Answers instructions; what it has answered before it repeats without a thought. Ends when the line does."""
-    from tensegrity_driver.emulator.chain import ServoChain
-    from tensegrity_driver.emulator.servo import EmulatedServo
-    from tensegrity_driver.spool_setup import MOTORS
+    from tensegrity_driver.calibration.calibrated_spools import MOTORS
+    from tensegrity_driver.emulator.emulated_servo import EmulatedServo
+    from tensegrity_driver.emulator.servo_chain import ServoChain
 
     model = MODEL[protocol]
     servos = {str(i): EmulatedServo(MODELS[model], MOTORS[model], mounted=1.0) for i in ids}

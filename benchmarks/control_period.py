@@ -17,11 +17,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tensegrity_control.near_rigid import NearRigidControl, NearRigidLaw
-from tensegrity_control.near_rigid_extended import ExtendedNearRigidLaw
-from tensegrity_control.task_control import TaskControl
-from tensegrity_control.task_model import TaskModel
-from tensegrity_control.task_plan import plan_task
+from tensegrity_control.controllers.task_tracker import TaskControl
+from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidControl, NearRigidLaw
+from tensegrity_control.motion_planning.output_model import TaskModel
+from tensegrity_control.motion_planning.output_planner import plan_task
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_tools.experiments import manipulator, near_rigid
 from tensegrity_tools.experiments._runs import Variants
@@ -79,7 +79,7 @@ def main():
     factor = simulated / (time.perf_counter() - began)
     print(f"  {factor:.1f} simulated seconds per second in steps of 1 ms; goal 3: {'met' if factor >= 3 else 'missed'}")
     try:
-        from tensegrity_tools.ros.lockstep_run import through_nodes
+        from tensegrity_tools.runtime.lockstep_run import through_nodes
     except ImportError as problem:
         print(f"  not through the nodes: {problem}")
         return

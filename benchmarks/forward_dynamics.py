@@ -19,9 +19,9 @@ import numpy as np
 from multibody_models import PinocchioPeer, moving_state
 from numba.core.runtime import _nrt_python, rtsys
 
-from tensegrity_dynamics.compilation import compiled
-from tensegrity_dynamics.multibody.equations import make_work
-from tensegrity_dynamics.multibody.forward_dynamics import accelerate, make_solver
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate, make_solver
+from tensegrity_dynamics.numerics.compilation import compiled
 
 BATCH = 200
 

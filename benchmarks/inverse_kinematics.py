@@ -11,10 +11,10 @@ import time
 import numpy as np
 
 from tensegrity_control import inverse_kinematics
-from tensegrity_control.pose_jacobian import sensitivity
-from tensegrity_control.start_shape import shape_solver, start_shape
+from tensegrity_control.inverse_kinematics.start_equilibrium import shape_solver, start_shape
+from tensegrity_control.inverse_kinematics.structure_jacobian import sensitivity
 from tensegrity_dynamics import UnreachableGoalError, load_robot
-from tensegrity_dynamics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 
 
 def seconds(call, repeat: int = 50) -> float:

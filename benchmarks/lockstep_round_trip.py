@@ -21,10 +21,10 @@ from rclpy.node import Node
 from tensegrity.msg import StructureState
 
 from tensegrity_dynamics import forward_kinematics, load_robot
-from tensegrity_dynamics.ros.node import STATE
-from tensegrity_dynamics.ros.state_messages import structure_state, time_message
-from tensegrity_tools.processes import NodeProcesses, own_domain
-from tensegrity_tools.ros.watcher import Watcher
+from tensegrity_dynamics.ros.robot_node import STATE
+from tensegrity_dynamics.ros.state_encoding import structure_state, time_message
+from tensegrity_tools.runtime.processes import NodeProcesses, own_domain
+from tensegrity_tools.runtime.robot_client import Watcher
 
 
 def echo():

@@ -18,8 +18,8 @@ import numpy as np
 from forward_dynamics import interleaved, many
 from multibody_models import PinocchioPeer, moving_state, tower
 
-from tensegrity_dynamics.multibody.equations import equations, make_work
-from tensegrity_dynamics.multibody.forward_dynamics import make_solver
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import make_solver
 
 STAGES = (1, 2, 3, 5, 8, 12, 20, 30)
 PEER_STAGES = 8

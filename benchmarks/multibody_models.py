@@ -10,15 +10,17 @@ import numpy as np
 import pinocchio
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.multibody.cables import CableEntry
-from tensegrity_dynamics.multibody.equations import equations, make_work, place_bodies
-from tensegrity_dynamics.multibody.loops import Loop
-from tensegrity_dynamics.multibody.mechanism import Body, Cable, Frame, Joint, Mechanism
-from tensegrity_dynamics.multibody.primitives import Primitive, body_from
+from tensegrity_dynamics.mechanisms.cable_routing import CableEntry
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work, place_bodies
+from tensegrity_dynamics.mechanisms.loop_joints import Loop
+from tensegrity_dynamics.mechanisms.mechanism import Body, Cable, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.primitives import Primitive, body_from
 
 UP = np.array([0.0, 0.0, 1.0])
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))  # the machines that the tests are about
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1] / "test" / "support")
+)  # the machines that the tests are about
 
 
 class PinocchioPeer:

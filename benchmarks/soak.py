@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test" / "support"))
 
 from emulated_cell import TURNING, WHEELS, emulated_cell
 from emulated_soak import Soak, resident

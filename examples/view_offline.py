@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from tensegrity_control.inverse_kinematics import inverse_kinematics
+from tensegrity_control.inverse_kinematics.solve_ik import inverse_kinematics
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError, UnreachableGoalError
-from tensegrity_dynamics.robot_file import load_robot
-from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
+from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.structures.form_finding.forward_kinematics import forward_kinematics
 from tensegrity_tools.view import Answer, View, ViewState
 
 SWING = 0.03  # of the rest length

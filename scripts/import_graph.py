@@ -1,7 +1,7 @@
 """The import graph of the packages: circles between files, arrows between folders, files and lines per folder.
 
-Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder holds
-other folders, each of its own files counts by itself.
+Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder
+holds other folders, each of its own files counts by itself.
 
     python scripts/import_graph.py [ROOT]      prints the graph of a checkout; exit status 1 where it has a circle
 """

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from .controller import Accepted, Command, Controller, Reference, RobotState, Status
+from .controllers.task_tracker import TaskControl
+from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution
+from .input_optimization import InputOptimizer
+from .inverse_kinematics.ik_result import Plan
+from .inverse_kinematics.pose_goal import PoseGoal
+from .inverse_kinematics.solve_ik import inverse_kinematics
+from .motion_planning.near_rigid_tracker import NearRigidControl, NearRigidLaw
+from .motion_planning.output_model import TaskModel
+from .motion_planning.output_planner import plan_task
+from .registry import make_controller
+from .trajectories.quintic import OrientationSpline, QuinticSpline, minimum_jerk
+from .trajectories.splines import HermiteSpline, Trajectory
+from .trajectories.trajectory_file import load_trajectory
 
-# Imported at once, since the module of the same name would take the function's place in the package otherwise.
-from .inverse_kinematics import inverse_kinematics as inverse_kinematics
-
-# The rest of the public face; loaded on first use.
-_FACE = {
-    "Accepted": "controller",
-    "Command": "controller",
-    "Controller": "controller",
-    "FreeUnknowns": "free_accelerations",
-    "HermiteSpline": "trajectories",
-    "Inequalities": "free_accelerations",
-    "InputOptimizer": "input_optimization",
-    "InputProblem": "free_accelerations",
-    "InputSolution": "free_accelerations",
-    "NearRigidControl": "near_rigid",
-    "NearRigidLaw": "near_rigid",
-    "OrientationSpline": "point_to_point",
-    "Plan": "plan",
-    "PoseGoal": "pose_goal",
-    "QuinticSpline": "point_to_point",
-    "Reference": "controller",
-    "RobotState": "controller",
-    "Status": "controller",
-    "TaskControl": "task_control",
-    "TaskModel": "task_model",
-    "Trajectory": "trajectories",
-    "load_trajectory": "trajectory_file",
-    "make_controller": "controllers",
-    "minimum_jerk": "point_to_point",
-    "plan_task": "task_plan",
-}
-
-__all__ = sorted([*_FACE, "inverse_kinematics"])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FACE:
-        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = [
+    "Accepted",
+    "Command",
+    "Controller",
+    "FreeUnknowns",
+    "HermiteSpline",
+    "Inequalities",
+    "InputOptimizer",
+    "InputProblem",
+    "InputSolution",
+    "NearRigidControl",
+    "NearRigidLaw",
+    "OrientationSpline",
+    "Plan",
+    "PoseGoal",
+    "QuinticSpline",
+    "Reference",
+    "RobotState",
+    "Status",
+    "TaskControl",
+    "TaskModel",
+    "Trajectory",
+    "inverse_kinematics",
+    "load_trajectory",
+    "make_controller",
+    "minimum_jerk",
+    "plan_task",
+]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.output_frame import Pose
-from tensegrity_dynamics.robot import Robot
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
 
 Array = NDArray[np.float64]
 

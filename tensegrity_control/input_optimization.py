@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.compilation import compiled
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.compilation import compiled
 
 from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution, Multipliers, Relaxed, Task
 from .input_fallback import clashing_names, relax, without_ties

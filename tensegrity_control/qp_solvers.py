@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.compilation import compiled
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.compilation import compiled
 
 Array = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
-from .position_loop import CycleCounter, Loop
-from .reactions import Fault, SafetySettings
-from .safety import SafetyLayer, SafetyStep, at_rest, torque_off
-from .servo_state import (
+from .safety.faults import Fault, SafetySettings
+from .safety.safety_layer import SafetyLayer, SafetyStep, at_rest, torque_off
+from .spools.position_loop import CycleCounter, Loop
+from .spools.readings import (
     BusReading,
     CommandState,
     DriveCommand,

@@ -1,43 +1,47 @@
-"""What a tensegrity robot is and how it moves: robots, structures, shapes, prestress, mechanisms, simulation."""
+"""What a tensegrity robot is and how it moves: robots, structures, equilibria, prestress, mechanisms, simulation."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from .errors import (
+    BusError,
+    CommandRefused,
+    InfeasibleControlError,
+    NoEquilibriumError,
+    RobotFileError,
+    TensegrityError,
+    UnreachableGoalError,
+)
+from .robots.load_robot import load_robot, parse_robot, shipped_robots
+from .robots.output_frame import OutputFrame
+from .robots.robot import Actuator, Robot
+from .simulation import Simulation
+from .structures.analysis.multiple_equilibria import competing
+from .structures.analysis.prestress import analyze_prestress
+from .structures.form_finding.equilibrium import Shape
+from .structures.form_finding.equilibrium_solver import ShapeSolver
+from .structures.form_finding.forward_kinematics import forward_kinematics
+from .structures.structure import Structure, make_structure
 
-# The public face (DESIGN section 3); loaded on first use, so that importing one part does not load the others.
-_FACE = {
-    "Actuator": "robot",
-    "BusError": "errors",
-    "CommandRefused": "errors",
-    "InfeasibleControlError": "errors",
-    "NoEquilibriumError": "errors",
-    "OutputFrame": "output_frame",
-    "Robot": "robot",
-    "RobotFileError": "errors",
-    "Shape": "statics.shape",
-    "ShapeSolver": "statics.solver",
-    "Simulation": "simulation",
-    "Structure": "structure",
-    "TensegrityError": "errors",
-    "UnreachableGoalError": "errors",
-    "analyze_prestress": "statics.prestress",
-    "competing": "statics.competing",
-    "forward_kinematics": "statics.forward_kinematics",
-    "load_robot": "robot_file",
-    "make_structure": "structure",
-    "parse_robot": "robot_file",
-    "shipped_robots": "robot_file",
-}
-
-__all__ = sorted(_FACE)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FACE:
-        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = [
+    "Actuator",
+    "BusError",
+    "CommandRefused",
+    "InfeasibleControlError",
+    "NoEquilibriumError",
+    "OutputFrame",
+    "Robot",
+    "RobotFileError",
+    "Shape",
+    "ShapeSolver",
+    "Simulation",
+    "Structure",
+    "TensegrityError",
+    "UnreachableGoalError",
+    "analyze_prestress",
+    "competing",
+    "forward_kinematics",
+    "load_robot",
+    "make_structure",
+    "parse_robot",
+    "shipped_robots",
+]

@@ -18,7 +18,7 @@ from enum import Enum
 from numbers import Real
 
 from .errors import CommandRefused, TensegrityError, unknown_name
-from .robot import Actuator
+from .robots.robot import Actuator
 
 
 class Mode(Enum):

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import TensegrityError
-from .output_frame import Pose
-from .robot import Robot
-from .statics.forward_kinematics import METHODS, forward_kinematics
-from .statics.shape import Shape
-from .statics.solver import ShapeSolver
-from .structure import Structure
+from .robots.output_frame import Pose
+from .robots.robot import Robot
+from .structures.form_finding.equilibrium import Shape
+from .structures.form_finding.equilibrium_solver import ShapeSolver
+from .structures.form_finding.forward_kinematics import METHODS, forward_kinematics
+from .structures.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +160,9 @@ def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = Fa
             )
         return ShapeEstimator(robot, rigid_bars=rigid_bars)
     if observer:
-        from .multibody.observer import MechanismObserver
+        from .mechanisms.estimation.kalman_observer import MechanismObserver
 
         return MechanismObserver(robot)
-    from .multibody.estimation import MechanismEstimator
+    from .mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 
     return MechanismEstimator(robot)

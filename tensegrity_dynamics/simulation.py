@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
-from .output_frame import Pose
-from .robot import Robot
-from .structure import Structure
+from .robots.output_frame import Pose
+from .robots.robot import Robot
+from .structures.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +124,14 @@ class Simulation:
         self.robot, self.integrator = robot, integrator
         self.model: Model
         if isinstance(robot, Structure) or isinstance(robot.model, Structure):
-            from .network.model import NetworkModel
+            from .structures.dynamics.structure_simulator import NetworkModel
 
             self.model = NetworkModel(
                 robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
                 air_damping=air_damping,
             )  # fmt: skip
         else:
-            from .multibody.simulated import SimulatedMechanism
+            from .mechanisms.simulation.mechanism_simulator import SimulatedMechanism
 
             self.model = SimulatedMechanism(robot, time_step, integrator, start=start, gravity=gravity)
 

@@ -1,0 +1,1 @@
+"""The `tensegrity` command, the processes that it starts, the browser view, experiments."""

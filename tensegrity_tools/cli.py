@@ -10,21 +10,21 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from .missing import what_is_missing
+from .dependency_errors import what_is_missing
 
 # Name, module under commands/ and function of every command: one more command is one more line.
 COMMANDS = {
     "check": ("check", "check"),
-    "fk": ("shape", "fk"),
-    "ik": ("lengths", "ik"),
+    "fk": ("forward_kinematics", "fk"),
+    "ik": ("inverse_kinematics", "ik"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
     "up": ("up", "up"),
-    "goal": ("talk", "goal"),
-    "status": ("talk", "status"),
-    "hold": ("talk", "hold"),
-    "stop": ("talk", "stop"),
-    "servo": ("servo", "servo"),
+    "goal": ("running_robot", "goal"),
+    "status": ("running_robot", "status"),
+    "hold": ("running_robot", "hold"),
+    "stop": ("running_robot", "stop"),
+    "servo": ("servo.app", "servo"),
 }
 
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False}

@@ -24,16 +24,16 @@ from tensegrity.msg import ActuatorCommand, Reference, StructureState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
-from tensegrity_dynamics.output_frame import Pose, pose_error
-from tensegrity_dynamics.robot_file import load_robot
-from tensegrity_dynamics.ros.node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
-from tensegrity_dynamics.ros.shape_messages import fill_pose, pose_from_message
-from tensegrity_dynamics.ros.state_messages import fill_twist, nanoseconds, time_message
+from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
+from tensegrity_dynamics.ros.state_decoding import fill_pose, pose_from_message
+from tensegrity_dynamics.ros.state_encoding import fill_twist, nanoseconds, time_message
 
 from ..controller import Command
-from .controller_choice import ControllerChoice
-from .planner import Planner
-from .state_reader import StateReader
+from .controller_parameters import ControllerChoice
+from .planning_thread import Planner
+from .state_conversion import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
 FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)

@@ -4,7 +4,7 @@
 Nothing here shares code with the driver's side of the bus but the control tables and the board's messages.
 """
 
-from .robot import EmulatedRobot, Identity, with_servos
-from .wire import WireSettings
+from .emulated_robot import EmulatedRobot, Identity, with_servos
+from .wire_delay import WireSettings
 
 __all__ = ["EmulatedRobot", "Identity", "WireSettings", "with_servos"]

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..control_tables import MODELS
-from .commands import COMMANDS, obey
-from .robot import EmulatedRobot, with_servos
-from .wire import WireSettings
+from ..bus.control_tables import MODELS
+from .emulated_robot import EmulatedRobot, with_servos
+from .fault_commands import COMMANDS, obey
+from .wire_delay import WireSettings
 
 SWITCH = 0.0005
 """s after which the thread that moves the world lets the one that answers run; the interpreter itself takes 5 ms."""

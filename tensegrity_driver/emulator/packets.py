@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tensegrity_dynamics.errors import BusError, unknown_name
 
-from ..board_packets import crc16
+from ..bus.potentiometer_protocol import crc16
 
 BROADCAST = 0xFE
 LONGEST = {1: 253, 2: 1024}

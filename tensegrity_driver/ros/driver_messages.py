@@ -11,12 +11,12 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from sensor_msgs.msg import JointState
 from tensegrity.msg import TendonState
 
-from tensegrity_dynamics.ros.node import ERROR, OK, WARN, WORLD
+from tensegrity_dynamics.ros.robot_node import ERROR, OK, WARN, WORLD
 
+from ..driver import Driver
 from ..driver_cycle import DriverCycle
-from ..driver_setup import Driver
-from ..hardware_settings import servo_rows
-from ..reactions import Fault, Reaction
+from ..hardware.settings import servo_rows
+from ..safety.faults import Fault, Reaction
 
 UNITS = {"temperature": "deg C", "voltage": "V", "current": "A", "load": "of stall torque"}
 

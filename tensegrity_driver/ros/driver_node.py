@@ -24,14 +24,14 @@ from tensegrity.srv import Calibrate
 
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.robot_file import load_robot
-from tensegrity_dynamics.ros.node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
-from tensegrity_dynamics.ros.state_messages import nanoseconds, time_message
+from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
+from tensegrity_dynamics.ros.state_encoding import nanoseconds, time_message
 
-from ..bus_setup import Hardware, choose_hardware
-from ..driver_setup import Driver, open_driver
-from ..reactions import Fault, Reaction
-from ..safety import SafetyStep
+from ..driver import Driver, open_driver
+from ..hardware.serial_hardware import Hardware, choose_hardware
+from ..safety.faults import Fault, Reaction
+from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
 
 MODES = {

@@ -14,9 +14,9 @@ from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
 from ..estimation import make_estimator
-from ..robot_file import load_robot
-from .node import OK, STATE, WARN, RobotNode, run_node
-from .state_messages import nanoseconds, state_writer, time_message
+from ..robots.load_robot import load_robot
+from .robot_node import OK, STATE, WARN, RobotNode, run_node
+from .state_encoding import nanoseconds, state_writer, time_message
 
 
 class EstimatorNode(RobotNode):

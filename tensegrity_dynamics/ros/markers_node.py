@@ -16,12 +16,12 @@ from tensegrity.msg import Reference, StructureState, TendonState
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ..errors import TensegrityError
-from ..markers import Drawing, make_drawing
-from ..robot_file import load_robot
-from ..urdf import make_urdf
-from .node import LATCHED, OK, WARN, WORLD
-from .paced_spin import PacedNode, run_paced
-from .shape_messages import fill_pose, make_reader, pose_from_message
+from ..robots.load_robot import load_robot
+from ..visualization.markers import Drawing, make_drawing
+from ..visualization.urdf import make_urdf
+from .paced_node import PacedNode, run_paced
+from .robot_node import LATCHED, OK, WARN, WORLD
+from .state_decoding import fill_pose, make_reader, pose_from_message
 
 try:
     from tf2_msgs.msg import TFMessage

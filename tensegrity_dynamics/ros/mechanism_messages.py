@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
-from ..robot import Robot
+from ..robots.robot import Robot
 
 UNIT_TOLERANCE = 1e-3  # of the length of a quaternion
 

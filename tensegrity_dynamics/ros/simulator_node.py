@@ -20,13 +20,13 @@ from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
-from ..integrators import INTEGRATORS
-from ..multibody.simulated import INTEGRATORS as MECHANISM_INTEGRATORS
-from ..robot_file import load_robot
+from ..mechanisms.simulation.mechanism_simulator import INTEGRATORS as MECHANISM_INTEGRATORS
+from ..robots.load_robot import load_robot
 from ..simulation import Simulation
-from ..structure import Structure
-from .node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
-from .state_messages import nanoseconds, state_writer, time_message
+from ..structures.dynamics.explicit_integrators import INTEGRATORS
+from ..structures.structure import Structure
+from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
+from .state_encoding import nanoseconds, state_writer, time_message
 
 MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,

@@ -10,10 +10,10 @@ import numpy as np
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.units import BaseUnits
+from tensegrity_dynamics.robots.units import BaseUnits
 
 if TYPE_CHECKING:
-    from tensegrity_dynamics.robot import Robot
+    from tensegrity_dynamics.robots.robot import Robot
 
 RobotArgument = Annotated[str, typer.Argument(help="a shipped robot or a .yaml file", show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of tables")]

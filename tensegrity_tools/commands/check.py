@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ..formatting import listing, pose_words, span
 from ..output import console, print_json, progress, table
-from ..words import listing, pose_words, span
 from .arguments import JsonOption, RobotArgument
-from .shape import shape_figures, shape_rows
+from .forward_kinematics import shape_figures, shape_rows
 
 
 def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
     """Validate a robot file and print what the robot is, its shape and its prestress."""
     from tensegrity_dynamics import forward_kinematics, load_robot
-    from tensegrity_dynamics.structure import Structure
+    from tensegrity_dynamics.structures.structure import Structure
 
     loaded = load_robot(robot)
     if not isinstance(loaded.model, Structure):
@@ -72,7 +72,7 @@ def check(robot: RobotArgument, as_json: JsonOption = False) -> None:
 
 def _without_rounding(shape: Any) -> Any:
     """The shape with tensions that are rounding errors as zeros."""
-    from tensegrity_dynamics.statics.stability import no_force
+    from tensegrity_dynamics.structures.analysis.stability import no_force
 
     return replace(shape, tensions=np.where(np.abs(shape.tensions) > no_force(shape.structure), shape.tensions, 0.0))
 

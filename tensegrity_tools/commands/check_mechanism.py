@@ -8,14 +8,14 @@ import numpy as np
 
 from tensegrity_dynamics.errors import NoEquilibriumError
 
+from ..formatting import listing, millimetres, span, turned
 from ..output import console, print_json, progress, table
-from ..words import listing, millimetres, span, turned
 
 
 def check_mechanism(robot: Any, as_json: bool) -> None:
     """Print what a mechanism is and how it stands, for people or as JSON."""
     from tensegrity_dynamics.estimation import make_estimator
-    from tensegrity_dynamics.multibody import equations
+    from tensegrity_dynamics.mechanisms import equations
 
     model = robot.mechanism
     mechanism = model.mechanism

@@ -14,7 +14,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import console, print_json, progress, table
 from .arguments import JsonOption, check_picture
-from .talk import need_ros
+from .running_robot import need_ros
 
 
 def experiment(

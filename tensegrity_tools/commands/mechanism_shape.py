@@ -9,8 +9,8 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError, unknown_name
 
+from ..formatting import millimetres, turned
 from ..output import console, print_json, progress, table
-from ..words import millimetres, turned
 from .arguments import read_quantity
 
 KINDS = {"revolute": "angle", "prismatic": "length"}
@@ -33,8 +33,8 @@ def fk_mechanism(robot: Any, positions: Sequence[str], as_json: bool) -> None:
 
 def ik_mechanism(robot: Any, goal_of: Any, as_json: bool) -> None:
     """Print the actuator positions for a goal; goal_of makes position and quaternion of the pose at rest."""
-    from tensegrity_control.joint_plan import plan_path
-    from tensegrity_control.joint_shapes import JointShapes
+    from tensegrity_control.inverse_kinematics.mechanism_equilibria import JointShapes
+    from tensegrity_control.inverse_kinematics.mechanism_ik import plan_path
 
     robot.output  # noqa: B018 - raises where there is none
     with progress.status(COMPILING):

@@ -11,10 +11,10 @@ import numpy as np
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.units import BaseUnits
+from tensegrity_dynamics.robots.units import BaseUnits
 
+from ..formatting import millimetres, span, turned
 from ..output import console, print_json, progress, table
-from ..words import millimetres, span, turned
 from .arguments import JsonOption, RobotArgument, check_picture, read_quantity
 
 SAMPLES = 400
@@ -41,7 +41,7 @@ def simulate(
 ) -> None:
     """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
-    from tensegrity_dynamics.structure import Structure
+    from tensegrity_dynamics.structures.structure import Structure
 
     seconds = read_quantity(duration, "time", "--duration")
     if not seconds > 0.0:
@@ -51,7 +51,7 @@ def simulate(
         check_picture(plot)
     loaded = load_robot(robot)
     model = loaded.model
-    commands = {
+    commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
         for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
     }
@@ -112,7 +112,7 @@ def simulate(
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
     """Set points in SI by actuator name."""
-    from tensegrity_dynamics.structure import Structure
+    from tensegrity_dynamics.structures.structure import Structure
 
     known = [actuator.name for actuator in loaded.actuators]
     result = {}
@@ -134,7 +134,7 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
 
 def _pulling(loaded: Any, sample: dict[str, Any]) -> list[str]:
     """Names of what can only pull: tendons and springs, those between fixed nodes left out; all of a mechanism."""
-    from tensegrity_dynamics.structure import Structure
+    from tensegrity_dynamics.structures.structure import Structure
 
     model = loaded.model
     if not isinstance(model, Structure):

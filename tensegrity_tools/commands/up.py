@@ -16,10 +16,10 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
-from ..processes import NodeProcesses, own_domain
-from ..sources import Choice, Source, choose, hardware, simulated
+from ..runtime.node_graph import Choice, Source, choose, hardware, simulated
+from ..runtime.processes import NodeProcesses, own_domain
 from .arguments import RobotArgument
-from .talk import need_ros
+from .running_robot import need_ros
 
 
 def up(
@@ -82,7 +82,7 @@ def _checked(name: str, tour: bool) -> Any:
     """The robot, or a plain word on why it cannot be driven."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
-    from tensegrity_dynamics.structure import Structure
+    from tensegrity_dynamics.structures.structure import Structure
 
     loaded = load_robot(name)
     with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
@@ -109,8 +109,8 @@ def _run(
     nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool,
     view: bool, port: int, stay: bool | None,
 ) -> int:  # fmt: skip
-    from ..ros.watcher import Watcher
-    from ..tour import run_tour
+    from ..runtime.robot_client import Watcher
+    from ..runtime.tour import run_tour
 
     time_of = {"use_sim_time": source.simulated_time}
     began = time.monotonic()
@@ -218,7 +218,7 @@ class StatusLine:
 
     def show(self, name: str, goal: Any) -> None:
         """Write the present state."""
-        from ..tour import errors
+        from ..runtime.tour import errors
 
         now = time.monotonic()
         if now - self._last < (0.2 if self._terminal else 2.0):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics import Robot
-from tensegrity_dynamics.multibody.equations import make_work
-from tensegrity_dynamics.multibody.forward_dynamics import accelerate, make_solver
-from tensegrity_dynamics.multibody.stepping import make_stages, normalise, project, rate_of_position
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate, make_solver
+from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, normalise, project, rate_of_position
 
 Array = NDArray[np.float64]
 

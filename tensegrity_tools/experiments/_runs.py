@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from tensegrity_dynamics import load_robot
 
-from ..trajectory_run import TrajectoryRun, Waypoint, through_libraries
+from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -51,7 +51,7 @@ def run_trajectory(
 ) -> TrajectoryRun:
     """A run, see `through_libraries`; `nodes` takes the real ones in lock-step."""
     if nodes:
-        from ..ros.lockstep_run import through_nodes
+        from ..runtime.lockstep_run import through_nodes
 
         named = {f"{controller}.{key}": value for key, value in (parameters or {}).items()}
         return through_nodes(robot, controller, waypoints, plant=plant, parameters=named, **options)

@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from tensegrity_control.computed_torque import ComputedTorqueControl
-from tensegrity_control.point_to_point import QuinticSpline
-from tensegrity_control.singularity import SingularPathError, check_path, crossing_trajectory, efforts_along
-from tensegrity_control.trajectories import Trajectory
+from tensegrity_control.controllers.computed_torque import ComputedTorqueControl
+from tensegrity_control.motion_planning.singularity_crossing import (
+    SingularPathError,
+    check_path,
+    crossing_trajectory,
+    efforts_along,
+)
+from tensegrity_control.trajectories.quintic import QuinticSpline
+from tensegrity_control.trajectories.splines import Trajectory
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.multibody.loop_kinematics import LoopKinematics
-from tensegrity_dynamics.multibody.model import loop_kinematics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
 
-from ..trajectory_run import TrajectoryRun
+from ..runtime.closed_loop import TrajectoryRun
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "biglide"

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from tensegrity_control.near_rigid_extended import ExtendedNearRigidLaw
-from tensegrity_control.task_model import TaskModel
-from tensegrity_control.trajectories import HermiteSpline
+from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
+from tensegrity_control.motion_planning.output_model import TaskModel
+from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..trajectory_run import TrajectoryRun, Waypoint
+from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
 from ._runs import run_trajectory, same_bits, spread, through_nodes_in_words
 

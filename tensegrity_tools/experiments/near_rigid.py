@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from tensegrity_control.near_rigid import NearRigidLaw
-from tensegrity_control.near_rigid_model import NearRigidModel
-from tensegrity_control.trajectories import HermiteSpline
+from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw
+from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.multibody.model import Places
+from tensegrity_dynamics.mechanisms.mechanism_model import Places
 
-from ..trajectory_run import TrajectoryRun, Waypoint, planned_control
+from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 

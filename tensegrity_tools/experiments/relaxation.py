@@ -17,10 +17,10 @@ from rich.table import Table
 
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import NoEquilibriumError
-from tensegrity_dynamics.statics.forward_kinematics import forward_kinematics
-from tensegrity_dynamics.statics.relaxation import largest_stiffness, stable_delta
-from tensegrity_dynamics.statics.shape import Shape
-from tensegrity_dynamics.statics.tuning import tune_relaxation
+from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.forward_kinematics import forward_kinematics
+from tensegrity_dynamics.structures.form_finding.relaxation_tuning import tune_relaxation
+from tensegrity_dynamics.structures.form_finding.viscous_relaxation import largest_stiffness, stable_delta
 
 NAME = "relaxation"
 DESCRIPTION = "iteration counts of plain and tuned relaxation beside table 7 of 001"

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.multibody.model import Places, with_cables
+from tensegrity_dynamics.mechanisms.mechanism_model import Places, with_cables
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"

@@ -21,11 +21,11 @@ from tensegrity.msg import Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.robot_file import load_robot
-from tensegrity_dynamics.ros.node import LATCHED, OK, WARN, WORLD
-from tensegrity_dynamics.ros.paced_spin import PacedNode, run_paced
-from tensegrity_dynamics.ros.shape_messages import fill_pose, make_reader, pose_from_message, seconds
-from tensegrity_dynamics.visual import shows_mechanism
+from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.ros.paced_node import PacedNode, run_paced
+from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD
+from tensegrity_dynamics.ros.state_decoding import fill_pose, make_reader, pose_from_message, seconds
+from tensegrity_dynamics.visualization.structure_picture import shows_mechanism
 
 from ..view import Answer, View, ViewState
 

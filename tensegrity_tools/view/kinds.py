@@ -8,13 +8,19 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics import mechanism_visual
-from tensegrity_dynamics.output_frame import Pose
-from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import SLACK_SHARE, Sizes, least_ceiling, shows_mechanism, slack_members
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.visualization import mechanism_picture as mechanism_visual
+from tensegrity_dynamics.visualization.structure_picture import (
+    SLACK_SHARE,
+    Sizes,
+    least_ceiling,
+    shows_mechanism,
+    slack_members,
+)
 
 from .mechanism_scene import MechanismScene
-from .scene import RobotScene
+from .robot_scene import RobotScene
 from .state import ViewState
 
 Shape = NDArray[np.float64]  # nodes (n, 3) m of a structure, q (nq,) of a mechanism

@@ -6,13 +6,13 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.mechanism_visual import COLOURS, EDGE_COLOUR, OPACITY, MechanismPicture
-from tensegrity_dynamics.output_frame import Pose
-from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import SLACK_COLOUR, SLACK_SHARE, dashes, tension_colours
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.visualization.mechanism_picture import COLOURS, EDGE_COLOUR, OPACITY, MechanismPicture
+from tensegrity_dynamics.visualization.structure_picture import SLACK_COLOUR, SLACK_SHARE, dashes, tension_colours
 
 from . import meshes
-from .scene import Cylinders
+from .robot_scene import Cylinders
 from .stage import set_up_stage
 
 NAMED = ("bodies", "rods", "points")  # blocks and pulleys are known by their cables

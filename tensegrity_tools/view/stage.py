@@ -6,7 +6,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.visual import round_ceiling
+from tensegrity_dynamics.visualization.structure_picture import round_ceiling
 
 FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
 FLAT = 0.1  # of the span; what is lower is looked at from above

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.output_frame import Pose
+from tensegrity_dynamics.robots.output_frame import Pose
 
 if TYPE_CHECKING:
     from .kinds import Kind

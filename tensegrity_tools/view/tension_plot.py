@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.robot import Robot
+from tensegrity_dynamics.robots.robot import Robot
 
 from .kinds import kind_of
 

@@ -12,15 +12,15 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.robot import Robot
-from tensegrity_dynamics.visual import round_ceiling
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.visualization.structure_picture import round_ceiling
 
-from .goal import GoalCallback, GoalPanel
+from .display_units import LengthUnit
+from .goal_panel import GoalCallback, GoalPanel
 from .kinds import kind_of
-from .panels import ground_html, legend_html, status_html
 from .state import Answer, ViewState
+from .status_panel import ground_html, legend_html, status_html
 from .tension_plot import TensionPlot
-from .units import LengthUnit
 
 # What the owner does when somebody presses hold or stop.
 Callback = Callable[[], Answer]

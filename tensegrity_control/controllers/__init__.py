@@ -1,0 +1,1 @@
+"""Controllers behind one face: state and reference in, actuator commands out."""

@@ -1,0 +1,117 @@
+"""Computed torque of parallel mechanisms: efforts that make the active joints follow like free masses.
+
+    v = q_t'' + K_d (q_t' - q_a') + K_p (q_t - q_a),   tau = M v + c        (002, 3.6 and 3.7)
+
+with M and c those of the whole mechanism in its active joints: the accelerations of all joints that go with v, and the
+efforts of the active ones for them (`inverse_dynamics`). The path of the active joints is that of the output, followed
+on the working mode of the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+
+from ..trajectories.splines import Trajectory
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class JointReference:
+    """Where the mechanism should be: position (nq,), velocity (nv,) and the active joints' accelerations (n,)."""
+
+    q: Array
+    v: Array
+    acceleration: Array
+
+
+class ComputedTorqueControl:
+    """See the module.
+
+    Args:
+        kinematics: of the mechanism, from its active joints to its output.
+        path: the output's controlled coordinates over time. start: (nq,), whose working mode is kept.
+        stiffness: K_p [1/s^2] and damping: K_d [1/s], not below zero.
+        limits: (n,) largest efforts [N or N m]; none without.
+        nearest: least distance to a Type 2 singularity at which efforts are still given.
+
+    Raises:
+        TensegrityError: a gain or a limit is out of range.
+    """
+
+    def __init__(
+        self,
+        kinematics: LoopKinematics,
+        path: Trajectory,
+        start: Array,
+        *,
+        stiffness: float = 1.0,
+        damping: float = 2.0,
+        limits: Array | None = None,
+        nearest: float = 1e-6,
+    ) -> None:
+        for name, value in (("stiffness", stiffness), ("damping", damping), ("nearest", nearest)):
+            if not (np.isfinite(value) and value >= 0.0):
+                raise TensegrityError(f"{name} is {value}; give a finite number, zero or more.")
+        self.kinematics, self.path = kinematics, path
+        self.stiffness, self.damping, self.nearest = stiffness, damping, nearest
+        count = len(kinematics.active)
+        self.limits = np.full(count, np.inf) if limits is None else np.array(limits, dtype=np.float64)
+        if self.limits.shape != (count,) or not np.all(self.limits > 0.0):
+            raise TensegrityError(f"limits must be {count} efforts above zero.")
+        mechanism = kinematics.mechanism
+        self._v = np.array([mechanism.velocities_of(name).start for name in kinematics.active])
+        self._q = np.array([mechanism.positions_of(name).start for name in kinematics.active])
+        self._last = np.array(start, dtype=np.float64)
+        self.saturated = 0
+        """How often an effort was cut at its limit."""
+
+    def reference(self, time: float, pace: float = 1.0, change: float = 0.0) -> JointReference:
+        """The mechanism on the path at a time [s]; times that follow each other closely keep the working mode.
+
+        Args:
+            pace, change: at which the path's time runs, and how fast that changes [1/s]; see `path_clock`.
+
+        Raises:
+            UnreachableGoalError: the path leaves the reach of the working mode.
+        """
+        q = self.kinematics.inverse(self.path.value(time), self._last)
+        self._last = q
+        first = self.kinematics.first_order(q)
+        speed = self.path.value(time, 1)
+        rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
+        zero = np.zeros(rate.size)
+        if first.type_2 < 1e-9:
+            raise InfeasibleControlError(f"at {time:.4g} s the path is at a Type 2 singularity; see `singularity`.")
+        v, _, drift = self.kinematics.second_order(q, rate, zero)
+        # the output's acceleration without any of the active joints, and what they must add
+        missing = pace**2 * self.path.value(time, 2) + change * speed - drift
+        return JointReference(q, v, -np.linalg.solve(first.b, first.a @ missing))
+
+    def effort(self, time: float, q: Array, v: Array, pace: float = 1.0, change: float = 0.0) -> Array:
+        """(n,) efforts of the active joints [N or N m], within the limits, at a time [s] and a state.
+
+        Raises:
+            InfeasibleControlError: a Type 2 singularity is nearer than `nearest`.
+        """
+        wanted = self.reference(time, pace, change)
+        command = wanted.acceleration + self.damping * (wanted.v[self._v] - v[self._v])
+        command += self.stiffness * (wanted.q[self._q] - q[self._q])
+        first = self.kinematics.first_order(q)
+        if first.type_2 < self.nearest:
+            raise InfeasibleControlError(
+                f"at {time:.4g} s the output moves while all active joints stand (Type 2 singularity, distance "
+                f"{first.type_2:.2g}): no effort holds it."
+            )
+        _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command)
+        given = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
+        cut = np.clip(given, -self.limits, self.limits)
+        self.saturated += int(np.any(cut != given))
+        return np.asarray(cut, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Inverse kinematics: rest lengths or pulley angles for a goal pose."""

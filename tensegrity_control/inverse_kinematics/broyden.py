@@ -1,0 +1,71 @@
+"""The document's own inverse kinematics: Algorithm 2 with Broyden's update (001, section 6, corrected), for comparison.
+
+The Jacobian of the pose is computed once and then follows the observed changes by the rank-one update
+
+    J+ = J + (dP - J dd) dd' / (dd' dd)
+
+(the print leaves the transpose out). The step is the pseudo-inverse of the 6 x 12 matrix, since the inverse that is
+printed does not exist. As printed the method runs tendons slack, where the pose stops answering to them; here the same
+update follows the tensions, and the shortest change that keeps every tendon above its floor takes the place of the
+pseudo-inverse wherever that would not. Unlike "newton" it keeps no preferred posture: lengths depend on the way taken,
+which may cross a floor by 1 % of the mean tension.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.robots.output_frame import pose_error
+from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+
+from .ik_result import Plan
+from .structure_jacobian import Sensitivity
+from .tension_limits import TOLERANCE
+
+if TYPE_CHECKING:
+    from .continuation import Continuation
+
+
+def broyden_search(search: Continuation, tolerance: float, max_iterations: int) -> Plan:
+    """Run Algorithm 2 from the start of `search`. Raises UnreachableGoalError where it does not get there."""
+    goal, guard = search.goal, search.guard
+    slopes = search.slopes(search.shape)
+    while search.steps < max_iterations:
+        shape = search.shape
+        if search.reached(tolerance):
+            return search.plan("broyden")
+        step = search.solve(shape, slopes, goal.error(shape.nodes), guard.limits, None, search.unmoved(shape))
+        if step.progress < 1e-3 and not step.confined:
+            break
+        search.steps += 1
+        moved, _ = search.attempt(shape, slopes, step.change)
+        allowed = max(TOLERANCE, guard.limits.violation(guard.values(shape)))
+        if moved is None or guard.limits.violation(guard.values(moved)) > max(allowed, 0.01):
+            search.radius = 0.5 * float(np.abs(step.change).max())
+            if search.radius_spent():
+                break
+            # A prediction this far off says that the estimate has gone stale.
+            slopes = search.slopes(shape)
+            continue
+        search.path.append(moved)
+        slopes = follow(slopes, shape, moved, step.change)
+    raise search.give_up(tolerance, max_iterations)
+
+
+def follow(slopes: Sensitivity, before: Shape, after: Shape, change: NDArray[np.float64]) -> Sensitivity:
+    """Broyden's update of all three Jacobians with what a change (a,) m of the actuated lengths has done."""
+    direction = change / float(change @ change)
+
+    def update(jacobian: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+        return jacobian + np.outer(observed - jacobian @ change, direction)
+
+    assert slopes.pose is not None
+    return Sensitivity(
+        members=slopes.members,
+        nodes=update(slopes.nodes, (after.nodes - before.nodes).ravel()),
+        tensions=update(slopes.tensions, after.tensions - before.tensions),
+        pose=update(slopes.pose, pose_error(after.pose, before.pose)),
+    )

@@ -1,0 +1,105 @@
+"""A goal pose, and the error that remains to it on the axes that the robot controls.
+
+The rotation error is the rotation vector e of R_goal R'. Under a rotation w of the body it changes by -J(e) w with the
+inverse right Jacobian of the rotation group,
+
+    J(e) = I + 1/2 [e]x + (1/|e|^2 - cot(|e|/2) / (2 |e|)) [e]x^2
+
+which matters where some axes are free, since their error stays large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
+from tensegrity_dynamics.robots.output_frame import Pose, cross_matrix, pose_error
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PoseGoal:
+    """Where the output frame shall be.
+
+    Args:
+        position: (3,) m in the world frame.
+        quaternion: (4,) w, x, y, z of unit norm.
+        output: the `OutputFrame` or `BodyOutput` that is meant; only its controlled axes count.
+    """
+
+    position: Array
+    quaternion: Array
+    output: Any
+
+    @property
+    def pose(self) -> Pose:
+        """Position (3,) m and quaternion wxyz (4,)."""
+        return self.position, self.quaternion
+
+    def error(self, nodes: Array) -> Array:
+        """(p,) m and rad from the pose at `nodes` (n, 3) m to the goal, on the controlled axes."""
+        return pose_error(self.pose, self.output.pose(nodes))[self.output.rows]
+
+    def jacobian(self, nodes: Array, pose_jacobian: Array) -> Array:
+        """(p, a): how fast the error shrinks, for the Jacobian (6, a) of the pose at `nodes`."""
+        turned = np.array(pose_jacobian)
+        turned[3:] = rotation_error_rate(pose_error(self.pose, self.output.pose(nodes))[3:]) @ pose_jacobian[3:]
+        return turned[self.output.rows]
+
+    def weights(self) -> Array:
+        """(p,) that turn m and rad into comparable errors: rotations count with the frame's radius [m]."""
+        spread = self.output.points - self.output.points.mean(axis=0)
+        radius = float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) if self.output.nodes.size > 1 else 1.0
+        return np.array([1.0, 1.0, 1.0, radius, radius, radius])[self.output.rows]
+
+
+def make_goal(
+    output: Any, position: ArrayLike | None, quaternion: ArrayLike | None, present: Pose | None = None
+) -> PoseGoal:
+    """Check a goal; what is not given stays as at the `present` pose.
+
+    Raises:
+        TensegrityError: nothing is given, or a number is missing, not finite, or the quaternion is zero.
+    """
+    if position is None and quaternion is None:
+        raise TensegrityError("a goal needs a position, a quaternion or both; neither was given.")
+    place, turn = (None, None) if present is None else present
+    if position is not None:
+        place = _vector(position, 3, "position", "x, y, z in m")
+    if quaternion is not None:
+        turn = _vector(quaternion, 4, "quaternion", "w, x, y, z")
+        if float(np.linalg.norm(turn)) < 1e-6:
+            raise TensegrityError("the goal's quaternion is zero and means no orientation; give w, x, y, z, unit norm.")
+        turn = quaternion_from_matrix(matrix_from_quaternion(turn))
+    if place is None or turn is None:
+        raise TensegrityError("a goal with only a position or only a quaternion needs a present pose to keep the rest.")
+    return PoseGoal(np.asarray(place), np.asarray(turn), output)
+
+
+def _vector(values: ArrayLike, size: int, what: str, meaning: str) -> Array:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TensegrityError(f"the goal's {what} is {values!r}; give {size} numbers {meaning}.") from None
+    if array.shape != (size,):
+        raise TensegrityError(f"the goal's {what} has shape {array.shape}; give {size} numbers {meaning}.")
+    if not np.all(np.isfinite(array)):
+        raise TensegrityError(f"the goal's {what} {array.tolist()} is not finite; give {size} numbers {meaning}.")
+    return array
+
+
+def rotation_error_rate(error: Array) -> Array:
+    """(3, 3) matrix J(e) of this module for a rotation vector (3,) rad."""
+    angle = float(np.linalg.norm(error))
+    cross = cross_matrix(error)
+    if angle < 1e-4:
+        curve = 1.0 / 12.0
+    else:
+        curve = 1.0 / angle**2 - 1.0 / (2.0 * angle * np.tan(0.5 * angle))
+    return np.eye(3) + 0.5 * cross + curve * cross @ cross

@@ -1,0 +1,155 @@
+"""How nodes, tensions and pose answer to the rest lengths: exact, by implicit differentiation of equilibrium.
+
+At a shape the gradient of the energy vanishes, g(x, d) = A t - f = 0, with A (f, m) the directions dl/dx of the members
+and t = K (l - d). Differentiating along the equilibrium gives, with K_t the tangent stiffness,
+
+    elastic bars:  K_t dx = A K dd                  dt = K (A' dx - dd)
+    rigid bars:    N' H N z = N' (A_c K dd_c - H y)  dx = y + N z,  A_b' y = dd_b,  A_b' N = 0
+
+where b are the bars and c the tight tendons and springs, H leaves the bars' own stiffness out, and the multipliers dt_b
+of the bars follow from A_b dt_b = A_c K dd_c - H dx. One factorisation serves all rest lengths; document 001
+(section 6) runs one forward kinematics per column instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.structures.energy import free_positions, tangent_stiffness
+from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Derivatives of a shape with respect to the rest lengths of some members, in the order asked for.
+
+    Attributes:
+        members: (a,) indices of those members.
+        nodes: (3 n, a) m/m, motion of the nodes (x, y, z of the first node first); zero rows for fixed nodes.
+        tensions: (m, a) N/m.
+        pose: (6, a) m/m and rad/m of the output frame about world axes, or None where the shape has no output.
+    """
+
+    members: NDArray[np.int64]
+    nodes: Array
+    tensions: Array
+    pose: Array | None
+
+
+def sensitivity(shape: Shape, members: NDArray[np.int64] | None = None, *, rigid_bars: bool = False) -> Sensitivity:
+    """Differentiate a shape with respect to rest lengths.
+
+    Args:
+        shape: a stable equilibrium.
+        members: (a,) indices of the members whose rest length varies; all of them by default.
+        rigid_bars: bars keep their rest length exactly and carry what the constraint needs.
+
+    Raises:
+        TensegrityError: the shape is not a strict minimum of the energy, so that it does not follow its rest lengths.
+    """
+    structure = shape.structure
+    columns = np.arange(len(structure.member_names)) if members is None else np.asarray(members, dtype=np.int64)
+    bars = ~structure.unilateral
+    tight = bars | (shape.lengths > structure.rest_lengths)
+    stiffness = np.where(tight, structure.stiffness, 0.0)
+    directions = _directions(shape)
+    drive = np.zeros((len(structure.member_names), columns.size))
+    drive[columns, np.arange(columns.size)] = 1.0
+
+    matrix = _tangent(shape, rigid_bars)
+    if rigid_bars:
+        motion, tensions = _rigid(matrix, directions, stiffness, drive, bars, shape)
+    else:
+        motion = _solve(matrix, directions @ (stiffness[:, None] * drive), shape)
+        tensions = stiffness[:, None] * (directions.T @ motion - drive)
+
+    nodes = np.zeros((shape.nodes.size, columns.size))
+    nodes[structure.free] = motion
+    pose = None if shape.output is None else shape.output.jacobian(shape.nodes) @ nodes
+    return Sensitivity(columns, nodes, tensions, pose)
+
+
+def longest_period(shape: Shape, *, rigid_bars: bool = False) -> float:
+    """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and the lumped masses.
+
+    Raises:
+        TensegrityError: the shape is not stable.
+    """
+    structure = shape.structure
+    stiffness = _tangent(shape, rigid_bars)
+    masses = np.diag(np.repeat(structure.lumped_masses(), 3)[structure.free])
+    if rigid_bars:
+        left, singular, _ = np.linalg.svd(_directions(shape)[:, ~structure.unilateral])
+        allowed = left[:, int(np.count_nonzero(singular > 1e-10)) :]
+        stiffness, masses = allowed.T @ stiffness @ allowed, allowed.T @ masses @ allowed
+    # Inverse squares of the frequencies, so that nodes without mass do no harm.
+    try:
+        squares = eigh(masses, stiffness, eigvals_only=True)
+    except LinAlgError:
+        raise _unstable(shape) from None
+    return float(2.0 * np.pi * np.sqrt(max(squares[-1], 0.0)))
+
+
+def _tangent(shape: Shape, rigid_bars: bool) -> Array:
+    """(f, f) tangent stiffness; with rigid bars without the bars' own stiffness, which the constraint replaces."""
+    structure = shape.structure
+    material = np.where(~structure.unilateral & rigid_bars, 0.0, structure.stiffness)
+    matrix = np.empty((structure.free.size, structure.free.size))
+    tangent_stiffness(
+        shape.nodes, structure.members, material, structure.unilateral, shape.lengths, shape.tensions,
+        structure.rest_lengths, free_positions(structure.fixed), matrix,
+    )  # fmt: skip
+    return matrix
+
+
+def _directions(shape: Shape) -> Array:
+    """A, (f, m): how fast each member grows with each free coordinate."""
+    structure = shape.structure
+    first, second = structure.members.T
+    unit = (shape.nodes[first] - shape.nodes[second]) / shape.lengths[:, None]
+    full = np.zeros((len(structure.node_names), 3, len(structure.member_names)))
+    rows = np.arange(len(structure.member_names))
+    full[first, :, rows] = unit
+    full[second, :, rows] = -unit
+    return full.reshape(-1, rows.size)[structure.free]
+
+
+def _rigid(
+    matrix: Array, directions: Array, stiffness: Array, drive: Array, bars: NDArray[np.bool_], shape: Shape
+) -> tuple[Array, Array]:
+    """Motion (f, a) and tensions (m, a) with bars that keep their length; dependent bars are allowed."""
+    held = directions[:, bars]
+    left, singular, right = np.linalg.svd(held)
+    rank = int(np.count_nonzero(singular > 1e-10))
+    allowed = left[:, rank:]
+    # pinv(held) and pinv(held') share one decomposition; members between fixed nodes have no singular value.
+    inverse = right[:rank].T @ (left[:, :rank] / singular[:rank]).T
+    forced = inverse.T @ drive[bars]
+    cables = ~bars
+    force = directions[:, cables] @ (stiffness[cables, None] * drive[cables])
+    reduced = _solve(allowed.T @ matrix @ allowed, allowed.T @ (force - matrix @ forced), shape)
+    motion = forced + allowed @ reduced
+    tensions = stiffness[:, None] * (directions.T @ motion - drive)
+    tensions[bars] = inverse @ (force - matrix @ motion)
+    return motion, tensions
+
+
+def _solve(matrix: Array, right: Array, shape: Shape) -> Array:
+    try:
+        return cho_solve(cho_factor(matrix, lower=True), right)
+    except LinAlgError:
+        raise _unstable(shape) from None
+
+
+def _unstable(shape: Shape) -> TensegrityError:
+    return TensegrityError(
+        f"the shape is not stable (softest stiffness {shape.softest:.3g} N/m), so it does not follow its rest "
+        "lengths; start from a stable shape, with more tension in the tendons."
+    )

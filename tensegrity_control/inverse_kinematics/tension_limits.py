@@ -1,0 +1,115 @@
+"""What a plan must respect: tension floors and ceilings, springs that stay tight, rest lengths within their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+
+from .ik_step import Limits
+from .structure_jacobian import Sensitivity
+
+Array = NDArray[np.float64]
+
+PASSIVE_FLOOR = 0.01
+TOLERANCE = 1e-6
+
+
+class TendonGuard:
+    """Limits of one robot as rows over tensions and rest lengths.
+
+    Actuated tendons keep their tension between a floor and the actuator's effort, and their rest length within the
+    actuator's position limits. Springs and unactuated tendons that are tight at the reference shape stay tight: at
+    least 1 % of the mean tension there, which is also the least that an actuated tendon keeps, since a slack tendon no
+    longer answers to its actuator. Limits are drawn in by twice the tolerance of the planner, so that a shape that the
+    planner accepts respects them strictly.
+
+    Args:
+        robot: whose actuators set the limits.
+        reference: the shape that says which members are tight and what a usual tension is.
+        tension_floor: N for every actuated tendon, or by actuator name; None takes each actuator's minimum tension.
+    """
+
+    def __init__(
+        self, robot: Robot, reference: Shape, tension_floor: float | Mapping[str, float] | None = None
+    ) -> None:
+        structure = robot.structure
+        self.members = robot.actuated_members()
+        floors = _floors(robot, tension_floor)
+        # A member between two fixed nodes answers to nothing.
+        movable = ~np.all(structure.fixed[structure.members], axis=1)
+        tight = structure.unilateral & movable & (reference.tensions > 0.0)
+        self.tension_scale = float(np.mean(reference.tensions[tight])) if np.any(tight) else 1.0
+        spans = [actuator.position[1] - actuator.position[0] for actuator in robot.actuators]
+        self.length_scale = 0.5 * float(np.mean(spans))
+
+        driven = {int(member): k for k, member in enumerate(self.members)}
+        least = PASSIVE_FLOOR * self.tension_scale
+        self.guarded = np.flatnonzero(tight).astype(np.int64)
+        low = np.array([max(floors[driven[k]], least) if k in driven else least for k in self.guarded.tolist()])
+        high = np.array([robot.actuators[driven[k]].effort if k in driven else np.inf for k in self.guarded.tolist()])
+        self.floors = low
+        room = 2.0 * TOLERANCE
+        shortest = np.array([actuator.position[0] for actuator in robot.actuators])
+        longest = np.array([actuator.position[1] for actuator in robot.actuators])
+        tension_room, length_room = room * self.tension_scale, room * self.length_scale
+        names = [structure.member_names[k] for k in self.guarded] + [structure.member_names[k] for k in self.members]
+        self.limits = Limits(
+            low=np.concatenate((low + tension_room, shortest + length_room)),
+            high=np.concatenate((high - tension_room, longest - length_room)),
+            scale=np.concatenate((np.full(low.size, self.tension_scale), np.full(shortest.size, self.length_scale))),
+            names=tuple(names),
+            quantities=("tension",) * low.size + ("rest length",) * shortest.size,
+        )
+
+    def drawn_in(self, fraction: float) -> Limits:
+        """The same limits, tightened by a fraction of the typical tension and travel."""
+        limits = self.limits
+        return Limits(
+            limits.low + fraction * limits.scale,
+            limits.high - fraction * limits.scale,
+            limits.scale,
+            limits.names,
+            limits.quantities,
+        )
+
+    def values(self, shape: Shape) -> Array:
+        """(r,) N and m: what the limits bound, at a shape."""
+        return np.concatenate((shape.tensions[self.guarded], shape.rest_lengths[self.members]))
+
+    def jacobian(self, slopes: Sensitivity) -> Array:
+        """(r, a): how the bounded values answer to the actuated rest lengths."""
+        return np.vstack((slopes.tensions[self.guarded], np.eye(self.members.size)))
+
+    def slackened(self, shape: Shape) -> tuple[str, ...]:
+        """Guarded members without tension."""
+        return tuple(shape.structure.member_names[k] for k in self.guarded[shape.tensions[self.guarded] <= 0.0])
+
+    def margins(self, shape: Shape) -> dict[str, float]:
+        """N by member name: tension above the floor."""
+        above = shape.tensions[self.guarded] - self.floors
+        return {shape.structure.member_names[k]: float(value) for k, value in zip(self.guarded, above, strict=True)}
+
+
+def _floors(robot: Robot, tension_floor: float | Mapping[str, float] | None) -> list[float]:
+    floors = [actuator.minimum_tension for actuator in robot.actuators]
+    names = [actuator.name for actuator in robot.actuators]
+    if isinstance(tension_floor, Mapping):
+        for name, value in tension_floor.items():
+            if name not in names:
+                raise TensegrityError("tension floor: " + unknown_name("actuator", name, names))
+            floors[names.index(name)] = float(value)
+    elif tension_floor is not None:
+        floors = [float(tension_floor)] * len(floors)
+    for actuator, floor in zip(robot.actuators, floors, strict=True):
+        if not (np.isfinite(floor) and 0.0 <= floor < actuator.effort):
+            raise TensegrityError(
+                f"tension floor of {actuator.name} is {floor:g} N; give a number from 0 to below its effort limit "
+                f"of {actuator.effort:g} N."
+            )
+    return floors

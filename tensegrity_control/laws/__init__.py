@@ -1,0 +1,1 @@
+"""Control laws of the documents, for comparison."""

@@ -1,0 +1,1 @@
+"""Plans of torque-controlled motions and the feedback that belongs to them."""

@@ -1,0 +1,94 @@
+"""Equations of a cable-driven mechanism in tracked coordinates and cable strains (000, sections 3.2 and 5.3).
+
+The independent coordinates are w = (y, strains): y those that shall follow a path, one strain per cable. With the
+tensions T of the cables the reduced equations (000, 1.2.35) read
+
+    M w'' + c = S T + B u,   S = -G' (r strain on the unwound angle, r angle on the strain)
+
+linear in T, because the efforts of a cable are its tension times fixed geometry (000, 3.1.16). Where N' B = 0, N says
+what the drives cannot do at once: N' (M w'' + c) = N' S T must come from the tensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, single_coordinates
+from tensegrity_dynamics.robots.robot import Robot
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """The equations at one state; see the module.
+
+    Attributes:
+        mass: M (n, n). bias: c (n,), without the cables. cables: S (n, c), per N. passive: (n,) S times the tensions
+            that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
+    """
+
+    mass: Array
+    bias: Array
+    cables: Array
+    passive: Array
+    inputs: Array
+    basis: Array
+    velocity: Array
+
+
+class NearRigidModel(ReducedModel):
+    """Equations of one robot in tracked coordinates and strains; see `ReducedModel`.
+
+    Args:
+        robot: a mechanism whose cables all have the `epsilon` variant.
+        tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with one
+            coordinate. With the strains they must be all degrees of freedom. None: those that carry the most mass.
+
+    Raises:
+        TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
+    """
+
+    def __init__(self, robot: Robot, tracked: Sequence[str] | None = None) -> None:
+        model = robot.mechanism
+        mechanism = model.mechanism
+        if tracked is None:
+            strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
+            names = mechanism.coordinate_names()
+            tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
+        self.tracked = tuple(tracked)
+        self.y, self.q_y = single_coordinates(mechanism, tracked)
+        for entry in model.entries:
+            if entry.variant != "epsilon":
+                raise TensegrityError(
+                    f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
+                )
+        self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
+        self.q_angles = [mechanism.positions_of(entry.joints[2]).start for entry in model.entries]
+        self.strains, self.q_strains = [k + 1 for k in self.angles], [k + 1 for k in self.q_angles]
+        self.radii = np.array([entry.radius for entry in model.entries])
+        by_name = {cable.name: cable for cable in mechanism.cables}
+        cables = [by_name[entry.name] for entry in model.entries]
+        self.stiffness = np.array([cable.area * cable.young for cable in cables])
+        self.damping_time = np.array([cable.damping / cable.young for cable in cables])
+        super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
+
+    def reduced(self, q: Array, rate: Array) -> Reduced:
+        """The equations at position q (nq,) and rates w' (n,)."""
+        work, solver = self._work, self._solver
+        count = self.mechanism.velocity_count
+        basis = self._basis(q, np.zeros(count))
+        velocity = basis @ rate
+        basis = self._basis(q, velocity)
+        mass = basis.T @ work.mass @ basis
+        bias = basis.T @ (work.mass @ solver.offset + work.bias)
+        pulls = basis[self.angles] * (self.radii * q[self.q_strains])[:, None]
+        pulls += basis[self.strains] * (self.radii * q[self.q_angles])[:, None]
+        return Reduced(
+            mass, bias, -pulls.T, basis.T @ work.passive, basis[self.drives].T.copy(), basis.copy(), velocity
+        )  # fmt: skip

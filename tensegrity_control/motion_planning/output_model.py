@@ -1,0 +1,51 @@
+"""A mechanism in independent coordinates w with the place of its output, place = f(w): what task plans rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
+from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
+from tensegrity_dynamics.mechanisms.mechanism_model import Places
+from tensegrity_dynamics.robots.robot import Robot
+
+Array = NDArray[np.float64]
+
+
+class TaskModel(ReducedModel):
+    """See `ReducedModel`.
+
+    Args:
+        robot: a mechanism with actuators and an output of which positions alone are controlled.
+        coordinates: names of all independent coordinates, of joints with one coordinate each. Without it: the driven
+            joints, and of the others those that carry the most mass, as far as they are independent at the start.
+
+    Raises:
+        TensegrityError: a name is unknown or belongs to a joint with several coordinates, the coordinates are not
+            independent or not all, or the output controls rotations.
+    """
+
+    def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
+        self.output: BodyOutput = robot.output  # type: ignore[assignment]
+        if any(axis.startswith("r") for axis in self.output.controlled):
+            raise TensegrityError(f"output {self.output.name} controls rotations; tasks are positions, name x, y, z.")
+        self.rows = self.output.rows
+        chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism.mechanism, coordinates)
+        super().__init__(robot, *chosen)
+        self._places = Places(robot.mechanism)
+
+    def output_place(self, q: Array) -> Array:
+        """(k,) m, the controlled coordinates of the output."""
+        return np.asarray(self._places.move(q).output(self.output)[0][0][self.rows])
+
+    def output_jacobian(self, q: Array) -> Array:
+        """J (k, n) with place' = J w'."""
+        basis = self._basis(q, np.zeros(self._held.size))
+        return np.asarray(
+            wrench_jacobian(self.mechanism, q, self.output.body, self.output.frame.origin)[3:][self.rows] @ basis
+        )

@@ -1,0 +1,172 @@
+"""Type 2 singularities on a path: watched, refused, or crossed as 002, chapter 4 says.
+
+There the output moves along a free motion v0 while all active joints stand. What they give does no work on it, so
+
+    v0' (M a + c - p) = 0
+
+must hold of itself; for a moving point mass this is (002, 4.2). All accelerations a follow from the output's, p'',
+since only the way through the active joints is singular; so the criterion is one linear condition on p''. A path that
+crosses without it asks for unbounded efforts beside the singularity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
+from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+
+from ..trajectories.quintic import QuinticSpline
+from ..trajectories.splines import Trajectory
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-6
+"""Part of the largest term of the criterion that counts as none."""
+
+
+class SingularPathError(TensegrityError):
+    """A path crosses a Type 2 singularity without satisfying the criterion.
+
+    Attributes:
+        time: s. place: (n,) of the output. force: N, what would have to act along the free motion and cannot.
+    """
+
+    def __init__(self, message: str, time: float, place: Array, force: float) -> None:
+        super().__init__(message)
+        self.time, self.place, self.force = time, place, force
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """A place where a path meets a Type 2 singularity.
+
+    Attributes:
+        time: s. place: (n,) of the output. force: v0' (M a + c - p), N for v0 that moves the output by length one.
+        scale: the largest of its terms.
+    """
+
+    time: float
+    place: Array
+    force: float
+    scale: float
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether the criterion holds."""
+        return abs(self.force) <= TOLERANCE * max(self.scale, 1.0)
+
+
+def distances(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Array, Array]:
+    """Times (k,) s along a path, and det dq_active/dp there: its zeros are Type 2 singularities.
+
+    Raises:
+        UnreachableGoalError: the path leaves the reach of the working mode of `start`.
+    """
+    times, q, found = np.linspace(path.start, path.end, samples), np.array(start, dtype=np.float64), []
+    for time in times:
+        q = kinematics.inverse(path.value(float(time)), q)
+        found.append(kinematics.free_motion(q)[1])
+    return times, np.array(found)
+
+
+def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Crossing, ...]:
+    """Where a path crosses Type 2 singularities, and how it satisfies the criterion there. Raises as `distances`."""
+    times, signs = distances(kinematics, path, start, samples)
+    found = []
+    for k in range(samples - 1):
+        if signs[k] == 0.0 or signs[k] * signs[k + 1] < 0.0:
+            low, high = times[k], times[k + 1]
+            q = kinematics.inverse(path.value(float(low)), start)
+            sign = np.sign(signs[k])
+            for _ in range(60):  # to the last bit: beside the singularity the criterion means nothing
+                middle = 0.5 * (low + high)
+                q = kinematics.inverse(path.value(float(middle)), q)
+                if kinematics.free_motion(q)[1] * sign > 0.0:
+                    low = middle
+                else:
+                    high = middle
+            time = float(0.5 * (low + high))
+            q = kinematics.inverse(path.value(time), q)
+            force, scale = criterion(kinematics, q, path.value(time, 1), path.value(time, 2))
+            found.append(Crossing(time, kinematics.output_values(q), force, scale))
+    return tuple(found)
+
+
+def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: Array) -> tuple[float, float]:
+    """v0' (M a + c - p) at a position (nq,) for velocity and acceleration (n,) of the output, and its largest term."""
+    free, _ = kinematics.free_motion(q)
+    size = float(np.linalg.norm(kinematics.first_order(q).output @ free))
+    v, a = kinematics.from_output(q, rate, acceleration)
+    parts = equations(kinematics.mechanism, q, v)
+    terms = np.concatenate((free * (parts.mass @ a), free * (parts.bias - parts.passive))) / size
+    return float(np.sum(terms)), float(np.max(np.abs(terms), initial=0.0))
+
+
+def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> None:
+    """Refuse a path that crosses a Type 2 singularity without satisfying the criterion.
+
+    Raises:
+        SingularPathError: with time, place and the force that is missing. UnreachableGoalError: as `distances`.
+    """
+    for crossing in crossings(kinematics, path, start, samples):
+        if not crossing.is_satisfied:
+            place = ", ".join(f"{value:.4g}" for value in crossing.place)
+            raise SingularPathError(
+                f"the path crosses a Type 2 singularity at {crossing.time:.4g} s, at ({place}), and would need "
+                f"{crossing.force:.3g} N along a motion that no active joint holds; choose its acceleration there by "
+                "`crossing_trajectory`, or lead it round.",
+                crossing.time, crossing.place, crossing.force,
+            )  # fmt: skip
+
+
+def crossing_trajectory(
+    kinematics: LoopKinematics, places: ArrayLike, times: ArrayLike, start: Array, rate: ArrayLike | None = None
+) -> QuinticSpline:
+    """A path from rest through a Type 2 singularity to rest that satisfies the criterion where it crosses.
+
+    Args:
+        places: (3, n) of the output: start, a place on the singularity, end. times: (3,) s.
+        start: (nq,), whose working mode is kept.
+        rate: (n,) velocity at the crossing; that of the straight way from start to end without.
+
+    Raises:
+        TensegrityError: the middle place is not on a singularity, or the criterion does not depend on the acceleration.
+    """
+    points, instants = np.array(places, dtype=np.float64), np.array(times, dtype=np.float64)
+    if points.shape != (3, len(kinematics.active)) or instants.shape != (3,):
+        raise TensegrityError(f"places must be (3, {len(kinematics.active)}) and times (3,).")
+    speed = (points[2] - points[0]) / (instants[2] - instants[0]) if rate is None else np.asarray(rate, dtype=float)
+    first = kinematics.inverse(points[0], start)
+    q = kinematics.inverse(points[1], first)
+    reach = kinematics.free_motion(kinematics.inverse(0.5 * (points[0] + points[1]), first))[1]
+    if abs(kinematics.free_motion(q)[1]) > 1e-6 * max(1.0, abs(reach)):
+        raise TensegrityError(
+            f"the place {points[1].tolist()} is on no Type 2 singularity; give the place where the path crosses it."
+        )
+    count = points.shape[1]
+    base, scale = criterion(kinematics, q, speed, np.zeros(count))
+    slope = np.array([criterion(kinematics, q, speed, unit)[0] - base for unit in np.eye(count)])
+    if np.linalg.norm(slope) <= 1e-12 * max(1.0, scale):
+        raise TensegrityError("no acceleration of the output changes the force along the free motion; it has no mass.")
+    acceleration = -base * slope / (slope @ slope)
+    still = np.zeros(count)
+    return QuinticSpline(
+        instants, points, rates=np.array([still, speed, still]), accelerations=np.array([still, acceleration, still])
+    )
+
+
+def efforts_along(kinematics: LoopKinematics, path: Trajectory, start: Array, times: ArrayLike) -> Array:
+    """(k, n) efforts of the active joints at times (k,) s along a path [N or N m]."""
+    q, found = np.array(start, dtype=np.float64), []
+    rows = [kinematics.mechanism.velocities_of(name).start for name in kinematics.active]
+    for time in np.atleast_1d(np.asarray(times, dtype=np.float64)):
+        q = kinematics.inverse(path.value(float(time)), q)
+        v, a = kinematics.from_output(q, path.value(float(time), 1), path.value(float(time), 2))
+        found.append(inverse_dynamics(kinematics.mechanism, q, v, a, kinematics.active).effort[rows])
+    return np.array(found)

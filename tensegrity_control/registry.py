@@ -1,0 +1,64 @@
+"""Controllers by name, so that a node, a file or a command line can ask for one."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.structure import Structure
+
+from .controller import Controller
+
+# Module and class by name; a module is imported only when its controller is asked for.
+CONTROLLERS: dict[str, tuple[str, str]] = {
+    "tendon_length": ("tensegrity_control.controllers.tendon_length", "TendonLengthControl"),
+    "joint_position": ("tensegrity_control.controllers.joint_position", "JointPositionControl"),
+    "near_rigid": ("tensegrity_control.controllers.near_rigid", "NearRigidMotion"),
+    "task": ("tensegrity_control.controllers.output_tracking", "TaskMotion"),
+    "computed_torque": ("tensegrity_control.controllers.parallel_robot_controller", "ComputedTorqueMotion"),
+    "kinematic": ("tensegrity_control.controllers.parallel_robot_controller", "KinematicMotion"),
+}
+STRUCTURES = ("tendon_length",)
+MECHANISMS = ("joint_position", "task", "near_rigid", "computed_torque", "kinematic")
+
+
+def controllers() -> tuple[str, ...]:
+    """Names that `make_controller` knows."""
+    return tuple(CONTROLLERS)
+
+
+def suitable(robot: Robot) -> tuple[str, ...]:
+    """Names of the controllers for this robot's kind of model; the first is the usual one."""
+    return STRUCTURES if isinstance(robot.model, Structure) else MECHANISMS
+
+
+def default_gains(name: str) -> dict[str, float]:
+    """Gains of a controller that may be changed while it runs, as its constructor has them."""
+    module, kind = CONTROLLERS[name]
+    make = getattr(import_module(module), kind)
+    known = inspect.signature(make).parameters
+    return {gain: float(known[gain].default) for gain in make.GAINS}
+
+
+def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
+    """The controller called `name` for a robot.
+
+    Args:
+        parameters: of the controller's own constructor.
+
+    Raises:
+        TensegrityError: name or parameter unknown (the nearest known one is named), or a value out of range.
+    """
+    if name not in CONTROLLERS:
+        raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
+    module, kind = CONTROLLERS[name]
+    make = getattr(import_module(module), kind)
+    known = [key for key in inspect.signature(make).parameters if key != "robot"]
+    for key in parameters:
+        if key not in known:
+            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, known))
+    controller: Controller = make(robot, **parameters)
+    return controller

@@ -1,0 +1,1 @@
+"""Trajectories: splines, quintic point-to-point motion, orientation, smoothing, time scaling, files."""

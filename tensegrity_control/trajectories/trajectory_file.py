@@ -1,0 +1,241 @@
+"""Trajectories from waypoints in YAML.
+
+    kind: cubic Hermite            # or quintic, minimum jerk, orientation
+    columns: [t, phi, psi, phi_rate, psi_rate]
+    quantities: {phi: angle, psi: angle}     # length, angle or number for each coordinate; number where left out
+    units: {angle: deg}            # of plain numbers; SI where left out
+    limits: {velocity: 30 deg/s, acceleration: [2, 3]}   # of each coordinate, or of all; slows the motion down
+    rows:
+    - [0, 0, 0, 0, 0]
+    - ["2 s", "45 deg", 0, 0, 0]
+
+The first column is the time t. A coordinate may have a column of rates (its name with _rate) and of accelerations
+(_acceleration), which stay zero (cubic Hermite) or open (quintic) where left out. An orientation has the columns t, w,
+x, y, z; its limits are those of the norms of angular velocity and acceleration. Errors name file, line and field, what
+was found and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensegrity_dynamics.errors import RobotFileError, TensegrityError, unknown_name
+from tensegrity_dynamics.robots.units import BaseUnits
+from tensegrity_dynamics.robots.yaml_source import YamlSource, read_text
+
+from .quintic import OrientationSpline, QuinticSpline
+from .splines import Array, HermiteSpline, Trajectory, within_limits
+
+KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation")
+FIELDS = ("kind", "columns", "quantities", "units", "limits", "rows", "name")
+LIMITS = ("velocity", "acceleration")
+OF_COORDINATES = ("length", "angle", "number")
+DERIVED = {("length", 1): "speed", ("length", 2): "acceleration", ("angle", 1): "angular speed"}
+QUATERNION = ("w", "x", "y", "z")
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTrajectory:
+    """A trajectory and what its components are called.
+
+    Attributes:
+        names: (n,) coordinates, such as phi and psi; w, x, y, z for an orientation.
+        trajectory: the motion in SI.
+        stretched: factor by which it was slowed down to keep limits; 1 for none.
+    """
+
+    names: tuple[str, ...]
+    trajectory: Trajectory
+    stretched: float = 1.0
+
+
+def load_trajectory(path: str | Path) -> NamedTrajectory:
+    """A trajectory from a YAML file; see the module.
+
+    Raises:
+        RobotFileError: the file cannot be read or does not describe a trajectory.
+    """
+    return parse_trajectory(read_text(Path(path).expanduser()), str(path))
+
+
+def parse_trajectory(text: str, source_name: str = "trajectory.yaml") -> NamedTrajectory:
+    """A trajectory from YAML text; errors call it `source_name`. Raises RobotFileError."""
+    try:
+        source = YamlSource(text, source_name)
+    except RobotFileError as error:  # its words are those of robots
+        text = str(error).replace("a robot file is a mapping that starts with 'name:'", "a trajectory is a mapping")
+        raise RobotFileError(text.replace("robot files", "trajectories").replace("the robot", "it")) from None
+    return _Reader(source).read()
+
+
+class _Reader:
+    """Turns fields into numbers and words into errors with their lines."""
+
+    def __init__(self, source: YamlSource) -> None:
+        self.source = source
+        self.data: dict[str, Any] = source.data
+
+    def refuse(self, text: str, *path: Any) -> RobotFileError:
+        where = ".".join(str(part) for part in path)
+        return RobotFileError(f"{self.source.name}:{self.source.line(path)}: {where}{': ' if where else ''}{text}")
+
+    def read(self) -> NamedTrajectory:
+        for field in self.data:
+            if field not in FIELDS:
+                raise self.refuse(unknown_name("field", field, FIELDS), field)
+        kind = self._kind()
+        columns = self._columns(kind)
+        names = [name for name in columns[1:] if not name.endswith(("_rate", "_acceleration"))]
+        units, kinds = self._units(), self._quantities(names)
+        table = self._table(columns, [_quantity_of(name, kinds) for name in columns], units)
+        times, values = table[:, 0], table[:, [columns.index(name) for name in names]]
+        rates, accelerations = (self._derivatives(table, columns, names, end) for end in ("_rate", "_acceleration"))
+        try:
+            made: Trajectory
+            if kind == "orientation":
+                made = OrientationSpline(times, values)
+            elif kind == "cubic Hermite":
+                made = HermiteSpline(times, values, rates)
+            else:
+                made = QuinticSpline(times, values, rates, accelerations)
+        except RobotFileError:
+            raise
+        except TensegrityError as error:
+            raise self.refuse(str(error), "rows") from None
+        return self._limited(made, kinds, units, kind == "orientation")
+
+    def _kind(self) -> str:
+        found = self.data.get("kind", KINDS[0])
+        word = str(found).replace("_", " ").strip().lower()
+        for kind in KINDS:
+            if kind.lower() == word:
+                return kind
+        raise self.refuse(unknown_name("kind", found, KINDS), "kind")
+
+    def _columns(self, kind: str) -> list[str]:
+        columns = self.data.get("columns")
+        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns) or len(columns) < 2:
+            raise self.refuse("a list of names is needed, such as [t, x, y, x_rate, y_rate].", "columns")
+        if columns[0] != "t":
+            raise self.refuse(f"the first column is {columns[0]!r}; it must be the time t.", "columns", 0)
+        allowed = _allowed(kind)
+        for i, name in enumerate(columns):
+            if name in columns[:i]:
+                raise self.refuse(f"the column {name!r} stands twice; keep one.", "columns", i)
+            for end in ("_rate", "_acceleration"):
+                if name.endswith(end) and end not in allowed:
+                    raise self.refuse(f"{kind} takes no column {name!r}; leave it out.", "columns", i)
+                if name.endswith(end) and name[: -len(end)] not in columns:
+                    raise self.refuse(f"{name!r} has no coordinate {name[: -len(end)]!r} to belong to.", "columns", i)
+        for end in allowed:
+            there = {name[: -len(end)] for name in columns if name.endswith(end)}
+            for name in columns[1:]:
+                if there and name not in there and not name.endswith(("_rate", "_acceleration")):
+                    text = f"the column {name + end!r} is missing; give all columns of one kind or none."
+                    raise self.refuse(text, "columns")
+        if kind == "orientation" and tuple(columns[1:]) != QUATERNION:
+            raise self.refuse(f"an orientation has the columns t, w, x, y, z; found {', '.join(columns)}.", "columns")
+        return columns
+
+    def _units(self) -> BaseUnits:
+        units = self.data.get("units", {})
+        if not isinstance(units, Mapping):
+            raise self.refuse("a mapping is needed, such as {angle: deg}.", "units")
+        try:
+            return BaseUnits({str(name): str(unit) for name, unit in units.items()})
+        except ValueError as error:
+            raise self.refuse(f"{error}.", "units") from None
+
+    def _quantities(self, names: list[str]) -> dict[str, str]:
+        given = self.data.get("quantities", {})
+        if not isinstance(given, Mapping):
+            raise self.refuse("a mapping is needed, such as {x: length}.", "quantities")
+        for name, kind in given.items():
+            if name not in names:
+                raise self.refuse(unknown_name("coordinate", name, names), "quantities", name)
+            if kind not in OF_COORDINATES:
+                raise self.refuse(unknown_name("quantity", kind, OF_COORDINATES), "quantities", name)
+        return {name: given.get(name, "number") for name in names}
+
+    def _table(self, columns: list[str], quantities: list[tuple[str, int]], units: BaseUnits) -> Array:
+        rows = self.data.get("rows")
+        if not isinstance(rows, list) or len(rows) < 2:
+            raise self.refuse("at least two waypoints are needed, each a list with one number per column.", "rows")
+        table = np.empty((len(rows), len(columns)))
+        for i, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) != len(columns):
+                found = len(row) if isinstance(row, list) else type(row).__name__
+                raise self.refuse(f"{len(columns)} numbers are needed, found {found}.", "rows", i)
+            for j, cell in enumerate(row):
+                try:
+                    table[i, j] = _to_si(cell, quantities[j], units)
+                except ValueError as error:
+                    raise self.refuse(f"column {columns[j]}: found {cell!r}; {error}.", "rows", i, j) from None
+            if i and table[i, 0] <= table[i - 1, 0]:
+                raise self.refuse(
+                    f"the time {table[i, 0]:g} s does not come after {table[i - 1, 0]:g} s; let times increase.",
+                    "rows", i, 0,
+                )  # fmt: skip
+        return table
+
+    @staticmethod
+    def _derivatives(table: Array, columns: list[str], names: list[str], end: str) -> Array | None:
+        if names[0] + end not in columns:
+            return None
+        return table[:, [columns.index(name + end) for name in names]]
+
+    def _limited(self, made: Trajectory, kinds: dict[str, str], units: BaseUnits, turns: bool) -> NamedTrajectory:
+        limits = self.data.get("limits", {})
+        if not isinstance(limits, Mapping):
+            raise self.refuse("a mapping is needed, such as {velocity: 0.5, acceleration: 2}.", "limits")
+        for name in limits:
+            if name not in LIMITS:
+                raise self.refuse(unknown_name("limit", name, LIMITS), "limits", name)
+        found = {name: self._limit(name, given, kinds, units, turns) for name, given in limits.items()}
+        try:
+            motion, factor = within_limits(made, found.get("velocity"), found.get("acceleration"), turns)
+        except TensegrityError as error:
+            raise self.refuse(str(error), "limits") from None
+        return NamedTrajectory(tuple(kinds), motion, factor)
+
+    def _limit(self, name: str, given: Any, kinds: dict[str, str], units: BaseUnits, turns: bool) -> Array:
+        """Limits of all components in SI: one for all, a list with one each, or one of an orientation's norm."""
+        order, each = LIMITS.index(name) + 1, ["angle"] if turns else list(kinds.values())
+        cells = given if isinstance(given, list) else [given] * len(each)
+        if len(cells) != len(each):
+            raise self.refuse(f"{len(each)} limits are needed, or one for all; found {len(cells)}.", "limits", name)
+        try:
+            return np.array([_to_si(cell, (kind, order), units) for cell, kind in zip(cells, each, strict=True)])
+        except ValueError as error:
+            raise self.refuse(f"found {given!r}; {error}.", "limits", name) from None
+
+
+def _allowed(kind: str) -> tuple[str, ...]:
+    """Endings of the columns of derivatives that a kind takes."""
+    return {"cubic Hermite": ("_rate",), "quintic": ("_rate", "_acceleration")}.get(kind, ())
+
+
+def _quantity_of(column: str, kinds: Mapping[str, str]) -> tuple[str, int]:
+    """Kind of a column's coordinate, and how often it was derived by time."""
+    if column == "t":
+        return "time", 0
+    for end, order in (("_rate", 1), ("_acceleration", 2)):
+        if column.endswith(end):
+            return kinds[column[: -len(end)]], order
+    return kinds[column], 0
+
+
+def _to_si(cell: Any, quantity: tuple[str, int], units: BaseUnits) -> float:
+    """A cell in SI. Raises ValueError that says what is needed."""
+    kind, order = quantity
+    if order == 0:
+        return units.to_si(cell, kind)
+    if quantity in DERIVED:
+        return units.to_si(cell, DERIVED[quantity])
+    # No unit has a name here; plain numbers follow the units of the file.
+    return units.to_si(cell, "number") * units.to_si(1.0, kind) / units.to_si(1.0, "time") ** order

@@ -1,0 +1,1 @@
+"""The servo bus: serial port, Dynamixel protocol, control tables, potentiometer board."""

@@ -1,0 +1,1 @@
+"""Calibration: line fits, files, homing, turns, spring rates."""

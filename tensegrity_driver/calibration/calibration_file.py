@@ -1,0 +1,296 @@
+"""The calibration file of a robot: written whole or not at all, read back only for the robot and the bus it is for.
+
+A file is written beside the old one, forced to the disk and then put in its place in one step, so that a full disk or a
+pulled plug leaves the old one; the one before stays as `<file>.previous`. It carries a format version, a revision that
+counts up, the date, the robot, the bus (serial number of the adapter, ids and models of the servos) and a checksum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..spools.readings import SENSORS, Line
+from .line_fit import CalibrationError, LineFit
+
+FORMAT = 1
+"""Version of the file format."""
+AGAIN = "calibrate again with `tensegrity servo calibrate`"
+
+
+@dataclass(frozen=True)
+class BusIdentity:
+    """Which bus a calibration belongs to.
+
+    Args:
+        adapter: serial number of the USB adapter (servos have none), or "emulated".
+        servos: (id, model number) of every servo, sorted by id.
+    """
+
+    adapter: str
+    servos: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "servos", tuple(sorted((int(a), int(b)) for a, b in self.servos)))
+
+    def difference(self, other: BusIdentity) -> str | None:
+        """How the bus found (`other`) differs from this one, in words, or None."""
+        if self.adapter != other.adapter:
+            return f"adapter {other.adapter!r} instead of {self.adapter!r}"
+        mine, theirs = dict(self.servos), dict(other.servos)
+        for servo in sorted(mine.keys() | theirs.keys()):
+            if servo not in theirs:
+                return f"servo {servo} is missing"
+            if servo not in mine:
+                return f"servo {servo} is new"
+            if mine[servo] != theirs[servo]:
+                return f"servo {servo} is of model {theirs[servo]} instead of {mine[servo]}"
+        return None
+
+
+@dataclass(frozen=True)
+class SensorCalibration:
+    """The calibrated sensor of one spool.
+
+    Attributes:
+        sensor: "potentiometer" or "encoder". slope: m per count or rad. intercept: m. intervals: at `confidence`.
+        deviation: m. points: how many counted. outliers: how many were left out. date: ISO 8601.
+    """
+
+    sensor: str
+    slope: float
+    intercept: float
+    slope_interval: tuple[float, float]
+    intercept_interval: tuple[float, float]
+    confidence: float
+    deviation: float
+    points: int
+    outliers: int
+    date: str
+
+    def __post_init__(self) -> None:
+        for name in ("slope_interval", "intercept_interval"):
+            low, high = (float(each) for each in getattr(self, name))
+            object.__setattr__(self, name, (low, high))
+        numbers = (self.slope, *self.slope_interval, self.intercept, *self.intercept_interval, self.deviation)
+        if self.sensor not in SENSORS or not all(math.isfinite(each) for each in numbers):
+            raise CalibrationError(f"{self.sensor!r} with slope {self.slope} is no calibration; {AGAIN}.")
+        if not (self.slope_interval[0] <= self.slope <= self.slope_interval[1]) or self.slope == 0.0:
+            raise CalibrationError(f"slope {self.slope} lies outside its interval {self.slope_interval}; {AGAIN}.")
+
+    @property
+    def line(self) -> Line:
+        """Length over reading."""
+        return Line(self.slope, self.intercept)
+
+    @classmethod
+    def of(cls, sensor: str, fit: LineFit, date: str) -> SensorCalibration:
+        """From a fit."""
+        return cls(
+            sensor=sensor,
+            slope=fit.slope,
+            intercept=fit.intercept,
+            slope_interval=fit.slope_interval,
+            intercept_interval=fit.intercept_interval,
+            confidence=fit.confidence,
+            deviation=fit.deviation,
+            points=len(fit.residuals) - len(fit.outliers),
+            outliers=len(fit.outliers),
+            date=date,
+        )
+
+
+@dataclass(frozen=True)
+class RobotCalibration:
+    """All calibrations of one robot on one bus.
+
+    Attributes:
+        robot: its name. hardware: fingerprint of its servo block, see `hardware_fingerprint`. bus: which bus.
+        sensors: by actuator, then by sensor. date: of the last change. revision: counts up with every save.
+    """
+
+    robot: str
+    hardware: str
+    bus: BusIdentity
+    sensors: Mapping[str, Mapping[str, SensorCalibration]]
+    date: str
+    revision: int = 0
+
+    def with_sensor(self, actuator: str, calibration: SensorCalibration) -> RobotCalibration:
+        """A copy with one more sensor, or with one replaced."""
+        of_actuator = {**self.sensors.get(actuator, {}), calibration.sensor: calibration}
+        return replace(self, sensors={**self.sensors, actuator: of_actuator}, date=calibration.date)
+
+    def line(self, actuator: str, sensor: str) -> Line:
+        """The line of one sensor; raises CalibrationError where it was never calibrated."""
+        try:
+            return self.sensors[actuator][sensor].line
+        except KeyError:
+            raise CalibrationError(f"the {sensor} of {actuator} was never calibrated; {AGAIN}.") from None
+
+
+def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
+    """Fingerprint of what a calibration depends on in a robot's servo block: another wiring is another robot."""
+    defaults = servos.get("defaults") or {}
+    rows = []
+    for servo in servos.get("servos") or ():
+        row = []
+        for key in ("actuator", "id", "model", "spool_radius", "direction", "potentiometer"):
+            own = servo.get(key)
+            row.append(defaults.get(key) if own is None else own)
+        rows.append(row)
+    return hashlib.sha256(json.dumps(sorted(rows, key=str), default=str).encode()).hexdigest()[:16]
+
+
+def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCalibration:
+    """Save a calibration in place of the one in the file; returns it with its new revision.
+
+    Raises:
+        CalibrationError: it could not be written (the old file is as it was), or the file has changed since this
+            calibration was loaded.
+    """
+    path = Path(path).resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise CalibrationError(
+            f"the folder {path.parent} cannot be made ({problem.strerror}); name another calibration file."
+        ) from problem
+    old: bytes | None = None
+    if path.exists():
+        old = _read(path)
+        try:
+            there: int | None = _parse(path, old).revision
+        except CalibrationError:
+            there = None  # a damaged file may be replaced; it stays as .previous
+        if there is not None and there != calibration.revision:
+            raise CalibrationError(
+                f"{path} holds revision {there}, this calibration came from {calibration.revision}: another program "
+                "saved it meanwhile. Load it again and repeat the last step."
+            )
+    saved = replace(calibration, revision=calibration.revision + 1)
+    if old is not None:
+        save_atomically(path.with_name(path.name + ".previous"), old)
+    save_atomically(path, _serialise(saved))
+    return saved
+
+
+def load_calibration(path: str | Path, *, robot: str, hardware: str, bus: BusIdentity) -> RobotCalibration:
+    """Load the calibration of a robot on a bus.
+
+    Raises:
+        CalibrationError: no file, a damaged one, one of another format, or of another robot, wiring or bus.
+    """
+    path = Path(path)
+    found = _parse(path, _read(path))
+    if found.robot != robot:
+        raise CalibrationError(f"{path} is for robot {found.robot!r}, not {robot!r}; name its own file, or {AGAIN}.")
+    if found.hardware != hardware:
+        raise CalibrationError(
+            f"{path} was made for other servo settings of {robot!r} (ids, directions, radii or channels); put them "
+            f"back, or {AGAIN}."
+        )
+    difference = found.bus.difference(bus)
+    if difference is not None:
+        raise CalibrationError(f"{path} is for another bus: {difference}. Connect that bus, or {AGAIN}.")
+    return found
+
+
+def save_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        CalibrationError: it could not be written; what was there before still is.
+    """
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        os.replace(temporary, path)
+        temporary = None
+        _force_folder(path.parent)
+    except OSError as problem:
+        raise CalibrationError(
+            f"{path} could not be saved ({problem.strerror or problem}); what was there before is untouched. Free some "
+            "space or choose a folder that may be written, and save again."
+        ) from problem
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _force_folder(folder: Path) -> None:
+    """Force the new name to the disk, where the system can; the file itself is in place already."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _serialise(calibration: RobotCalibration) -> bytes:
+    body = json.loads(json.dumps(asdict(calibration), allow_nan=False))
+    return (json.dumps({"format": FORMAT, "checksum": _checksum(body), **body}, indent=2) + "\n").encode()
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CalibrationError(f"there is no calibration file {path}; {AGAIN}.") from None
+    except OSError as problem:
+        text = problem.strerror or problem
+        raise CalibrationError(f"{path} cannot be read ({text}); mend its permissions.") from problem
+
+
+def _parse(path: Path, data: bytes) -> RobotCalibration:
+    """Calibration from the bytes of a file; nothing in it is believed before its checksum."""
+    mend = f"put {path.name}.previous in its place if it is there, or {AGAIN}"
+    try:
+        body = json.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as problem:
+        raise CalibrationError(f"{path} is damaged ({problem}); {mend}.") from problem
+    if not isinstance(body, dict) or "format" not in body or "checksum" not in body:
+        raise CalibrationError(f"{path} is no calibration file (it carries no format or checksum); {mend}.")
+    version, checksum = body.pop("format"), body.pop("checksum")
+    if version != FORMAT:
+        raise CalibrationError(
+            f"{path} is of format {version!r}, this program reads format {FORMAT}; use the program that wrote it, or "
+            f"{AGAIN}."
+        )
+    if checksum != _checksum(body):
+        raise CalibrationError(f"{path} is damaged or was edited (its checksum does not fit); {mend}.")
+    try:
+        sensors = {
+            str(actuator): {str(name): SensorCalibration(**each) for name, each in of.items()}
+            for actuator, of in body["sensors"].items()
+        }
+        bus = BusIdentity(str(body["bus"]["adapter"]), tuple((a, b) for a, b in body["bus"]["servos"]))
+        return RobotCalibration(
+            str(body["robot"]), str(body["hardware"]), bus, sensors, str(body["date"]), int(body["revision"])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, TensegrityError) as problem:
+        raise CalibrationError(f"{path} lacks or misuses a field ({problem}); {mend}.") from problem

@@ -1,0 +1,298 @@
+"""From several measured points to the line between a sensor and a rest length (001, section 7.4).
+
+    length = intercept + slope · reading
+
+Least squares with the soft-l1 loss finds the line that most points agree on; points that lie off it by more than
+chance allows are named and left out; ordinary least squares on the rest gives slope, intercept and their confidence
+intervals (Student's t with n − 2 degrees of freedom).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..spools.readings import Line
+
+FEWEST = 3
+"""Points without which a line has no residuals."""
+MOST_OUTLIERS = 1.0 / 3.0
+"""Fraction of the points that may be outliers; with more of them nobody knows which points are right."""
+SUSPECT = 3.5
+"""Robust deviations from the line beyond which a point must show that it belongs to it."""
+CHANCE = 0.01
+"""Probability with which a set of good points loses one of them as an outlier, at most."""
+
+NAMED_DOUBT, REFUSED_DOUBT = 0.02, 0.2
+"""Half widths of the slope's interval, as fractions of it, above which a person is told and no calibration is made."""
+
+
+class CalibrationError(TensegrityError):
+    """A calibration cannot be made, saved, loaded or trusted; says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """A fitted line y = intercept + slope · x with what is known about its quality.
+
+    Attributes:
+        slope, intercept: as fitted. slope_interval, intercept_interval: (low, high) at `confidence`.
+        residuals: (n,) measured minus fitted y, outliers included. outliers: indices of points left out.
+        deviation: standard deviation of the points that count. confidence: of the intervals.
+    """
+
+    slope: float
+    intercept: float
+    slope_interval: tuple[float, float]
+    intercept_interval: tuple[float, float]
+    residuals: tuple[float, ...]
+    outliers: tuple[int, ...]
+    deviation: float
+    confidence: float
+
+    @property
+    def line(self) -> Line:
+        """The line alone; raises TensegrityError where the slope is zero."""
+        return Line(self.slope, self.intercept)
+
+
+def fit_line(
+    x: Sequence[float] | NDArray[np.float64],
+    y: Sequence[float] | NDArray[np.float64],
+    *,
+    confidence: float = 0.95,
+    resolution: float = 0.0,
+    what: str = "the line",
+) -> LineFit:
+    """Fit a line robustly.
+
+    Args:
+        x, y: (n,) at least three points with at least two different x; y carries the error.
+        confidence: of the intervals, between 0 and 1.
+        resolution: of y; deviations below it are none, so that rounded points are not called outliers.
+        what: for error messages.
+
+    Raises:
+        CalibrationError: too few, equal, non-finite or contradictory points.
+    """
+    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if xs.ndim != 1 or xs.shape != ys.shape or xs.size < FEWEST:
+        raise CalibrationError(
+            f"{what}: {xs.size} readings for {ys.size} values; give at least {FEWEST} points, better five or more."
+        )
+    if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys))):
+        raise CalibrationError(f"{what}: some points are not finite numbers; measure them again.")
+    if not 0.0 < confidence < 1.0:
+        raise CalibrationError(f"{what}: confidence is {confidence}, must lie between 0 and 1, such as 0.95.")
+    middle, spread = float(np.median(xs)), float(np.ptp(xs))
+    if spread <= 1e-9 * max(1.0, float(np.max(np.abs(xs)))):
+        raise CalibrationError(f"{what}: all readings are the same; move it to places far apart and measure there.")
+    u = (xs - middle) / spread
+    floor = max(resolution, 1e-12 * float(np.max(np.abs(ys))), np.finfo(np.float64).tiny)
+    start = _start(u, ys)
+    scale = _scale(ys - start[0] - start[1] * u, floor)
+    found = optimize.least_squares(
+        lambda p: (p[0] + p[1] * u - ys) / scale, start, loss="soft_l1", x_scale=np.maximum(np.abs(start), scale)
+    )
+    robust = ys - found.x[0] - found.x[1] * u
+    keep = _belonging(u, ys, np.abs(robust), SUSPECT * _scale(robust, floor), floor)
+    outliers = np.flatnonzero(~keep)
+    if outliers.size > MOST_OUTLIERS * xs.size or np.unique(xs[keep]).size < 2 or keep.sum() < FEWEST:
+        raise CalibrationError(
+            f"{what}: {outliers.size} of {xs.size} points do not lie on the line that the others make; measure again, "
+            "and look for a slipping coupling or a stretched string."
+        )
+    return _report(xs, ys, u, keep, middle, spread, confidence, floor)
+
+
+def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Theil and Sen's line: the median slope of all pairs; a third of bad points, wherever they lie, cannot bend it."""
+    i, j = np.triu_indices(u.size, 1)
+    apart = np.abs(u[i] - u[j]) > 1e-12
+    slope = float(np.median((ys[j] - ys[i])[apart] / (u[j] - u[i])[apart]))
+    return np.array([float(np.median(ys - slope * u)), slope])
+
+
+def _scale(residuals: NDArray[np.float64], floor: float) -> float:
+    """Standard deviation as the median deviation tells it, for two fitted parameters."""
+    size = residuals.size
+    middle = 1.4826 * float(np.median(np.abs(residuals)))
+    return max(middle * math.sqrt(size / max(size - 2, 1)), floor)
+
+
+def _belonging(
+    u: NDArray[np.float64], ys: NDArray[np.float64], away: NDArray[np.float64], limit: float, floor: float
+) -> NDArray[np.bool_]:
+    """(n,) Which points lie on the line: the unsuspicious ones, and of the others those that they predict."""
+    keep = away <= limit
+    if u.size == FEWEST:
+        keep[:] = True  # any two of three points make a line; nobody can say which one is wrong
+    for k in np.argsort(away):
+        if keep[k] or keep.sum() < FEWEST:
+            continue
+        count = int(keep.sum())
+        centre = float(u[keep].mean())
+        spread = float(((u[keep] - centre) ** 2).sum())
+        if spread == 0.0:
+            continue
+        slope = float(((u[keep] - centre) * ys[keep]).sum()) / spread
+        off = ys - ys[keep].mean() - slope * (u - centre)
+        deviation = max(math.sqrt(float((off[keep] ** 2).sum()) / (count - 2)), floor)
+        distance = deviation * math.sqrt(1.0 + 1.0 / count + (u[k] - centre) ** 2 / spread)
+        if abs(off[k]) / distance <= stats.t.ppf(1.0 - 0.5 * CHANCE / u.size, count - 2):
+            keep[k] = True
+    return keep
+
+
+def _report(
+    xs: NDArray[np.float64],
+    ys: NDArray[np.float64],
+    u: NDArray[np.float64],
+    keep: NDArray[np.bool_],
+    middle: float,
+    spread: float,
+    confidence: float,
+    floor: float,
+) -> LineFit:
+    """Least squares on the points that count, with intervals."""
+    count = int(keep.sum())
+    centre = float(u[keep].mean())
+    lever = float(((u[keep] - centre) ** 2).sum())
+    slope = float(((u[keep] - centre) * (ys[keep] - ys[keep].mean())).sum()) / lever
+    height = float(ys[keep].mean())
+    residuals = ys - height - slope * (u - centre)
+    deviation = math.sqrt(float((residuals[keep] ** 2).sum()) / (count - 2))
+    quantile = float(stats.t.ppf(0.5 + 0.5 * confidence, count - 2))
+    # rounding to the resolution is an error too, and equal points may hide it
+    error = max(deviation, floor / math.sqrt(12.0))
+    zero = -middle / spread  # u at x = 0
+    slope_half = quantile * error / math.sqrt(lever)
+    intercept_half = quantile * error * math.sqrt(1.0 / count + (zero - centre) ** 2 / lever)
+    intercept = height + slope * (zero - centre)
+    slope, slope_half = slope / spread, slope_half / spread
+    return LineFit(
+        slope=slope,
+        intercept=intercept,
+        slope_interval=(slope - slope_half, slope + slope_half),
+        intercept_interval=(intercept - intercept_half, intercept + intercept_half),
+        residuals=tuple(float(each) for each in residuals),
+        outliers=tuple(int(each) for each in np.flatnonzero(~keep)),
+        deviation=deviation,
+        confidence=confidence,
+    )
+
+
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """Whether a fit is good enough for a spool, in words.
+
+    Attributes:
+        fit: the line. warnings: what a person should know before it is used; empty where all is well.
+    """
+
+    fit: LineFit
+    warnings: tuple[str, ...]
+
+
+def calibrate_spool(
+    name: str,
+    readings: Sequence[float],
+    lengths: Sequence[float],
+    *,
+    expected_slope: float | None = None,
+    limits: tuple[float, float] | None = None,
+    resolution: float = 0.0,
+    confidence: float = 0.95,
+) -> CalibrationCheck:
+    """Calibrate the sensor of one spool from measured rest lengths.
+
+    Args:
+        name: its actuator, for messages.
+        readings: (n,) counts or rad. lengths: (n,) m, measured with a rule.
+        expected_slope: m per count or rad that spool and wiring should give, or None.
+        limits: (low, high) m of the actuator, or None: points should span at least half of them.
+        resolution: m of the rule.
+
+    Raises:
+        CalibrationError: no line, no slope, one that is hardly known, or one that runs against the wiring.
+    """
+    fit = fit_line(readings, lengths, confidence=confidence, resolution=resolution, what=name)
+    low, high = fit.slope_interval
+    if low <= 0.0 <= high:
+        raise CalibrationError(
+            f"{name}: the length does not depend on the reading (slope {low:.3g} to {high:.3g}); "
+            "the sensor does not turn with the spool, or the points lie too close together."
+        )
+    doubt = 0.5 * (high - low) / abs(fit.slope)
+    if doubt > REFUSED_DOUBT:
+        raise CalibrationError(
+            f"{name}: the slope is known to ±{doubt * 100:.0f} % only, deviations are {fit.deviation * 1e3:.1f} mm; "
+            "measure more points, further apart, with the tendon tight."
+        )
+    warnings = [
+        f"{name}: point {k + 1} ({readings[k]:g}, {lengths[k] * 1e3:.1f} mm) is {fit.residuals[k] * 1e3:+.1f} mm off "
+        "the line and was left out; measure it again."
+        for k in fit.outliers
+    ]
+    if doubt > NAMED_DOUBT:
+        warnings.append(f"{name}: the slope is known to ±{doubt * 100:.1f} % only; measure more points, further apart.")
+    if expected_slope is not None:
+        if expected_slope * fit.slope < 0.0:
+            raise CalibrationError(
+                f"{name}: the length changes by {fit.slope:.3g} m per unit where {expected_slope:.3g} is expected: the "
+                "sensor runs backwards. Exchange its outer wires, or set its direction in the robot file."
+            )
+        if not 0.8 <= fit.slope / expected_slope <= 1.25:
+            warnings.append(
+                f"{name}: the slope is {fit.slope / expected_slope:.2f} times what the spool radius gives; check the "
+                "radius in the robot file, and that the string winds in one layer."
+            )
+    if limits is not None:
+        kept = [lengths[k] for k in range(len(lengths)) if k not in fit.outliers]
+        covered = (max(kept) - min(kept)) / (limits[1] - limits[0])
+        if covered < 0.5:
+            warnings.append(
+                f"{name}: the points cover {covered * 100:.0f} % of its range; measure near both limits as well."
+            )
+    return CalibrationCheck(fit, tuple(warnings))
+
+
+class SteadyReading:
+    """One reading for a calibration point: the mean over some cycles in which the sensor stood still.
+
+    Args:
+        name: its actuator, for messages.
+        cycles: fresh readings that make one. scatter: largest distance between two of them, in units of the sensor.
+    """
+
+    def __init__(self, name: str, *, cycles: int = 25, scatter: float = 3.0) -> None:
+        self.name, self.cycles, self.scatter = name, cycles, scatter
+        self._readings: list[float] = []
+        self._missing = 0
+
+    def add(self, reading: float | None, age: int = 0) -> float | None:
+        """Take what one cycle read; returns the mean once there are enough, else None.
+
+        Raises:
+            CalibrationError: the sensor moved, or gave nothing for as many cycles as a reading takes.
+        """
+        if reading is None or not math.isfinite(reading) or age > 0:
+            self._missing += 1
+            if self._missing >= self.cycles:
+                raise CalibrationError(f"{self.name}: its sensor gives no fresh reading; check its plug.")
+            return None
+        self._readings.append(reading)
+        moved = max(self._readings) - min(self._readings)
+        if moved > self.scatter:
+            self._readings.clear()
+            raise CalibrationError(
+                f"{self.name}: its sensor moved by {moved:g} while it was read; let it rest, then read it again."
+            )
+        return math.fsum(self._readings) / len(self._readings) if len(self._readings) >= self.cycles else None

@@ -1,0 +1,116 @@
+"""Rate and zero-force length of a spring from hanging weights on it (001, section 7.4).
+
+    length = zero-force length + force / rate,   force = mass · g
+
+The weights are known well and the lengths are not, so the line is fitted to the lengths. Coils of a closed spring press
+on each other: up to its initial tension it does not lengthen at all, and such points lie above the line of the others;
+they are found from the lightest weight on and left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .line_fit import FEWEST, CalibrationError, LineFit, fit_line
+
+STANDARD_GRAVITY = 9.80665
+
+
+@dataclass(frozen=True)
+class SpringFit:
+    """What weights tell about a spring.
+
+    Attributes:
+        rate: N/m, with `rate_interval` (low, high). zero_length: m, extrapolated to no force, with its interval.
+        initial_tension: N that opens the coils; zero where no point showed closed coils.
+        in_contact: indices of points with coils in contact. outliers: indices of other points left out.
+        residuals: (n,) m, measured minus fitted length. deviation: m. confidence: of the intervals.
+    """
+
+    rate: float
+    rate_interval: tuple[float, float]
+    zero_length: float
+    zero_length_interval: tuple[float, float]
+    initial_tension: float
+    in_contact: tuple[int, ...]
+    outliers: tuple[int, ...]
+    residuals: tuple[float, ...]
+    deviation: float
+    confidence: float
+
+
+def spring_from_weights(
+    masses: Sequence[float],
+    lengths: Sequence[float],
+    *,
+    gravity: float = STANDARD_GRAVITY,
+    resolution: float = 1.0e-4,
+    confidence: float = 0.95,
+    name: str = "the spring",
+) -> SpringFit:
+    """Fit a spring from the lengths that it has under weights.
+
+    Args:
+        masses: (n,) kg, hook included. lengths: (n,) m between the eyes.
+        gravity: m/s². resolution: m of the rule.
+
+    Raises:
+        CalibrationError: too few points in the linear region, or a spring that does not get longer.
+    """
+    forces = np.asarray(masses, dtype=np.float64) * gravity
+    measured = np.asarray(lengths, dtype=np.float64)
+    if forces.shape != measured.shape or forces.ndim != 1 or forces.size < FEWEST:
+        raise CalibrationError(
+            f"{name}: {forces.size} weights for {measured.size} lengths; hang {FEWEST} or more weights on it."
+        )
+    if not (np.all(np.isfinite(forces)) and np.all(np.isfinite(measured)) and np.all(forces >= 0.0)):
+        raise CalibrationError(f"{name}: masses must be finite and not negative, lengths finite; measure again.")
+    order = np.argsort(forces, kind="stable")
+    contact = _contact(forces[order], measured[order], resolution)
+    linear = np.sort(order[contact:])
+    fit = fit_line(
+        forces[linear], measured[linear], confidence=confidence, resolution=resolution, what=f"{name}, linear region"
+    )
+    low, high = fit.slope_interval
+    if low <= 0.0:
+        raise CalibrationError(
+            f"{name} does not surely get longer with weight ({fit.slope * 1e3:.3g} mm/N, or {low * 1e3:.3g}); use "
+            "heavier weights that stretch it by several millimetres."
+        )
+    residuals = measured - fit.intercept - fit.slope * forces
+    closed = order[:contact]
+    initial = 0.0
+    if contact:
+        initial = max(0.0, (float(np.median(measured[closed])) - fit.intercept) / fit.slope)
+    return SpringFit(
+        rate=1.0 / fit.slope,
+        rate_interval=(1.0 / high, 1.0 / low),
+        zero_length=fit.intercept,
+        zero_length_interval=fit.intercept_interval,
+        initial_tension=initial,
+        in_contact=tuple(int(k) for k in np.sort(closed)),
+        outliers=tuple(int(linear[k]) for k in fit.outliers),
+        residuals=tuple(float(each) for each in residuals),
+        deviation=fit.deviation,
+        confidence=confidence,
+    )
+
+
+def _contact(forces: np.ndarray, lengths: np.ndarray, resolution: float) -> int:
+    """How many of the lightest points have closed coils: those that stay above the line of all heavier ones."""
+    count = 0
+    for k in range(1, forces.size - FEWEST + 1):
+        heavier: LineFit = fit_line(forces[k:], lengths[k:], resolution=resolution, what="the heavier weights")
+        if heavier.slope <= 0.0:
+            continue
+        expected = heavier.intercept + heavier.slope * forces[:k]
+        spread = math.hypot(max(heavier.deviation, resolution), resolution)
+        # all of them above, and the last one clearly: the next heavier one is where the line begins
+        above = lengths[:k] - expected
+        if np.all(above > 2.0 * spread) and above[0] > 4.0 * spread:
+            count = k
+    return count

@@ -1,0 +1,111 @@
+"""The potentiometer board: ten-turn potentiometers on the spools, 12-bit converters, and its messages.
+
+A potentiometer says `offset + gain · angle` in whole counts, between 0 and 4095, wherever it was mounted and whichever
+way it is wired.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from ..bus.potentiometer_protocol import (
+    POSITIONS,
+    STATE,
+    VELOCITY_ZERO,
+    BoardAnswer,
+    BoardState,
+    RequestReader,
+    encode_answer,
+)
+from ..calibration.calibrated_spools import COUNT
+
+FULL = 4095
+"""Counts of a 12-bit converter at full scale."""
+
+
+class Potentiometer:
+    """One potentiometer on a spool.
+
+    Args:
+        offset: counts at angle zero. direction: +1 where it counts up with the servo's positive direction, else -1.
+
+    Attributes:
+        broken: counts that a broken wire says, or None. frozen: it stays where it is.
+        slip: part of the motion (0 to 1) that it does not follow. noise: counts, standard deviation.
+    """
+
+    def __init__(self, offset: float, direction: int = 1) -> None:
+        self.offset, self.direction = offset, direction
+        self.broken: int | None = None
+        self.frozen = False
+        self.slip = 0.0
+        self.noise = 0.0
+        self._angle = 0.0
+        self._wiper = offset
+
+    def move(self, angle: float) -> None:
+        """The spool stands at an angle [rad]."""
+        moved = self.direction * (angle - self._angle) / COUNT
+        self._angle = angle
+        if not self.frozen:
+            self._wiper += (1.0 - self.slip) * moved
+
+    def counts(self, chance: random.Random) -> int:
+        """What the converter says."""
+        if self.broken is not None:
+            return self.broken
+        noise = chance.gauss(0.0, self.noise) if self.noise > 0.0 else 0.0
+        return min(max(round(self._wiper + noise), 0), FULL)
+
+    def mend(self) -> None:
+        """A sound potentiometer again, put on as at the start."""
+        self.broken, self.frozen, self.slip, self.noise = None, False, 0.0, 0.0
+        self._wiper = self.offset + self.direction * self._angle / COUNT
+
+
+class PotentiometerBoard:
+    """The board with its potentiometers.
+
+    Args:
+        potentiometers: by channel. seed: of its noise.
+
+    Attributes:
+        silent: it does not answer.
+    """
+
+    def __init__(self, potentiometers: Mapping[int, Potentiometer], seed: int = 0) -> None:
+        self.potentiometers = dict(potentiometers)
+        self.channels = max(self.potentiometers, default=-1) + 1
+        self.silent = False
+        self._chance = random.Random(seed)
+        self._reader = RequestReader(self.channels)
+        self._positions = [0] * self.channels
+        self._velocities = [VELOCITY_ZERO] * self.channels
+        self.convert({})
+        self.desired = list(self._positions)  # goals are where it stands, as the document's board starts
+
+    def convert(self, speeds: Mapping[int, float]) -> None:
+        """Read all converters; speeds [rad/s] by channel, zero where not named."""
+        for channel, each in self.potentiometers.items():
+            self._positions[channel] = each.counts(self._chance)
+            rate = each.direction * speeds.get(channel, 0.0) / COUNT
+            self._velocities[channel] = min(max(round(VELOCITY_ZERO + rate), 0), 65535)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Bytes from the host; returns the answers."""
+        if self.silent:
+            return []
+        answers = []
+        for request in self._reader.feed(data):
+            if request.flag == STATE:
+                state = BoardState(tuple(self._positions), tuple(self.desired), tuple(self._velocities))
+                answers.append(encode_answer(BoardAnswer(STATE, request.sequence, state)))
+            else:
+                self.desired = list(request.positions)
+                answers.append(encode_answer(BoardAnswer(POSITIONS, request.sequence)))
+        return answers
+
+    def quiet(self) -> None:
+        """The line was quiet for long."""
+        self._reader.quiet()

@@ -1,0 +1,1 @@
+"""What stands behind the driver: serial ports or emulated servos."""

@@ -1,0 +1,1 @@
+"""Safety: faults, monitors, reactions, the latch."""

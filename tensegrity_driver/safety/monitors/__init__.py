@@ -1,0 +1,1 @@
+"""Monitors: each looks for one kind of fault in every cycle."""

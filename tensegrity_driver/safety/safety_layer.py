@@ -1,0 +1,373 @@
+"""The last layer before the bus: watches every cycle, reacts to faults, and lets nothing pass that leaves the limits.
+
+Whatever is read and whatever is asked, a command that leaves this layer is finite and
+
+    velocity:  |v| <= rate,  low <= length + v · lead <= high,  v >= 0 above the tension ceiling
+    position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
+
+except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
+in is also slowed to v >= −(effort − tension) / (k · tension lead). The leads are those of the settings (lag, tension
+lag): the time by which a servo may go on as it was told before. Without a length nothing moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+
+from ..spools.position_loop import Loop, SetPoint, usable_period
+from ..spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading
+from .faults import Fault, FaultKind, FaultLatch, Reaction, SafetySettings
+from .monitors.bus import BUS_MONITORS
+from .monitors.limits import THRESHOLD_MONITORS, CeilingMemory, slack_tension
+from .monitors.sensors import (
+    Monitor,
+    Motion,
+    SensorBroken,
+    SensorFrozen,
+    SensorJump,
+    SensorMissing,
+    SensorsDisagree,
+    ServoSilent,
+    Stuck,
+    TendonMonitor,
+)
+
+TENDON_MONITORS: tuple[type[TendonMonitor], ...] = (
+    ServoSilent,
+    SensorMissing,
+    SensorBroken,
+    SensorJump,
+    SensorFrozen,
+    SensorsDisagree,
+    Motion,
+    Stuck,
+    *THRESHOLD_MONITORS,
+)
+BLIND = frozenset(
+    {
+        FaultKind.SERVO_SILENT,
+        FaultKind.SENSOR_MISSING,
+        FaultKind.SENSOR_BROKEN,
+        FaultKind.SENSOR_JUMP,
+        FaultKind.SENSOR_FROZEN,
+        FaultKind.SENSORS_DISAGREE,
+        FaultKind.TURNS_LOST,
+        FaultKind.RUNAWAY,
+        FaultKind.WRONG_SIGN,
+    }
+)
+"""Faults after which the measured length of a tendon is not followed any more."""
+
+ENCODER_WRONG = frozenset({FaultKind.TURNS_LOST, FaultKind.SENSOR_JUMP, FaultKind.SENSOR_FROZEN})
+"""Faults of a measuring encoder after which a servo that goes to positions would run: its torque goes off then."""
+JOGGED = frozenset({FaultKind.SPOOL_LIMIT, FaultKind.TENSION_CEILING, FaultKind.SLACK, FaultKind.OVERLOAD})
+"""Faults out of which a tendon may be moved slowly by hand."""
+
+
+def make_monitors(spools: Sequence[Spool], settings: SafetySettings) -> list[Monitor]:
+    """All monitors for these spools and their bus."""
+    monitors: list[Monitor] = [kind(settings) for kind in BUS_MONITORS]
+    monitors += [kind(spool, settings) for spool in spools for kind in TENDON_MONITORS]
+    return monitors
+
+
+def plausible(length: float, spool: Spool) -> bool:
+    """Whether a length can be one of this spool at all: finite and not further outside than the limits are wide."""
+    low, high = spool.actuator.position
+    return math.isfinite(length) and low - (high - low) <= length <= high + (high - low)
+
+
+def age_of(tendon: TendonReading, spool: Spool) -> int:
+    """Cycles since the length of a tendon was really read."""
+    return max(tendon.raw.age, tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0)
+
+
+def limited(
+    asked: DriveCommand,
+    spool: Spool,
+    tendon: TendonReading | None,
+    lead: float,
+    period: float,
+    tension_lead: float | None = None,
+) -> DriveCommand | None:
+    """What may be sent of a command; None where nothing may, because the length is not known.
+
+    Args:
+        asked: the command. spool: with its limits. tendon: as read in this cycle.
+        lead: s that the command must stand. period: s of a bus cycle. tension_lead: s that it must stand below the
+            tension ceiling; None for `lead`.
+    """
+    actuator = spool.actuator
+    low, high = actuator.position
+    rate = actuator.rate if not 0.0 < asked.rate <= actuator.rate else asked.rate
+    ceiling = actuator.effort if not 0.0 < asked.tension <= actuator.effort else asked.tension
+    if asked.kind is Drive.TORQUE_OFF:
+        return DriveCommand(Drive.TORQUE_OFF)
+    wanted = asked.goal if asked.goal is not None and math.isfinite(asked.goal) else None
+    length = math.nan if tendon is None else tendon.length
+    known = plausible(length, spool)
+    tension = math.nan if tendon is None else tendon.tension
+    tight = tension >= ceiling
+    if asked.kind is Drive.VELOCITY:
+        speed = asked.value if known and math.isfinite(asked.value) else 0.0
+        speed = min(max(speed, -rate), rate)
+        if known and tendon is not None:
+            doubt = actuator.rate * age_of(tendon, spool) * period
+            slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
+            if spool.stiffness is not None and math.isfinite(tension):
+                ahead = lead if tension_lead is None else tension_lead
+                slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * ahead)))
+            speed = min(max(speed, 0.0 if tight else slowest), fastest)
+        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, wanted)
+    if not known:
+        return None
+    goal = asked.value if math.isfinite(asked.value) else length
+    if tight:
+        goal = max(goal, length)
+    goal = min(max(goal, length - rate * lead), length + rate * lead)
+    goal = min(max(goal, min(low, length)), max(high, length))
+    return DriveCommand(Drive.POSITION, goal, rate, ceiling, wanted)
+
+
+@dataclass(frozen=True)
+class SafetyStep:
+    """What one cycle came to.
+
+    Attributes:
+        commands: for the bus, by tendon; a tendon without one keeps what it has.
+        new: faults found in this cycle for the first time. faults: all that hold.
+        reactions: what tendons do that are not free to follow commands.
+        notes: other things a person should read.
+    """
+
+    commands: Mapping[str, DriveCommand]
+    new: tuple[Fault, ...]
+    faults: tuple[Fault, ...]
+    reactions: Mapping[str, Reaction]
+    notes: tuple[str, ...] = ()
+
+
+class SafetyLayer:
+    """Watches, reacts and limits for the spools of one bus.
+
+    Args:
+        spools: in any order, with one loop each.
+        loops: by tendon.
+        settings: thresholds and reactions.
+    """
+
+    def __init__(
+        self, spools: Sequence[Spool], loops: Mapping[str, Loop], settings: SafetySettings | None = None
+    ) -> None:
+        self.settings = settings or SafetySettings()
+        self._spools = {spool.name: spool for spool in spools}
+        missing = [name for name in self._spools if name not in loops]
+        if missing:
+            raise TensegrityError(f"there is no position loop for {', '.join(missing)}; give one for every spool.")
+        self._loops = loops
+        self.lead = self.settings.lag * self.settings.period
+        self.tension_lead = self.settings.tension_lag * self.settings.period
+        self._points = {spool.name: SetPoint(spool, 2.0 * self.lead) for spool in spools}
+        self._reset()
+        self.latch = FaultLatch(self.settings)
+
+    def _reset(self) -> None:
+        self.monitors = make_monitors(tuple(self._spools.values()), self.settings)
+        self._sent: dict[str, DriveCommand] = {}
+        self._follow: dict[str, tuple[Mode, float]] = {}
+        self._doing: dict[str, Reaction] = {}
+        self._released: dict[str, float] = {}
+        self._jogs: dict[str, float] = {}
+        self._ceilings = {name: CeilingMemory(spool, self.settings) for name, spool in self._spools.items()}
+        for point in self._points.values():
+            point.hold(math.nan)
+
+    @property
+    def sent(self) -> Mapping[str, DriveCommand]:
+        """What was last sent to each tendon."""
+        return self._sent
+
+    @property
+    def spools(self) -> Mapping[str, Spool]:
+        """By tendon, as calibrated at present."""
+        return self._spools
+
+    # -- begin and end ---------------------------------------------------------------------------------------------
+
+    def take_over(self, readings: Readings) -> None:
+        """Begin, or begin again, from the measured lengths: every tendon holds where it is until it is commanded.
+
+        Raises:
+            CommandRefused: a length is missing, old or impossible, or a fault is latched; nothing has changed then.
+        """
+        held = self.latch.latched
+        if held:
+            raise CommandRefused("clear the faults first: " + " | ".join(each.line for each in held))
+        wrong = []
+        for name, spool in self._spools.items():
+            tendon = readings.tendons.get(name)
+            if tendon is None or age_of(tendon, spool) > 0 or not plausible(tendon.length, spool):
+                wrong.append(f"{name} ({'silent' if tendon is None else f'{tendon.length:.4g} m'})")
+        if wrong:
+            raise CommandRefused(
+                f"the rest lengths of {', '.join(wrong)} are not known or impossible; check sensors and calibration, "
+                "or home these tendons."
+            )
+        self._reset()
+        for name in self._spools:
+            self._hold(name, readings.tendons[name].length)
+
+    def clear(self, readings: Readings) -> tuple[Fault, ...]:
+        """Clear the latched faults and begin again from the measured lengths; returns what was cleared.
+
+        Raises:
+            CommandRefused: a cause is still there, or a length is not known; the faults stay latched then.
+        """
+        held = self.latch.clear()
+        try:
+            self.take_over(readings)
+        except CommandRefused:
+            self.latch.restore(held)
+            raise
+        return held
+
+    def jog(self, name: str, length: float) -> None:
+        """Move one tendon that has a fault slowly to a length [m] within its limits, to get rid of the cause.
+
+        Raises:
+            CommandRefused: it has no fault, or one after which its sensor or servo is not to be trusted.
+        """
+        mine = [fault for fault in self.latch.faults if fault.tendon == name]
+        doubtful = [fault for fault in mine if fault.kind not in JOGGED]
+        low, high = self._spools[name].actuator.position
+        if not mine or doubtful or self._doing.get(name) is Reaction.TORQUE_OFF or not low <= length <= high:
+            why = doubtful[0].line if doubtful else "it has no fault, no torque, or the length lies outside its limits"
+            raise CommandRefused(f"{name} may not be moved by hand: {why}.")
+        self._jogs[name] = length
+
+    def replace_spool(self, spool: Spool, loop: Loop) -> None:
+        """Take a spool that was calibrated or homed again; its monitors begin anew, its faults can then be cleared.
+
+        Raises:
+            CommandRefused: no fault holds, so that the tendon might just be moving; hold it first.
+        """
+        if not self.latch.faults:
+            raise CommandRefused(f"{spool.name} is in use; stop it before its calibration is changed.")
+        self._spools[spool.name] = spool
+        self._loops = {**self._loops, spool.name: loop}
+        self._points[spool.name] = SetPoint(spool, 2.0 * self.lead)
+        self._ceilings[spool.name] = CeilingMemory(spool, self.settings)
+        kept = [each for each in self.monitors if getattr(each, "name", None) != spool.name]
+        self.monitors = kept + [kind(spool, self.settings) for kind in TENDON_MONITORS]
+
+    # -- one cycle -------------------------------------------------------------------------------------------------
+
+    def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
+        """One cycle: what was read, and the set points that the gate let pass since the last one."""
+        found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
+        new = self.latch.update(fault for fault in found if fault is not None)
+        blind = {fault.tendon for fault in self.latch.faults if fault.kind in BLIND}
+        lost = {fault.tendon for fault in self.latch.faults if fault.kind in ENCODER_WRONG}
+        period = usable_period(readings.period, self.settings.period)
+        commands: dict[str, DriveCommand] = {}
+        notes: list[str] = []
+        for name, spool in self._spools.items():
+            tendon = readings.tendons.get(name)
+            reaction = self.latch.reaction(name)
+            if name in lost and spool.measured_by == "encoder":
+                reaction = Reaction.TORQUE_OFF
+            if name in set_points and reaction is None:
+                self._follow[name] = set_points[name]
+            asked = self._asked(name, tendon, reaction, name in blind, period, notes)
+            memory = self._ceilings[name]
+            seen = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
+            seen = None if name in blind else seen
+            asked = None if asked is None else memory.slowed(asked)
+            allowed = (
+                None
+                if asked is None
+                else limited(asked, spool, seen, self.lead, self.settings.period, self.tension_lead)
+            )
+            if allowed is None:  # a servo that goes to positions stays at the last one
+                allowed = self._sent.get(name)
+            if allowed is not None:
+                commands[name] = self._sent[name] = allowed
+        return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
+
+    def _asked(
+        self,
+        name: str,
+        tendon: TendonReading | None,
+        reaction: Reaction | None,
+        blind: bool,
+        period: float,
+        notes: list[str],
+    ) -> DriveCommand | None:
+        """What one tendon should do in this cycle."""
+        length = math.nan if tendon is None else tendon.length
+        if reaction is not None and self._doing.get(name) is not reaction:
+            self._hold(name, length)
+            self._doing[name] = reaction
+            self._released[name] = length
+            self._jogs.pop(name, None)
+        elif reaction is None and self._doing.pop(name, None) is not None:
+            self._hold(name, length)
+        if reaction is Reaction.TORQUE_OFF:
+            return DriveCommand(Drive.TORQUE_OFF)
+        point, loop = self._points[name], self._loops[name]
+        if not math.isfinite(point.goal) and not blind:
+            self._hold(name, length)
+        if reaction is not None and name in self._jogs and not blind:
+            step = self.settings.release_rate * period
+            point.hold(min(max(self._jogs[name], point.goal - step), point.goal + step))
+        elif reaction is Reaction.RELEASE and tendon is not None and not blind:
+            self._release(name, tendon, period)
+        elif reaction is None and name in self._follow and math.isfinite(length):
+            try:
+                assert tendon is not None
+                tension = tendon.tension if self._spools[name].load_at_rest else math.nan
+                point.update(self._follow[name], length, tension, period)
+            except TensegrityError as problem:
+                notes.append(str(problem))
+                del self._follow[name]
+        if blind:
+            length = math.nan
+        return loop.update(point.goal, length, period, self._sent.get(name))
+
+    def _hold(self, name: str, length: float) -> None:
+        """Hold one tendon where it is, and forget what it was commanded."""
+        self._follow.pop(name, None)
+        self._points[name].hold(length)
+        self._loops[name].take_over(length)
+
+    def _release(self, name: str, tendon: TendonReading, period: float) -> None:
+        """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed.
+
+        A servo that pushes only while it winds in does not tell when that is; it is paid out by the whole distance.
+        """
+        spool, settings, point = self._spools[name], self.settings, self._points[name]
+        least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
+        enough = spool.load_at_rest and tendon.tension <= least
+        start = self._released.get(name, math.nan)
+        end = min(start + settings.release_distance, spool.actuator.position[1])
+        if enough or not math.isfinite(start) or not math.isfinite(tendon.length):
+            return
+        point.hold(max(point.goal, min(point.goal + settings.release_rate * period, end)))
+
+
+def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:
+    """Torque off for all spools: the last thing that a driver sends where its robot file says so."""
+    return {spool.name: DriveCommand(Drive.TORQUE_OFF) for spool in spools}
+
+
+def at_rest(commands: Mapping[str, DriveCommand]) -> dict[str, DriveCommand]:
+    """The same commands with every velocity set to zero: what is sent before a driver ends and tendons shall hold."""
+    return {
+        name: replace(command, value=0.0) if command.kind is Drive.VELOCITY else command
+        for name, command in commands.items()
+    }

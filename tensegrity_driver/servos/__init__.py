@@ -1,0 +1,1 @@
+"""Servos: registers, configuration, groups that are read and written together."""

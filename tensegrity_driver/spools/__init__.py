@@ -1,0 +1,1 @@
+"""Spools: from servo readings to tendon lengths, and the loops that move them."""

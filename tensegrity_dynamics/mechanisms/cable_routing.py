@@ -1,0 +1,130 @@
+"""One cable entry makes a block, a pulley, an involute joint and a loop joint (000, sections 3 and 5.1.3).
+
+The block turns about an axis of the body that carries it, so that the pulley's plane can follow the anchor; the pulley
+turns in the block; the cable's end meets its anchor on another body in a ball joint. Block frame: z the block's axis,
+y the pulley's axis; pulley frame: z its axis, x the block's axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from .loop_joints import Loop
+from .mechanism import Body, Cable, Frame, Joint
+from .primitives import Primitive, body_from
+
+VARIANTS = ("rigid", "u", "epsilon", "length")
+
+
+@dataclass(frozen=True, eq=False)
+class CableEntry:
+    """A cable as a robot file states it.
+
+    Args:
+        name: prefix of all that is made of it.
+        carrier: body that carries the block; "world" is allowed.
+        at: (3,) m, centre of the pulley on the carrier, which lies on the block's axis.
+        block_axis, pulley_axis: (3,) on the carrier, square to each other, at block angle zero. Seen along the pulley
+            axis, the cable leaves so that (cable direction) x (from pulley centre to where it leaves) is the axis.
+        radius: of the pulley [m].
+        anchor_body, anchor: where the cable ends, (3,) m on that body.
+        young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
+        variant: "rigid", "u", "epsilon" or "length".
+        longest: rest length [m] when all is unwound.
+        strain: at the start.
+        block, pulley: primitives of their bodies, in their frames.
+        pulley_joint: name of the pulley's joint; NAME-pulleyJt without it.
+    """
+
+    name: str
+    carrier: str
+    at: NDArray[np.float64]
+    block_axis: NDArray[np.float64]
+    pulley_axis: NDArray[np.float64]
+    radius: float
+    anchor_body: str
+    anchor: NDArray[np.float64]
+    young: float
+    cable_radius: float
+    damping: float = 0.0
+    variant: str = "epsilon"
+    longest: float = np.inf
+    strain: float = 0.0
+    block: tuple[Primitive, ...] = field(default=())
+    pulley: tuple[Primitive, ...] = field(default=())
+    pulley_joint: str = ""
+
+    @property
+    def joints(self) -> tuple[str, str, str]:
+        """Names of the joints of block, pulley and cable."""
+        return f"{self.name}-blockJt", self.pulley_joint or f"{self.name}-pulleyJt", f"{self.name}-involuteJt"
+
+    def parts(self) -> tuple[list[Body], list[Joint], Loop, Cable | None]:
+        """Bodies, joints in order, the loop, and the elastic cable (none for the rigid variant)."""
+        if self.variant not in VARIANTS:
+            raise TensegrityError(f"cable {self.name}: variant {self.variant!r} is not one of {', '.join(VARIANTS)}.")
+        name = self.name
+        block, pulley, joint = self.joints
+        block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
+        if abs(block_axis @ pulley_axis) > 1e-9:
+            raise TensegrityError(f"cable {name}: the pulley axis must be square to the block axis.")
+        turn = Frame(self.at, np.column_stack((np.cross(pulley_axis, block_axis), pulley_axis, block_axis)))
+        spin = Frame(np.zeros(3), np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+        bodies = [
+            body_from(f"{name}-block", self.block),
+            body_from(f"{name}-pulley", self.pulley),
+            Body(f"{name}-cable"),
+        ]
+        made = [
+            Joint(block, "revolute", self.carrier, f"{name}-block", turn),
+            Joint(pulley, "revolute", f"{name}-block", f"{name}-pulley", spin),
+            Joint(joint, f"involute_{self.variant}", f"{name}-pulley", f"{name}-cable", radius=self.radius),
+        ]
+        loop = Loop(f"{name}-loopJt", "point", self.anchor_body, f"{name}-cable", Frame(self.anchor))
+        if self.variant == "rigid":
+            return bodies, made, loop, None
+        area = np.pi * self.cable_radius**2
+        return bodies, made, loop, Cable(name, joint, area, self.young, self.damping, self.longest)
+
+    def start(self, target: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+        """Block angle, pulley angle [rad] and involute position for an anchor at target (3,) m in carrier axes.
+
+        Raises:
+            TensegrityError: the anchor lies within the pulley, or unwinding to it takes more cable than there is.
+        """
+        block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
+        side = np.cross(pulley_axis, block_axis)
+        offset = np.asarray(target, dtype=np.float64) - np.asarray(self.at, dtype=np.float64)
+        # the block turns until the anchor is in the plane of block axis and `side`, the nearer way round
+        x, y, z = offset @ side, offset @ pulley_axis, offset @ block_axis
+        block = np.arctan2(y, x)
+        flip = abs(block) > 0.5 * np.pi
+        if flip:
+            block -= np.copysign(np.pi, block)
+        reach = -np.hypot(x, y) if flip else np.hypot(x, y)
+        distance = float(np.hypot(reach, z))
+        if distance <= self.radius:
+            raise TensegrityError(
+                f"cable {self.name}: its anchor is {distance:.4g} m from the pulley's centre, within the pulley radius "
+                f"{self.radius:.4g} m; move the anchor or the pulley."
+            )
+        length = float(np.sqrt(distance**2 - self.radius**2))
+        # in the pulley's plane x is the block axis, y is `side`
+        leaving = np.arctan2(reach, z) - np.arctan2(self.radius, length)
+        rest = length / (1.0 + self.strain)
+        if rest > self.longest:
+            raise TensegrityError(
+                f"cable {self.name}: {rest:.4g} m would have to be unwound, but it is only {self.longest:.4g} m long."
+            )
+        angle = rest / self.radius
+        second = {"rigid": [], "u": [length - rest], "epsilon": [self.strain], "length": [length]}[self.variant]
+        return float(block), float(leaving - angle), np.array([angle, *second])
+
+
+def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    array = np.asarray(vector, dtype=np.float64)
+    return array / np.linalg.norm(array)

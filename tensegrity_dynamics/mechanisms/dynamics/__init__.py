@@ -1,0 +1,1 @@
+"""Equations of motion of mechanisms with loops, forward and inverse dynamics, reduction."""

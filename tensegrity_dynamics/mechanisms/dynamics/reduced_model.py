@@ -1,0 +1,196 @@
+"""Equations of a mechanism in one choice of independent coordinates that holds all along a motion.
+
+With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
+
+    M w'' + c - p = B u
+
+where M, c, p and B are reduced by G (000, 1.2.35). Controllers and observers linearise around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import TensegrityError, unknown_name
+from ...robots.robot import Robot
+from ..mechanism import Mechanism
+from ..simulation.rosenbrock import derivative, make_implicit
+from ..simulation.runge_kutta import make_stages
+from ..statics.equilibrium_solver import close_loops
+from .equations_of_motion import evaluate, make_work
+from .forward_dynamics import accelerate, independent_basis, make_solver, reduce_rows
+
+Array = NDArray[np.float64]
+STEP = 1e-6
+"""Of the central differences, in rad or m and per s."""
+
+
+class ReducedModel:
+    """Equations of one robot in chosen coordinates; keeps its arrays, so one for each thread.
+
+    Args:
+        robot: a mechanism with actuators.
+        index, q_index: where the coordinates stand in v and in q. None: the driven joints, and of the other joints of
+            one coordinate those that carry the most mass, as far as they are independent at the start.
+
+    Attributes:
+        index, q_index: (n,). names: of the coordinates. drives: (u,) where the actuators stand in v.
+
+    Raises:
+        TensegrityError: the coordinates are not independent at the start, or not all of them.
+    """
+
+    def __init__(self, robot: Robot, index: ArrayLike | None = None, q_index: ArrayLike | None = None) -> None:
+        model = robot.mechanism
+        mechanism = model.mechanism
+        self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
+        self._work, self._solver = make_work(self._flat), make_solver(self._flat)
+        self._stages, self._scratch = make_stages(self._flat), make_implicit(self._flat, mechanism.position_count)
+        driven = [model.joint_of(each.drives) for each in robot.actuators]
+        self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
+        known = mechanism.coordinate_names()
+        if index is None:
+            index, q_index = single_coordinates(mechanism, [known[k] for k in choose_independent(robot, self.drives)])
+        self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
+        self.names = tuple(known[k] for k in self.index)
+        self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
+        self._held[self.index] = True
+        self._solver.weight[self.index] *= 1e-9  # they are the last to become passive
+        self._check(model.start)
+
+    def place(self, start: Array, w: Array) -> Array:
+        """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
+
+        Raises:
+            TensegrityError: the loops cannot close there.
+        """
+        q = start.copy()
+        q[self.q_index] = w
+        self._stages.v_sum[:] = 0.0
+        error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._solver, self._stages)
+        if not error < 1e-9:
+            values = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, w, strict=True))
+            raise TensegrityError(f"the loops cannot close at {values}; choose other coordinates or a shorter way.")
+        return q
+
+    def state(self, q: Array, v: Array) -> Array:
+        """(2n,) w and w' of a state of the mechanism."""
+        return np.concatenate((q[self.q_index], v[self.index]))
+
+    def velocity(self, q: Array, rate: Array) -> Array:
+        """(nv,) velocities that go with rates w' (n,) at a position."""
+        return np.asarray(self._basis(q, np.zeros(self._held.size)) @ rate)
+
+    def mass(self, q: Array) -> Array:
+        """M (n, n) at a position."""
+        basis = self._basis(q, np.zeros(self._held.size))
+        return np.asarray(basis.T @ self._work.mass @ basis)
+
+    def linearised(self, q: Array, rate: Array, effort: Array) -> tuple[Array, Array, Array]:
+        """A (2n, 2n) and B (2n, u) of small deviations of (w, w'), and w'' (n,), at a state under efforts (u,)."""
+        count, width = self.index.size, self._held.size
+        efforts = np.zeros(width)
+        efforts[self.drives] = effort
+        basis = self._basis(q, np.zeros(width))
+        mass = basis.T @ self._work.mass @ basis
+        inputs = np.vstack((np.zeros((count, self.drives.size)), np.linalg.solve(mass, basis[self.drives].T)))
+        index = self._solver.independent[:count]
+        order = np.array([int(np.flatnonzero(index == k)[0]) for k in self.index])
+        self._scratch.independent[:count] = index
+        self._scratch.basis[:, :count] = self._solver.basis[:, :count]
+        origin, ahead, behind = np.zeros(2 * width), np.zeros(2 * width), np.zeros(2 * width)
+        origin[count + order] = rate
+        both = np.concatenate((order, count + order))
+        arguments = (self._work, self._solver, self._stages, self._scratch)
+        matrix = np.zeros((2 * count, 2 * count))
+        for k in range(2 * count):
+            keep = origin[both[k]]
+            origin[both[k]] = keep + STEP
+            derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
+            origin[both[k]] = keep - STEP
+            derivative(self._flat, q, origin, count, efforts, behind, *arguments)
+            origin[both[k]] = keep
+            matrix[:, k] = ((ahead - behind) / (2.0 * STEP))[: 2 * count][both]
+        derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
+        return matrix, inputs, ahead[count : 2 * count][order].copy()
+
+    def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
+        """w'' (n,) at a state under efforts (u,)."""
+        efforts = np.zeros(self._held.size)
+        efforts[self.drives] = effort
+        accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._solver, False)
+        return self._solver.acceleration[self.index].copy()
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _basis(self, q: Array, velocity: Array) -> Array:
+        """G (nv, n), columns in the order of w; leaves M, c and g of the state in the work arrays."""
+        index = self._independent(q, velocity)
+        if index.size != self.index.size or not self._held[index].all():
+            raise TensegrityError("the chosen coordinates stop being independent on the way; choose others.")
+        return self._solver.basis[:, [int(np.flatnonzero(index == k)[0]) for k in self.index]]
+
+    def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
+        """Independent coordinates as the solver finds them, the chosen ones if they can be."""
+        evaluate(self._flat, q, velocity, self._work)
+        reduce_rows(self._work.loop, self._work.loop_bias, self._solver, False)
+        count = independent_basis(self._work.mass.shape[0], self._solver)
+        return np.asarray(self._solver.independent[:count])
+
+    def _check(self, q: Array) -> None:
+        found = self._independent(q, np.zeros(self._held.size)).tolist()
+        names = self.mechanism.coordinate_names()
+        left = [names[k] for k in found if not self._held[k]]
+        lost = [name for name, k in zip(self.names, self.index, strict=True) if int(k) not in found]
+        if left or lost:
+            raise TensegrityError(
+                f"{', '.join(self.names)} are not a choice of all {len(found)} independent coordinates here:"
+                f"{' missing ' + ', '.join(left) if left else ''}{' dependent ' + ', '.join(lost) if lost else ''}."
+            )
+
+
+def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Where coordinates stand in v and in q, by the names of joints of one coordinate.
+
+    Raises:
+        TensegrityError: a name is unknown, or belongs to a joint with several coordinates.
+    """
+    known, joints = mechanism.coordinate_names(), {joint.name for joint in mechanism.joints}
+    for name in names:
+        if name not in known:
+            raise TensegrityError(unknown_name("coordinate", name, known))
+        if name not in joints:
+            raise TensegrityError(f"coordinate {name} is part of a joint with several; choose one with one.")
+    return [mechanism.velocities_of(name).start for name in names], [
+        mechanism.positions_of(name).start for name in names
+    ]
+
+
+def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
+    """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
+
+    Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
+    part as they must.
+    """
+    mechanism = robot.mechanism.mechanism
+    flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
+    work, solver, carried = make_work(flat), make_solver(flat), flat.mass.copy()
+    for i in range(carried.size - 1, -1, -1):
+        if flat.parent[i] >= 0:
+            carried[flat.parent[i]] += carried[i]
+    index = mechanism.body_index
+    single = [
+        joint for joint in mechanism.joints
+        if joint.kind in ("revolute", "prismatic") and mechanism.velocities_of(joint.name).start not in chosen
+    ]  # fmt: skip
+    # a lower weight keeps a coordinate from becoming passive
+    for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
+        solver.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+    solver.weight[chosen] *= 1e-12
+    evaluate(flat, robot.mechanism.start, np.zeros(mechanism.velocity_count), work)
+    reduce_rows(work.loop, work.loop_bias, solver, False)
+    count = independent_basis(mechanism.velocity_count, solver)
+    return [int(k) for k in solver.independent[:count]]

@@ -1,0 +1,1 @@
+"""Estimation of the configuration of a mechanism from its sensors."""

@@ -1,0 +1,218 @@
+"""Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains.
+
+A copy of the mechanism is simulated with the efforts that were really given, and led by what the sensors say:
+
+    x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
+
+in independent coordinates (`ReducedModel`). K is the steady gain of the Kalman filter for the linear system around the
+present shape, solved again when the shape has moved on. What is measured is the position of every actuator and, where
+there are load cells, the tension of cables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm, solve_discrete_are
+
+from ...errors import TensegrityError, unknown_name
+from ...robots.robot import Robot
+from ..dynamics.equations_of_motion import evaluate, make_work
+from ..dynamics.reduced_model import ReducedModel
+from ..simulation.mechanism_simulator import SimulatedMechanism
+from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
+
+Array = NDArray[np.float64]
+
+LONGEST = 1.0
+"""s between two readings after which nothing is predicted any more."""
+MOVED = 0.1
+"""rad or m by which a coordinate moves before the gain is made anew."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far the model and the sensors are trusted.
+
+    Args:
+        position: rad or m, of the actuators' sensors. tension: N, of load cells.
+        effort: N m or N, of unknown disturbances at every coordinate, steady over a period.
+        lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
+    """
+
+    position: float = 1e-5
+    tension: float = 0.1
+    effort: float = 0.05
+    lost: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (np.isfinite(value) and value > 0.0):
+                raise TensegrityError(f"noise {name} is {value}; give a number above zero.")
+
+
+class MechanismObserver(MechanismEstimator):
+    """See the module. Without efforts it answers as `MechanismEstimator` does: with shapes at rest.
+
+    Args:
+        robot: a mechanism with actuators.
+        noise: of model and sensors. time_step: s, longest step of the simulated copy; None for the model's own.
+
+    Raises:
+        NoEquilibriumError: the robot has no shape with its actuators at their start.
+        TensegrityError: its independent coordinates belong to joints with several.
+    """
+
+    def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
+        self.noise = noise or Noise()
+        self._reduced = ReducedModel(robot)
+        self._copy = SimulatedMechanism(robot, time_step, "rk4", start="file")
+        self._work = make_work(robot.mechanism.mechanism.flat)
+        mechanism = robot.mechanism.mechanism
+        self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
+        self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        self._gain: tuple[tuple, Array, Array] | None = None  # what it was made for, w there, K
+        super().__init__(robot)
+
+    def reset(self) -> None:
+        """Forget the past."""
+        super().reset()
+        self._running, self._gain = False, None
+
+    def update(  # type: ignore[override]
+        self,
+        time: float,
+        positions: Mapping[str, float],
+        efforts: Mapping[str, float] | None = None,
+        tensions: Mapping[str, float] | None = None,
+    ) -> MechanismEstimate:
+        """The estimate at a time [s].
+
+        Args:
+            positions: rad or m by actuator. efforts: N m or N by actuator, held since the last time.
+            tensions: N by cable where they are measured; numbers that are not finite are passed over.
+
+        The same time again gives the same answer; a time before the last one starts anew. Where the model has lost the
+        readings, or some of them are missing or not finite, the answer is the shape at rest, and the next one starts
+        from it.
+
+        Raises:
+            TensegrityError: a tension names no cable.
+        """
+        last = self._last
+        if time == last.time:
+            return last
+        for name in tensions or ():
+            if name not in self._cables:
+                raise TensegrityError(unknown_name("cable", name, self._cables))
+        measured = np.array([positions.get(name, np.nan) for name in self.actuators])
+        given = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
+        usable = bool(np.isfinite(measured).all() and np.isfinite(given).all())
+        if not usable or not 0.0 < time - last.time < LONGEST or not self._running:
+            still = super().update(time, positions)
+            self._running = usable and still.converged
+            return still
+        try:
+            estimate = self._follow(time, measured, given, tensions or {})
+        except TensegrityError:
+            estimate = None
+        if estimate is None:
+            still = super().update(time, positions)
+            self._last = replace(still, v=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist)
+            self._gain = None
+            return self._last
+        self._last = estimate
+        return estimate
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _follow(
+        self, time: float, measured: Array, given: Array, tensions: Mapping[str, float]
+    ) -> MechanismEstimate | None:
+        """Predict and correct; None where the readings are too far from the model."""
+        last, model = self._last, self._reduced
+        copy = self._copy
+        copy.set_state(last.q, last.v)
+        copy.command("effort", dict(zip(self.actuators, given.tolist(), strict=True)))
+        interval = time - last.time
+        steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
+        usual, copy.time_step = copy.time_step, interval / steps
+        try:
+            copy.advance(steps)
+        finally:
+            copy.time_step = usual
+        state = copy.state
+        known = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
+        deviation = measured - state.q[model.q_index[self._drive_rows]]
+        if np.max(np.abs(deviation)) > self.noise.lost:
+            return None
+        if known:
+            told = self._tensions(state.q, state.v)
+            extra = [tensions[name] - told[self._cables[name]] for name in known]
+            deviation = np.concatenate((deviation, extra))
+        w = model.state(state.q, state.v)
+        change = self._kalman(state.q, w, given, interval, known) @ deviation
+        count = model.index.size
+        q = model.place(state.q, w[:count] + change[:count])
+        v = model.velocity(q, w[count:] + change[count:])
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return None
+        tension = self._tensions(q, v)
+        shape = replace(last.shape, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
+        return self._estimate(time, shape, v)
+
+    def _tensions(self, q: Array, v: Array) -> Array:
+        """(c,) N, with what the cables' damping carries."""
+        evaluate(self._reduced.mechanism.flat, q, v, self._work)
+        return np.array(self._work.tension)
+
+    def _kalman(self, q: Array, w: Array, effort: Array, interval: float, known: tuple[str, ...]) -> Array:
+        """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
+        model, count = self._reduced, self._reduced.index.size
+        made_for = (round(interval, 9), known)
+        if self._gain is not None and self._gain[0] == made_for:
+            moved = np.max(np.abs(w[:count] - self._gain[1]))
+            if moved < MOVED:
+                return self._gain[2]
+        matrix, _, _ = model.linearised(q, np.zeros(count), effort)
+        ahead = expm(interval * matrix)
+        unit = np.zeros((2 * count, count))
+        unit[count:] = np.linalg.inv(model.mass(q))
+        block = np.zeros((3 * count, 3 * count))
+        block[: 2 * count, : 2 * count], block[: 2 * count, 2 * count :] = matrix, unit
+        push = expm(interval * block)[: 2 * count, 2 * count :]  # of a disturbance that is steady over the interval
+        rows = np.zeros((len(self._drive_rows) + len(known), 2 * count))
+        rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
+        if known:
+            rows[len(self._drive_rows) :] = self._tension_rows(q)[[self._cables[name] for name in known]]
+        spread = np.concatenate((
+            np.full(len(self._drive_rows), self.noise.position), np.full(len(known), self.noise.tension)
+        ))  # fmt: skip
+        process = self.noise.effort**2 * push @ push.T
+        # scaled, so that tiny covariances do not drown in rounding
+        unit_of = np.sqrt(np.maximum(np.diag(process), 1e-30))
+        scaled, seen = ahead / unit_of[:, None] * unit_of, rows * unit_of
+        value = solve_discrete_are(
+            scaled.T, seen.T, process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count), np.diag(spread**2)
+        )
+        gain = unit_of[:, None] * np.linalg.solve(seen @ value @ seen.T + np.diag(spread**2), seen @ value).T
+        self._gain = (made_for, w[:count].copy(), gain)
+        return gain
+
+    def _tension_rows(self, q: Array) -> Array:
+        """(c, 2n) how tensions follow w and w', by central differences."""
+        model, count, h = self._reduced, self._reduced.index.size, 1e-6
+        rows = np.zeros((len(self._cables), 2 * count))
+        w = q[model.q_index]
+        for k in range(count):
+            step = np.zeros(count)
+            step[k] = h
+            sides = [self._tensions(model.place(q, w + sign * step), np.zeros(model.mechanism.velocity_count))
+                     for sign in (1.0, -1.0)]  # fmt: skip
+            rows[:, k] = (sides[0] - sides[1]) / (2.0 * h)
+            moving = [self._tensions(q, model.velocity(q, sign * step)) for sign in (1.0, -1.0)]
+            rows[:, count + k] = (moving[0] - moving[1]) / (2.0 * h)
+        return rows

@@ -1,0 +1,137 @@
+"""Shape of a mechanism over time from where its actuators are: body poses, strains and tensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError, unknown_name
+from ...robots.output_frame import Pose
+from ...robots.robot import Robot
+from ..kinematics.loop_closure import difference
+from ..mechanism_model import Places
+from ..statics.equilibrium_solver import EquilibriumSolver, MechanismShape
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismEstimate:
+    """An estimated shape in motion.
+
+    Attributes:
+        time: s. shape: the equilibrium with the actuators where they were read.
+        q, v: (nq,) and (nv,); v from the last two shapes.
+        pose, twist: of the output and its motion, or None without one.
+        tensions: N by cable; NaN for rigid ones.
+        converged: the shape belongs to the readings of this time; False: it is the last one that did.
+        reason: why not, or empty.
+    """
+
+    time: float
+    shape: MechanismShape
+    v: NDArray[np.float64]
+    pose: Pose | None
+    twist: NDArray[np.float64] | None
+    tensions: Mapping[str, float]
+    converged: bool
+    reason: str = ""
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        return self.shape.q
+
+    @property
+    def residual(self) -> float:
+        """Largest reduced force left [N or N m]."""
+        return self.shape.residual
+
+    @property
+    def softest(self) -> float:
+        """Lowest reduced stiffness."""
+        return self.shape.softest
+
+    @property
+    def slack(self) -> tuple[str, ...]:
+        """Cables that carry nothing."""
+        return tuple(name for name, tension in self.tensions.items() if tension <= 0.0)
+
+
+class MechanismEstimator:
+    """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
+
+    Args:
+        robot: a mechanism.
+
+    Raises:
+        NoEquilibriumError: the robot has no shape with its actuators at their start.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.mechanism
+        self.robot, self._model = robot, model
+        self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
+        self._solver = EquilibriumSolver(model.mechanism, tuple(self._joints.values()))
+        self._places = Places(model)
+        self._home = self._solver.solve(model.start)
+        self.reset()
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of what `update` wants to know."""
+        return tuple(self._joints)
+
+    def reset(self) -> None:
+        """Forget the past; the next shape is sought from the one at rest."""
+        self._last = self._estimate(-np.inf, self._home, np.zeros(self._model.mechanism.velocity_count))
+
+    def solve(self, positions: Mapping[str, float], method: str = "newton") -> MechanismEstimate:
+        """The shape at rest for positions [rad or m] by actuator; what is not named stays at the start.
+
+        Raises:
+            TensegrityError: an actuator or the method is unknown. NoEquilibriumError: there is no shape.
+        """
+        if method != "newton":
+            raise TensegrityError(unknown_name("method for mechanisms", method, ("newton",)))
+        shape = self._solver.solve(self._home.q, self._by_joint(positions))
+        return self._estimate(0.0, shape, np.zeros(self._model.mechanism.velocity_count))
+
+    def update(self, time: float, positions: Mapping[str, float]) -> MechanismEstimate:
+        """The estimate for positions [rad or m] by actuator name at a time [s].
+
+        The same time again gives the same answer. A time before the last one starts anew. Readings that are not
+        finite, unknown or without an equilibrium give the last shape with `converged` False and the reason.
+        """
+        last = self._last
+        if time == last.time:
+            return last
+        if time < last.time:
+            self.reset()
+            last = self._last
+        try:
+            shape = self._solver.solve(last.q, self._by_joint(positions))
+        except TensegrityError as error:
+            self._last = self._estimate(time, last.shape, 0.0 * last.v, str(error))
+            return self._last
+        interval = time - last.time
+        moving = np.isfinite(interval) and last.converged
+        v = difference(self._model.mechanism, last.q, shape.q) / interval if moving else 0.0 * last.v
+        self._last = self._estimate(time, shape, v)
+        return self._last
+
+    def _by_joint(self, positions: Mapping[str, float]) -> dict[str, float]:
+        for name in positions:
+            if name not in self._joints:
+                raise TensegrityError(unknown_name("actuator", name, self._joints))
+        return {self._joints[name]: value for name, value in positions.items()}
+
+    def _estimate(
+        self, time: float, shape: MechanismShape, v: NDArray[np.float64], reason: str = ""
+    ) -> MechanismEstimate:
+        pose, twist = None, None
+        if self.robot.outputs:
+            pose, twist = self._places.move(shape.q, v).output(self.robot.outputs[0])
+        known = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
+        tensions = {name: known.get(name, float("nan")) for name in self._model.cable_names}
+        return MechanismEstimate(time, shape, v, pose, twist, tensions, not reason, reason)

@@ -1,0 +1,294 @@
+"""Builds the `MechanismModel` and the output of a robot file that satisfies the schema of mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+from ..numerics.rotations import matrix_from_vector
+from ..robots.file_errors import Problems
+from ..robots.robot_types import BuiltModel
+from .cable_routing import CableEntry
+from .file_schema import CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
+from .initial_position import closed_start, rough_start
+from .kinematics.parallel_kinematics import BodyOutput
+from .loop_joints import Loop
+from .mechanism import WORLD, Body, Cable, Frame, Joint, Mechanism
+from .mechanism_model import MechanismModel
+from .primitives import DIMENSIONS, Primitive, body_from
+
+Path = tuple[Any, ...]
+
+
+def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
+    """The mechanism with its loops closed, what can be driven, and the outputs.
+
+    Raises:
+        RobotFileError: unknown or repeated names, bodies without a joint or with two, cables that share a pulley or
+            are too short, loops that cannot close or depend on each other, masses that are missing.
+    """
+    _check_names(block, problems)
+    bodies = [
+        _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems)
+        for name, item in block.bodies.items()
+    ]
+    joints = [_joint(item, ("joints", i), problems) for i, item in enumerate(block.joints)]
+    order = _parents_first(block, problems)
+    loops = [each for i in range(len(block.loops)) if (each := _loop(block, i, problems)) is not None]
+    entries = [entry for i in range(len(block.cables)) if (entry := _entry(block, i, problems)) is not None]
+    _check_pulleys(block, problems)
+    outputs = _outputs(block, problems)
+    problems.stop_if_any()
+
+    all_joints = [joints[i] for i in order]
+    all_loops: list[Loop] = []
+    cables: list[Cable] = []
+    for i, entry in enumerate(entries):
+        try:
+            more, turning, loop, cable = entry.parts()
+        except TensegrityError as error:
+            problems.add(("cables", i), str(error))
+            continue
+        bodies += more
+        all_joints += turning
+        all_loops.append(loop)
+        cables += [cable] if cable is not None else []
+    problems.stop_if_any()
+    try:
+        mechanism = Mechanism(
+            tuple(bodies),
+            tuple(all_joints),
+            (*all_loops, *loops),
+            tuple(cables),
+            np.array(block.gravity),  # type: ignore[arg-type]
+        )
+    except TensegrityError as error:
+        problems.add(("joints",), str(error))
+    problems.stop_if_any()
+    whole = MechanismModel(mechanism, mechanism.neutral(), tuple(entries))
+    rough = rough_start(block, whole, problems)
+    problems.stop_if_any()
+    model = closed_start(block, whole, rough, problems)
+    problems.stop_if_any()
+    start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
+    starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # without rounding's -0
+    return BuiltModel(model, model.drivable, outputs, starts)
+
+
+# -- names ----------------------------------------------------------------------------------------------------------
+
+
+def _check_names(block: MechanismFile, problems: Problems) -> None:
+    known = (WORLD, *block.bodies)
+    for name in block.bodies:
+        if name == WORLD:
+            problems.add(("bodies", name), "the world is there already; give the body another name.")
+    for i, joint in enumerate(block.joints):
+        for field in ("parent", "body"):
+            name = getattr(joint, field)
+            if name not in known:
+                problems.add(("joints", i, field), unknown_name("body", name, known))
+        if joint.body == WORLD:
+            problems.add(("joints", i, "body"), "a joint cannot carry the world; make it the parent.")
+    for i, loop in enumerate(block.loops):
+        for field in ("before", "after"):
+            name = getattr(loop, field)
+            if name not in known:
+                problems.add(("loops", i, field), unknown_name("body", name, known))
+    for i, cable in enumerate(block.cables):
+        for path, name in (((), cable.body), (("anchor",), cable.anchor.body)):
+            if name not in known:
+                problems.add(("cables", i, *path, "body"), unknown_name("body", name, known))
+        if cable.body == cable.anchor.body:
+            problems.add(
+                ("cables", i, "anchor", "body"), f"the cable ends on {cable.body}, which also carries its pulley."
+            )
+    for field in ("joints", "loops", "cables", "outputs"):
+        seen: dict[str, int] = {}
+        for i, item in enumerate(getattr(block, field)):
+            if item.name in seen:
+                problems.add(
+                    (field, i, "name"), f"the name {item.name!r} is used by {field}[{seen[item.name]}] already."
+                )
+            seen.setdefault(item.name, i)
+    made = {f"{cable.name}-{part}": i for i, cable in enumerate(block.cables) for part in ("block", "pulley", "cable")}
+    for name in block.bodies:
+        if name in made:
+            problems.add(("bodies", name), f"cables[{made[name]}] makes a body of that name; give this one another.")
+    problems.stop_if_any()
+
+
+def _parents_first(block: MechanismFile, problems: Problems) -> list[int]:
+    """Order of the joints in which every parent has its joint before; the file's order where that is one."""
+    carried: dict[str, int] = {}
+    for i, joint in enumerate(block.joints):
+        if joint.body in carried:
+            first = block.joints[carried[joint.body]].name
+            problems.add(
+                ("joints", i, "body"),
+                f"{joint.body} is carried by joint {first} already; what closes a loop belongs under 'loops'.",
+            )
+        carried.setdefault(joint.body, i)
+    for name in block.bodies:
+        if name not in carried:
+            problems.add(("bodies", name), "no joint carries it; add one under 'joints' whose body it is.")
+    placed, order, left = {WORLD}, [], list(range(len(block.joints)))
+    while left:
+        ready = [i for i in left if block.joints[i].parent in placed]
+        if not ready:
+            for i in left:
+                if block.joints[i].parent in carried:
+                    problems.add(("joints", i), "it hangs on itself through its parents; let one of them be the world.")
+            break
+        order.append(ready[0])
+        placed.add(block.joints[ready[0]].body)
+        left.remove(ready[0])
+    return order
+
+
+def _check_pulleys(block: MechanismFile, problems: Problems) -> None:
+    for i, cable in enumerate(block.cables):
+        for other in block.cables[:i]:
+            if cable.body == other.body and np.allclose(cable.at, other.at, rtol=0.0, atol=1e-9):
+                problems.add(
+                    ("cables", i, "at"),
+                    f"the pulley of cable {other.name} is at this place of {cable.body} already, and one pulley "
+                    "carries one cable; give each its own.",
+                )
+
+
+# -- parts ----------------------------------------------------------------------------------------------------------
+
+
+def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
+    """A frame: by a rotation vector, by z and y, or by z alone (then turned the shortest way)."""
+    axes = np.eye(3)
+    if block.turn is not None and (block.z is not None or block.y is not None):
+        problems.add(path, "give either 'turn' or the directions 'z' and 'y', not both.")
+    elif block.turn is not None:
+        axes = matrix_from_vector(np.array(block.turn))
+    elif block.z is not None or block.y is not None:
+        z, y = (_direction(getattr(block, name), (*path, name), problems) for name in ("z", "y"))
+        if z is not None and y is not None:
+            if abs(z @ y) > 1e-6:
+                problems.add(path, f"z and y must be square to each other; their product is {z @ y:.3g}.")
+            y = y - (z @ y) * z
+            y /= np.linalg.norm(y) or 1.0
+            axes = np.column_stack((np.cross(y, z), y, z))
+        elif z is not None:
+            axes = shortest_turn(np.array([0.0, 0.0, 1.0]), z)
+        elif y is not None:
+            axes = shortest_turn(np.array([0.0, 1.0, 0.0]), y)
+    try:
+        return Frame(np.array(block.at), axes)
+    except TensegrityError as error:
+        problems.add(path, str(error))
+        return Frame()
+
+
+def shortest_turn(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 3) rotation that takes one unit vector to another the shortest way."""
+    axis, cosine = np.cross(start, end), float(start @ end)
+    if cosine < -1.0 + 1e-12:  # straight back: any axis across will do
+        across = np.cross(start, [1.0, 0.0, 0.0] if abs(start[0]) < 0.5 else [0.0, 1.0, 0.0])
+        return matrix_from_vector(np.pi * across / np.linalg.norm(across))
+    sine = float(np.linalg.norm(axis))
+    return np.eye(3) if sine < 1e-15 else matrix_from_vector(axis / sine * np.arctan2(sine, cosine))
+
+
+def _direction(value: Sequence[float] | None, path: Path, problems: Problems) -> NDArray[np.float64] | None:
+    if value is None:
+        return None
+    norm = float(np.linalg.norm(value))
+    if norm < 1e-9:
+        problems.add(path, "a direction cannot be all zero.")
+        return np.array([0.0, 0.0, 1.0])
+    return np.array(value) / norm
+
+
+def _body(name: str, shapes: Sequence[PrimitiveBlock], density: float, path: Path, problems: Problems) -> Body:
+    return body_from(name, _primitives(shapes, density, path, problems))
+
+
+def _primitives(
+    shapes: Sequence[PrimitiveBlock], density: float, path: Path, problems: Problems
+) -> tuple[Primitive, ...]:
+    made = []
+    for i, shape in enumerate(shapes):
+        if shape.density is not None and shape.mass is not None:
+            problems.add((*path, i), "give either its density or its mass, not both.")
+            continue
+        wanted = DIMENSIONS[shape.kind]
+        if len(shape.size) != len(wanted):
+            problems.add(
+                (*path, i, "size"),
+                f"a {shape.kind} has {len(wanted)} dimensions ({', '.join(wanted) or 'none'}); "
+                f"found {len(shape.size)}.",
+            )
+            continue
+        own = density if shape.density is None else shape.density
+        try:
+            made.append(
+                Primitive(
+                    shape.kind, tuple(shape.size), own, shape.mass, frame_of(shape.frame, (*path, i, "frame"), problems)
+                )
+            )
+        except TensegrityError as error:
+            problems.add((*path, i), str(error))
+    return tuple(made)
+
+
+def _joint(item: JointBlock, path: Path, problems: Problems) -> Joint:
+    axis = _direction(item.axis, (*path, "axis"), problems)
+    frame = frame_of(item.frame, (*path, "frame"), problems)
+    return Joint(item.name, item.kind, item.parent, item.body, frame, axis)  # type: ignore[arg-type]
+
+
+def _loop(block: MechanismFile, i: int, problems: Problems) -> Loop | None:
+    item = block.loops[i]
+    frames = [frame_of(getattr(item, name), ("loops", i, name), problems) for name in ("frame_before", "frame_after")]
+    try:
+        return Loop(item.name, item.kind, item.before, item.after, *frames)
+    except TensegrityError as error:
+        problems.add(("loops", i), str(error))
+        return None
+
+
+def _entry(block: MechanismFile, i: int, problems: Problems) -> CableEntry | None:
+    item: CableBlock = block.cables[i]
+    block_axis = _direction(item.block_axis, ("cables", i, "block_axis"), problems)
+    pulley_axis = _direction(item.pulley_axis, ("cables", i, "pulley_axis"), problems)
+    assert block_axis is not None and pulley_axis is not None
+    if abs(block_axis @ pulley_axis) > 1e-6:
+        problems.add(
+            ("cables", i, "pulley_axis"),
+            f"it must be square to block_axis; their product is {block_axis @ pulley_axis:.3g}.",
+        )
+        return None
+    if not item.strain > -1.0:
+        problems.add(("cables", i, "strain"), f"a strain is above -1; found {item.strain:g}.")
+        return None
+    pulley_axis = pulley_axis - (pulley_axis @ block_axis) * block_axis
+    return CableEntry(
+        item.name, item.body, np.array(item.at), block_axis, pulley_axis, item.pulley_radius, item.anchor.body,
+        np.array(item.anchor.at), item.young, item.cable_radius, item.damping, item.variant,
+        np.inf if item.length is None else item.length, item.strain,
+        _primitives(item.block, block.density, ("cables", i, "block"), problems),
+        _primitives(item.pulley, block.density, ("cables", i, "pulley"), problems),
+        item.pulley_joint or "",
+    )  # fmt: skip
+
+
+def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyOutput, ...]:
+    made = []
+    for i, item in enumerate(block.outputs):
+        if item.body not in block.bodies:
+            problems.add(("outputs", i, "body"), unknown_name("body", item.body, block.bodies))
+            continue
+        frame = frame_of(item.frame, ("outputs", i, "frame"), problems)
+        made.append(BodyOutput(item.name, item.body, frame, tuple(item.controlled)))
+    return tuple(made)

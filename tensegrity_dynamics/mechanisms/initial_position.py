@@ -1,0 +1,180 @@
+"""Where a mechanism from a file starts: coordinates as stated, cables wound to their anchors, loops closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from ..numerics.rotations import matrix_from_vector, quaternion_from_matrix
+from ..robots.file_errors import Problems
+from ..robots.units import BaseUnits
+from .dynamics.equations_of_motion import equations, make_work
+from .dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
+from .file_schema import MechanismFile
+from .kinematics.loop_closure import assemble, loop_of_row, move
+from .mechanism_model import MechanismModel, Places, zeroed
+
+QUANTITIES: dict[str, tuple[str, ...]] = {
+    "fixed": (),
+    "revolute": ("angle",),
+    "prismatic": ("length",),
+    "universal": ("angle", "angle"),
+    "spherical": ("angle",) * 3,
+    "floating": ("length",) * 3 + ("angle",) * 3,
+}
+"""What the numbers of a joint's `start` are; orientations are rotation vectors."""
+
+
+def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems) -> NDArray[np.float64]:
+    """(nq,) position with joints as the file says and every cable wound so that it reaches its anchor."""
+    mechanism = model.mechanism
+    units = BaseUnits(block.units.model_dump())
+    q = mechanism.neutral()
+    for i, item in enumerate(block.joints):
+        if item.start is None:
+            continue
+        wanted = QUANTITIES[item.kind]
+        if len(item.start) != len(wanted) and not (item.kind == "floating" and len(item.start) == 3):
+            problems.add(
+                ("joints", i, "start"),
+                f"a {item.kind} joint starts at {len(wanted)} numbers ({', '.join(wanted) or 'none'}); "
+                f"found {len(item.start)}.",
+            )
+            continue
+        numbers = _numbers(item.start, wanted, ("joints", i, "start"), units, problems)
+        at = mechanism.positions_of(item.name)
+        if item.kind in ("spherical", "floating"):
+            place, turn = (numbers[:3], numbers[3:]) if item.kind == "floating" else (np.zeros(0), numbers)
+            rotation = matrix_from_vector(turn if turn.size else np.zeros(3))
+            q[at] = np.concatenate((place, quaternion_from_matrix(rotation)))
+        else:
+            q[at] = numbers
+    places = Places(model)
+    for i, entry in enumerate(model.entries):
+        places.move(q)
+        index = mechanism.body_index
+        target = np.array(entry.anchor)
+        anchor, carrier = index[entry.anchor_body], index[entry.carrier]
+        if anchor >= 0:
+            target = places.positions[anchor] + places.rotations[anchor] @ target
+        if carrier >= 0:
+            target = places.rotations[carrier].T @ (target - places.positions[carrier])
+        try:
+            values = entry.start(target)
+        except TensegrityError as error:
+            problems.add(("cables", i), str(error))
+            continue
+        for name, value in zip(entry.joints, values, strict=True):
+            q[mechanism.positions_of(name)] = np.asarray(value)
+    return q
+
+
+def _numbers(
+    values: Sequence[Any], quantities: Sequence[str], path: tuple[Any, ...], units: BaseUnits, problems: Problems
+) -> NDArray[np.float64]:
+    made = np.zeros(len(values))
+    for k, (value, quantity) in enumerate(zip(values, quantities, strict=False)):
+        try:
+            made[k] = units.to_si(value, quantity)
+        except ValueError as error:
+            problems.add((*path, k), f"{error}; found {str(value)[:60]!r}.")
+    return made
+
+
+def closed_start(
+    block: MechanismFile, model: MechanismModel, rough: NDArray[np.float64], problems: Problems
+) -> MechanismModel:
+    """The model with its loops closed near a rough start; refuses what cannot move as one would expect."""
+    mechanism = model.mechanism
+    wide = _gap(model, rough)
+    try:
+        start = assemble(mechanism, rough)
+    except TensegrityError as error:
+        name = loop_name(str(error))
+        problems.add(_place(block, name), f"{error}" + wide)
+        return model
+    if _is_dependent(block, model, start, problems):
+        return model
+    flat = mechanism.flat
+    work, solver = make_work(flat), make_solver(flat)
+    still = np.zeros(mechanism.velocity_count)
+    status, coordinate = accelerate(flat, start, still, still, 0.0, work, solver, False)
+    if status == SINGULAR_MASS:
+        problems.add(("bodies",), massless_message(mechanism, int(coordinate)))
+    return zeroed(replace(model, start=start))
+
+
+def loop_name(message: str) -> str:
+    """The loop that a message of `assemble` is about."""
+    return message.split()[1]
+
+
+def _gap(model: MechanismModel, rough: NDArray[np.float64]) -> str:
+    errors = np.abs(equations(model.mechanism, rough, np.zeros(model.mechanism.velocity_count)).loop_error)
+    if not errors.size:
+        return ""
+    worst = int(np.argmax(errors))
+    return f" At the stated start the widest gap is {errors[worst]:.3g} in loop {loop_of_row(model.mechanism, worst)}."
+
+
+def _place(block: MechanismFile, loop: str) -> tuple[Any, ...]:
+    """Where in the file a loop is stated."""
+    for i, item in enumerate(block.loops):
+        if item.name == loop:
+            return ("loops", i)
+    for i, cable in enumerate(block.cables):
+        if f"{cable.name}-loopJt" == loop:
+            return ("cables", i)
+    return ("loops",)
+
+
+def _is_dependent(block: MechanismFile, model: MechanismModel, start: NDArray, problems: Problems) -> bool:
+    """Loops whose rows follow from those before them, here and nearby, hold what is held already."""
+    mechanism = model.mechanism
+    here = dependent_rows(model, start)
+    if not here:
+        return False
+    nudge = np.random.default_rng(0).normal(scale=1e-2, size=mechanism.velocity_count)
+    try:
+        beside = assemble(mechanism, move(mechanism, start, nudge))
+        always = [row for row in dependent_rows(model, beside) if row in here]
+    except TensegrityError:
+        always = here
+    for name in dict.fromkeys(loop_of_row(mechanism, row) for row in (always or here)):
+        count = sum(loop_of_row(mechanism, row) == name for row in (always or here))
+        if always:
+            problems.add(
+                _place(block, name),
+                f"{count} of the motions that loop {name} holds are held by the other loops already, so that their "
+                "forces are not determined; use a kind of loop that leaves them free, or take it out.",
+            )
+        else:
+            problems.add(
+                _place(block, name),
+                f"loop {name} is at a singular place at the start ({count} of its rows depend on others, but only "
+                "there); start elsewhere.",
+            )
+    return True
+
+
+def dependent_rows(model: MechanismModel, q: NDArray) -> list[int]:
+    """Constraint rows that follow from those before them at a position q (nq,)."""
+    rows = equations(model.mechanism, q, np.zeros(model.mechanism.velocity_count)).loop
+    kept: list[NDArray[np.float64]] = []
+    found = []
+    for i, row in enumerate(rows):
+        rest = row / (np.linalg.norm(row) or 1.0)
+        for _ in range(2):  # twice, so that rounding does not pass for independence
+            for each in kept:
+                rest = rest - (each @ rest) * each
+        size = float(np.linalg.norm(rest))
+        if size < 1e-7:
+            found.append(i)
+        else:
+            kept.append(rest / size)
+    return found

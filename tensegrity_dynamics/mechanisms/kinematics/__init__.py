@@ -1,0 +1,1 @@
+"""Kinematics of mechanisms: loop closure, independent coordinates, working and assembly modes."""

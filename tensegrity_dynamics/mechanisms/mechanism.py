@@ -1,0 +1,346 @@
+"""Mechanisms: bodies on a tree of joints, closed by loops, pulled by cables (000, section 1.1).
+
+A mechanism is data. `flatten` turns it into the arrays over which the compiled sweeps run; the order of bodies is
+the order of their joints, so that every parent comes before its children.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+from . import joints
+from .loop_joints import Loop, loop_rows
+
+WORLD = "world"
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A place on a body: origin (3,) m and axes (3, 3), columns in the body's frame."""
+
+    origin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    axes: NDArray[np.float64] = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        origin, axes = np.array(self.origin, dtype=np.float64), np.array(self.axes, dtype=np.float64)
+        if origin.shape != (3,) or axes.shape != (3, 3) or not np.all(np.isfinite(origin)):
+            raise TensegrityError(f"a frame needs an origin (3,) and axes (3, 3), found {origin.shape}, {axes.shape}.")
+        if not np.allclose(axes.T @ axes, np.eye(3), atol=1e-9) or np.linalg.det(axes) < 0.0:
+            raise TensegrityError("the axes of a frame must be orthogonal, of length one and right-handed.")
+        for name, array in (("origin", origin), ("axes", axes)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body, its frame being the successor frame of the joint that carries it.
+
+    Args:
+        name: unique name.
+        mass: kg; zero is allowed where the joints below and the loops leave no motion without inertia.
+        centre: (3,) m, centre of mass in the body frame.
+        inertia: (3, 3) kg m^2 about the centre of mass, in body axes.
+        shapes: what to draw (see `multibody.primitives`).
+    """
+
+    name: str
+    mass: float = 0.0
+    centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
+    shapes: tuple = ()
+
+    def __post_init__(self) -> None:
+        centre, inertia = np.array(self.centre, dtype=np.float64), np.array(self.inertia, dtype=np.float64)
+        if not np.isfinite(self.mass) or self.mass < 0.0:
+            raise TensegrityError(f"body {self.name}: mass {self.mass} kg must be finite and not negative.")
+        if centre.shape != (3,) or inertia.shape != (3, 3) or not np.all(np.isfinite(centre)):
+            raise TensegrityError(f"body {self.name}: centre must be (3,) and inertia (3, 3), finite.")
+        moments = np.linalg.eigvalsh(inertia) if np.all(np.isfinite(inertia)) else np.array([np.nan])
+        if not np.allclose(inertia, inertia.T) or not np.all(moments > -1e-12 * max(1.0, moments[-1])):
+            raise TensegrityError(f"body {self.name}: the inertia must be finite, symmetric and not negative.")
+        for name, array in (("centre", centre), ("inertia", inertia)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A tree joint from a frame on the parent body to the frame of the body it carries.
+
+    Args:
+        name: unique name.
+        kind: one of `joints.KINDS`.
+        parent, body: names; the parent may be "world".
+        placement: predecessor frame on the parent.
+        axis: (3,) of revolute and prismatic joints, in both frames.
+        radius: pulley radius [m] of involute joints.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    body: str
+    placement: Frame = field(default_factory=Frame)
+    axis: NDArray[np.float64] = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    radius: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in joints.KINDS:
+            raise TensegrityError(f"joint {self.name}: " + unknown_name("kind of joint", self.kind, joints.KINDS))
+        axis = np.array(self.axis, dtype=np.float64)
+        norm = np.linalg.norm(axis) if axis.shape == (3,) else 0.0
+        if not np.isfinite(norm) or norm < 1e-9:
+            raise TensegrityError(f"joint {self.name}: the axis must be three finite numbers, not all zero.")
+        if self.kind.startswith("involute") and not (np.isfinite(self.radius) and self.radius > 0.0):
+            raise TensegrityError(f"joint {self.name}: the pulley radius is {self.radius} m, must be above zero.")
+        axis = axis / norm
+        axis.setflags(write=False)
+        object.__setattr__(self, "axis", axis)
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Elasticity and damping of the cable that an involute joint carries (000, section 3.1.2).
+
+    Args:
+        name: unique name.
+        joint: name of its involute joint.
+        area: cross section [m^2].
+        young: Young's modulus E [Pa].
+        damping: coefficient mu [Pa s] of the stress mu times strain rate.
+        longest: rest length [m] that is on the pulley when all of it is unwound; winding is refused below zero.
+    """
+
+    name: str
+    joint: str
+    area: float
+    young: float
+    damping: float = 0.0
+    longest: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (self.area > 0.0 and self.young > 0.0 and self.damping >= 0.0 and self.longest > 0.0):
+            raise TensegrityError(
+                f"cable {self.name}: area {self.area} m^2, Young's modulus {self.young} Pa and length {self.longest} m "
+                f"must be above zero and damping {self.damping} Pa s not negative."
+            )
+
+
+Flat = namedtuple(
+    "Flat",
+    "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
+    "cable_joint cable_area cable_young cable_damping "
+    "row_kind row_before row_after row_origin_before row_origin_after row_first row_second gravity",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Bodies, tree joints, loops and cables.
+
+    Args:
+        bodies: all but the world, in any order.
+        joints: one per body; a parent's joint before its children's.
+        loops: what closes the loops.
+        cables: on involute joints.
+        gravity: (3,) m/s^2 in the world.
+
+    Raises:
+        TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
+    """
+
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...] = ()
+    cables: tuple[Cable, ...] = ()
+    gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        gravity = np.array(self.gravity, dtype=np.float64)
+        if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
+            raise TensegrityError("gravity must be three finite numbers in m/s^2.")
+        gravity.setflags(write=False)
+        object.__setattr__(self, "gravity", gravity)
+        for what, items in (
+            ("body", self.bodies),
+            ("joint", self.joints),
+            ("loop", self.loops),
+            ("cable", self.cables),
+        ):
+            names = [item.name for item in items]
+            for name in names:
+                if names.count(name) > 1 or (what == "body" and name == WORLD):
+                    raise TensegrityError(f"{what} name {name!r} is used twice or reserved; give each its own.")
+        known = [body.name for body in self.bodies]
+        carried: list[str] = []
+        for joint in self.joints:
+            for name in (joint.parent, joint.body):
+                if name not in (WORLD, *known) or joint.body == WORLD:
+                    raise TensegrityError(f"joint {joint.name}: " + unknown_name("body", name, known))
+            if joint.parent not in (WORLD, *carried):
+                raise TensegrityError(f"joint {joint.name}: its parent {joint.parent} has no joint before it; reorder.")
+            if joint.body in carried:
+                raise TensegrityError(f"joint {joint.name}: body {joint.body} already has a tree joint; use a loop.")
+            carried.append(joint.body)
+        for name in known:
+            if name not in carried:
+                raise TensegrityError(f"body {name} has no tree joint; add one from a body that has.")
+        for loop in self.loops:
+            for name in (loop.before, loop.after):
+                if name not in (WORLD, *known):
+                    raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *known)))
+        used: dict[str, str] = {}
+        for cable in self.cables:
+            joint = self.joint(cable.joint)
+            if not joint.kind.startswith("involute"):
+                raise TensegrityError(f"cable {cable.name}: joint {joint.name} is {joint.kind}, an involute is needed.")
+            if cable.joint in used:
+                raise TensegrityError(
+                    f"cables {used[cable.joint]} and {cable.name} share one pulley; give each its own."
+                )
+            used[cable.joint] = cable.name
+
+    # -- names and layout -----------------------------------------------------------------------------------------
+
+    def joint(self, name: str) -> Joint:
+        """The joint called `name`."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise TensegrityError(unknown_name("joint", name, [joint.name for joint in self.joints]))
+
+    @cached_property
+    def body_index(self) -> Mapping[str, int]:
+        """Index by body name in sweep order; the world is -1."""
+        return {WORLD: -1, **{joint.body: i for i, joint in enumerate(self.joints)}}
+
+    @cached_property
+    def _layout(self) -> dict[str, tuple[slice, slice]]:
+        layout, q, v = {}, 0, 0
+        for joint in self.joints:
+            kind = joints.KINDS[joint.kind]
+            layout[joint.name] = (slice(q, q + joints.POSITIONS[kind]), slice(v, v + joints.VELOCITIES[kind]))
+            q, v = layout[joint.name][0].stop, layout[joint.name][1].stop
+        return layout
+
+    def positions_of(self, joint: str) -> slice:
+        """Where in q the coordinates of a joint stand."""
+        self.joint(joint)
+        return self._layout[joint][0]
+
+    def velocities_of(self, joint: str) -> slice:
+        """Where in v the coordinates of a joint stand."""
+        self.joint(joint)
+        return self._layout[joint][1]
+
+    @property
+    def position_count(self) -> int:
+        return int(sum(joints.POSITIONS[joints.KINDS[joint.kind]] for joint in self.joints))
+
+    @property
+    def velocity_count(self) -> int:
+        return int(sum(joints.VELOCITIES[joints.KINDS[joint.kind]] for joint in self.joints))
+
+    @property
+    def constraint_count(self) -> int:
+        return int(self.flat.row_kind.shape[0])
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """A name for every velocity coordinate: the joint's, with the part where it has several."""
+        parts = {
+            "universal": ("x", "y"), "spherical": ("wx", "wy", "wz"), "floating": ("wx", "wy", "wz", "vx", "vy", "vz"),
+            "involute_u": ("angle", "elongation"), "involute_epsilon": ("angle", "strain"),
+            "involute_length": ("angle", "length"), "involute_rigid": ("angle",),
+        }  # fmt: skip
+        names: list[str] = []
+        for joint in self.joints:
+            if joint.kind != "fixed":
+                names += [f"{joint.name}.{part}" for part in parts[joint.kind]] if joint.kind in parts else [joint.name]
+        return tuple(names)
+
+    def neutral(self) -> NDArray[np.float64]:
+        """(nq,) position with all coordinates zero, quaternions at identity and cables one pulley radius long."""
+        q = np.zeros(self.position_count)
+        for joint in self.joints:
+            part = q[self.positions_of(joint.name)]
+            if joint.kind in ("spherical", "floating"):
+                part[-4] = 1.0
+            elif joint.kind.startswith("involute"):
+                part[0] = 1.0
+                if joint.kind == "involute_length":
+                    part[1] = joint.radius
+        return q
+
+    def topology(self) -> str:
+        """The tree and the loops as text, as in 000, listings 5.1 and 5.2."""
+        lines = ["Spanning tree:", "Vertex: world (root)"]
+
+        def walk(parent: str, depth: int) -> None:
+            for joint in self.joints:
+                if joint.parent == parent:
+                    lines.append("  " * depth + f"Vertex: {joint.body}, Edge: {joint.name}")
+                    walk(joint.body, depth + 1)
+
+        walk(WORLD, 1)
+        lines.append("Non-tree joints:")
+        lines += [f"{loop.name}, predecessor: {loop.before}, successor: {loop.after}" for loop in self.loops]
+        return "\n".join(lines)
+
+    # -- arrays ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The mechanism as arrays for the compiled sweeps."""
+        index, by_name = self.body_index, {body.name: body for body in self.bodies}
+        ordered = [by_name[joint.body] for joint in self.joints]
+        kinds = np.array([joints.KINDS[joint.kind] for joint in self.joints], dtype=np.int64)
+        counts = joints.VELOCITIES[kinds].astype(np.int64)
+        parents = np.array([index[joint.parent] for joint in self.joints], dtype=np.int64)
+        v_start = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
+        dof_parent, dof_body = [], []
+        last = np.full(len(ordered), -1, dtype=np.int64)
+        for i in range(len(ordered)):
+            above = last[parents[i]] if parents[i] >= 0 else -1
+            for d in range(counts[i]):
+                dof_parent.append(above)
+                dof_body.append(i)
+                above = v_start[i] + d
+            last[i] = above
+        rows = [row for loop in self.loops for row in loop_rows(loop, index)]
+        cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
+        return Flat(
+            kind=kinds,
+            parent=parents,
+            axis=np.array([joint.axis for joint in self.joints]).reshape(-1, 3),
+            radius=np.array([joint.radius for joint in self.joints], dtype=np.float64),
+            q_start=np.concatenate(([0], np.cumsum(joints.POSITIONS[kinds])))[:-1].astype(np.int64),
+            v_start=v_start,
+            v_count=counts,
+            origin=np.array([joint.placement.origin for joint in self.joints]).reshape(-1, 3),
+            axes=np.array([joint.placement.axes for joint in self.joints]).reshape(-1, 3, 3),
+            mass=np.array([body.mass for body in ordered], dtype=np.float64),
+            centre=np.array([body.centre for body in ordered]).reshape(-1, 3),
+            inertia=np.array([body.inertia for body in ordered]).reshape(-1, 3, 3),
+            dof_parent=np.array(dof_parent, dtype=np.int64),
+            dof_body=np.array(dof_body, dtype=np.int64),
+            cable_joint=np.array(cable_joint, dtype=np.int64),
+            cable_area=np.array([cable.area for cable in self.cables], dtype=np.float64),
+            cable_young=np.array([cable.young for cable in self.cables], dtype=np.float64),
+            cable_damping=np.array([cable.damping for cable in self.cables], dtype=np.float64),
+            row_kind=np.array([row.kind for row in rows], dtype=np.int64),
+            row_before=np.array([row.before for row in rows], dtype=np.int64),
+            row_after=np.array([row.after for row in rows], dtype=np.int64),
+            row_origin_before=np.array([row.origin_before for row in rows]).reshape(-1, 3),
+            row_origin_after=np.array([row.origin_after for row in rows]).reshape(-1, 3),
+            row_first=np.array([row.first for row in rows]).reshape(-1, 3),
+            row_second=np.array([row.second for row in rows]).reshape(-1, 3),
+            gravity=np.array(self.gravity),
+        )

@@ -1,0 +1,1 @@
+"""Integration of mechanisms in time, with their actuators."""

@@ -1,0 +1,195 @@
+"""Steps of controlled error for a mechanism, with dense output and the instants at which cables go slack or taut.
+
+Dormand and Prince's method of order 8 (SciPy's DOP853) on (q, v) with the forward dynamics of closed loops. Where a
+cable's strain passes through zero the force has a kink: the integration stops there and starts anew, so that no step
+reaches across. The drift of loops and quaternions, no larger than the tolerance, is projected out at every such stop
+and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+
+from ...errors import TensegrityError
+from ..dynamics.equations_of_motion import cable_efforts, check_state, make_work
+from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
+from ..mechanism import Mechanism
+from .actuation import Ends, cable_powers, past_end
+from .runge_kutta import make_stages, project, rate_of_position
+
+MOST_EVENTS = 100_000
+
+
+@dataclass(frozen=True)
+class CableEvent:
+    """A cable that goes "slack" or "taut" at a time [s] after the start."""
+
+    time: float
+    cable: str
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismPath:
+    """A motion.
+
+    Attributes:
+        times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
+        works: (2,) J that damping and winding took.
+        events: in order of time.
+    """
+
+    times: NDArray[np.float64]
+    q: NDArray[np.float64]
+    v: NDArray[np.float64]
+    works: NDArray[np.float64]
+    events: tuple[CableEvent, ...]
+    _pieces: tuple[tuple[float, float, Callable], ...]
+
+    def at(self, times: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """q (k, nq) and v (k, nv) at times (k,) s between start and end, to the order of the method.
+
+        Raises:
+            TensegrityError: a time is outside.
+        """
+        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        if not (np.all(wanted >= self.times[0]) and np.all(wanted <= self.times[-1])):
+            raise TensegrityError(f"the motion lasts from {self.times[0]:g} to {self.times[-1]:g} s; ask within.")
+        size = self.q.shape[1]
+        found = np.zeros((wanted.size, size + self.v.shape[1]))
+        for begin, end, piece in self._pieces:
+            inside = (wanted >= begin) & (wanted <= end)
+            if inside.any():
+                found[inside] = piece(wanted[inside])[: found.shape[1]].T
+        return found[:, :size], found[:, size:]
+
+
+def integrate(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    effort: ArrayLike | Callable[[float, NDArray, NDArray], ArrayLike],
+    duration: float,
+    *,
+    relative: float = 1e-9,
+    absolute: float = 1e-11,
+    longest_step: float = np.inf,
+) -> MechanismPath:
+    """The motion from (q, v) for `duration` s.
+
+    Args:
+        effort: (nv,) N or N m, or a function of time [s], q and v that gives it.
+        relative, absolute: tolerances on every coordinate.
+
+    Raises:
+        TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
+    """
+    position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
+    if not (np.isfinite(duration) and duration > 0.0):
+        raise TensegrityError(f"duration is {duration} s, must be a finite time above zero.")
+    motion = _Motion(mechanism, effort)
+    nq, nv = motion.sizes
+    state = np.concatenate((position, velocity, np.zeros(2)))
+    times, states, pieces, events = [np.zeros(1)], [state[None, :]], [], []
+    time, taut = 0.0, motion.strains(state) > 0.0
+    scale = np.full(state.size, absolute)
+    while time < duration:
+        watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
+        solution = solve_ivp(
+            motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
+            dense_output=True, max_step=longest_step,
+        )  # fmt: skip
+        if solution.status < 0:
+            raise TensegrityError(
+                f"the motion cannot be followed beyond {solution.t[-1]:.6g} s: {solution.message} "
+                "Cables that are very stiff need integrator 'implicit'."
+            )
+        state = solution.y[:, -1].copy()
+        motion.close(state)
+        motion.check_ends(state, float(solution.t[-1]))
+        pieces.append((time, float(solution.t[-1]), solution.sol))
+        times.append(solution.t[1:])
+        states.append(np.vstack((solution.y[:, 1:-1].T, state)))
+        time = float(solution.t[-1])
+        if solution.status == 1:
+            for c, found in enumerate(solution.t_events):
+                if len(found):
+                    events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
+                    taut[c] = not taut[c]
+            if len(events) > MOST_EVENTS:
+                raise TensegrityError(f"more than {MOST_EVENTS} times a cable went slack or taut within {time:.4g} s.")
+    whole = np.vstack(states)
+    return MechanismPath(
+        np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], tuple(events),
+        tuple(pieces),
+    )  # fmt: skip
+
+
+class _Motion:
+    """Right side and events over one state vector (q, v, work of damping, work of winding)."""
+
+    def __init__(self, mechanism: Mechanism, effort: ArrayLike | Callable) -> None:
+        self.mechanism, self.flat = mechanism, mechanism.flat
+        self.work, self.solver, self.stages = make_work(self.flat), make_solver(self.flat), make_stages(self.flat)
+        self.sizes = (mechanism.position_count, mechanism.velocity_count)
+        self.powers, self.rates = np.zeros(2), np.zeros(self.sizes[0])
+        cables = mechanism.cables
+        joints = [mechanism.joint(cable.joint) for cable in cables]
+        self.ends = Ends(
+            q=np.array([mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
+            radius=np.array([joint.radius for joint in joints], dtype=np.float64),
+            longest=np.array([cable.longest for cable in cables], dtype=np.float64),
+        )  # fmt: skip
+        self.effort: Callable
+        if callable(effort):
+            self.effort = effort
+        else:
+            steady = np.array(effort, dtype=np.float64)
+            if steady.shape != (self.sizes[1],) or not np.all(np.isfinite(steady)):
+                raise TensegrityError(f"effort must be ({self.sizes[1]},) finite numbers.")
+            self.effort = lambda t, q, v: steady
+
+    def split(self, state: NDArray) -> tuple[NDArray, NDArray]:
+        nq, nv = self.sizes
+        return np.ascontiguousarray(state[:nq]), np.ascontiguousarray(state[nq : nq + nv])
+
+    def rate(self, time: float, state: NDArray) -> NDArray[np.float64]:
+        q, v = self.split(state)
+        tau = np.ascontiguousarray(self.effort(time, q, v), dtype=np.float64)
+        status, coordinate = accelerate(self.flat, q, v, tau, 0.0, self.work, self.solver, False)
+        if status == SINGULAR_MASS:
+            raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
+        rate_of_position(self.flat, q, v, self.rates)
+        cable_powers(self.flat, q, v, self.work, self.powers)
+        return np.concatenate((self.rates, self.solver.acceleration, self.powers))
+
+    def strains(self, state: NDArray) -> NDArray[np.float64]:
+        q, v = self.split(state)
+        cable_efforts(self.flat, q, v, self.work)
+        return self.work.strain.copy()
+
+    def crossing(self, cable: int, is_taut: bool) -> Callable:
+        """An event function of SciPy's kind: the strain of one cable, watched in the direction it can cross."""
+
+        def strain(_: float, state: NDArray) -> float:
+            return float(self.strains(state)[cable])
+
+        strain.terminal, strain.direction = True, -1.0 if is_taut else 1.0  # type: ignore[attr-defined]
+        return strain
+
+    def close(self, state: NDArray) -> None:
+        """Project drift of loops and quaternions out, in place."""
+        q, v = self.split(state)
+        project(self.flat, q, v, self.work, self.solver, self.stages)
+        state[: self.sizes[0]], state[self.sizes[0] : sum(self.sizes)] = q, v
+
+    def check_ends(self, state: NDArray, time: float) -> None:
+        cable = past_end(self.ends, self.split(state)[0])
+        if cable >= 0:
+            name = self.mechanism.cables[cable].name
+            raise TensegrityError(f"cable {name} is wound past its end before {time:.4g} s.")

@@ -1,0 +1,333 @@
+"""A mechanism in time: the face that `Simulation` steps, over the compiled integrators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...robots.output_frame import Pose
+from ...robots.robot import Robot
+from ...simulation import checked_commands
+from ...structures.dynamics.spools import EFFORT, MODES, POSITION
+from ..dynamics.equations_of_motion import check_state, evaluate, make_work
+from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
+from ..kinematics.loop_closure import assemble
+from ..mechanism_model import MechanismModel, Places
+from ..statics.equilibrium_solver import EquilibriumSolver, MechanismShape
+from .actuation import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
+from .adaptive import integrate
+from .rosenbrock import NOT_CLOSED, derivative, make_implicit
+from .runge_kutta import make_stages, project
+
+INTEGRATORS = ("rk4", "implicit", "adaptive")
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismState:
+    """Time [s], position q (nq,) and velocity v (nv,) in the mechanism's own coordinates."""
+
+    time: float
+    q: NDArray[np.float64]
+    v: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MechanismEnergy:
+    """Energies [J] and what was added and taken since the start.
+
+    total - actuators + damping + winding stays the same: `actuators` is the work of the drives, `damping` what the
+    cables turned to heat, `winding` what stretched cable took along onto the pulleys (the convention of 000, 3.1.9, by
+    which winding moves the rest length at constant elongation).
+    """
+
+    kinetic: float
+    elastic: float
+    gravity: float
+    actuators: float
+    damping: float
+    winding: float
+
+    @property
+    def total(self) -> float:
+        return self.kinetic + self.elastic + self.gravity
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismObservation:
+    """What sensors of an ideal robot would read.
+
+    Attributes:
+        time: s. lengths, rest_lengths, strains, tensions: by cable, m, m, - and N.
+        positions, rates, efforts: by actuator, m or rad, and N or N m.
+        pose: of the output, or None. twist: (6,) m/s and rad/s, or None.
+        constraint_error: largest gap of the loops [m, or sine of an angle].
+        actuator_power: W that the actuators give at this instant.
+    """
+
+    time: float
+    lengths: dict[str, float]
+    rest_lengths: dict[str, float]
+    strains: dict[str, float]
+    tensions: dict[str, float]
+    positions: dict[str, float]
+    rates: dict[str, float]
+    efforts: dict[str, float]
+    pose: Pose | None
+    twist: NDArray[np.float64] | None
+    constraint_error: float
+    actuator_power: float
+
+
+class SimulatedMechanism:
+    """The mechanism of a robot, simulated. See `Simulation` for the arguments.
+
+    Args:
+        start: None for the shape at rest with the actuators where the file puts them; "file" for the stated start as
+            it is; a `MechanismShape`; or a position (nq,), closed from there.
+        integrator: "rk4", "implicit" (stiff cables in long steps) or "adaptive" (error control, slack and taut found).
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        time_step: float | None,
+        integrator: str,
+        *,
+        start: Any = None,
+        gravity: ArrayLike | None = None,
+    ) -> None:
+        if integrator not in INTEGRATORS:
+            raise TensegrityError(unknown_name("integrator for mechanisms", integrator, INTEGRATORS))
+        model: MechanismModel = robot.mechanism
+        if gravity is not None:
+            mechanism = replace(model.mechanism, gravity=np.asarray(gravity, dtype=np.float64))
+            model = replace(model, mechanism=mechanism)
+        self.model, self.integrator, self.actuators = model, integrator, robot.actuators
+        self.output = robot.outputs[0] if robot.outputs else None
+        self._names = tuple(each.name for each in robot.actuators)
+        self._joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
+        self._mechanism, self._flat = model.mechanism, model.mechanism.flat
+        flat = self._flat
+        self._work, self._solver, self._stages = make_work(flat), make_solver(flat), make_stages(flat)
+        self._scratch = make_implicit(flat, self._mechanism.position_count)
+        self._places = Places(model)
+        self._effort = np.zeros(self._mechanism.velocity_count)
+        self._works, self._powers, self._steps = np.zeros(3), np.zeros(2), 0
+        self.events: list[tuple[float, str, str]] = []
+        self._start, self._start_effort = self._find_start(start)
+        self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
+        self._ends = self._make_ends()
+        self._drives = self._make_drives()
+        self.shortest_period = self._shortest_period()
+        self.time_step = min(1e-3, self.shortest_period / 20.0) if time_step is None else float(time_step)
+        self.reset()
+
+    # -- the face of `Simulation` -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> MechanismState:
+        """A copy of the present state."""
+        return MechanismState(self.time, self._q.copy(), self._v.copy())
+
+    @property
+    def time(self) -> float:
+        """s; counted in steps, so that it never drifts."""
+        return self._steps * self.time_step
+
+    def set_state(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
+        """Put the mechanism somewhere else: position (nq,) and velocity (nv,), brought onto closed loops."""
+        zero = np.zeros(self._v.size)
+        position, velocity = check_state(
+            self._mechanism, np.array(q, dtype=np.float64), np.array(zero if v is None else v, dtype=np.float64)
+        )
+        self._q[:] = assemble(self._mechanism, position)
+        self._v[:] = velocity
+        project(self._flat, self._q, self._v, self._work, self._solver, self._stages)
+        self._drives.wanted[:] = self._q[self._drives.q]
+
+    def command(self, mode: str, values: Mapping[str, float]) -> None:
+        """Set points of some actuators: position [rad or m], velocity [1/s of it] or effort [N m or N]."""
+        drives = self._drives
+        for index, value in checked_commands(values, self._names).items():
+            if drives.mode[index] == EFFORT and MODES[mode] != EFFORT:
+                drives.wanted[index] = self._q[drives.q[index]]
+            drives.mode[index], drives.target[index] = MODES[mode], value
+
+    def advance(self, steps: int) -> None:
+        """So many steps.
+
+        Raises:
+            TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
+                fast for the step; the state stays at the last good one.
+        """
+        if self.integrator == "adaptive":
+            self._advance_adaptive(steps)
+            return
+        status, done = drive(
+            self._flat, self._drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
+            self.integrator == "implicit", self._works, self._powers, self._work, self._solver, self._stages,
+            self._scratch,
+        )  # fmt: skip
+        self._steps += done
+        if status or not (np.isfinite(self._q).all() and np.isfinite(self._v).all()):
+            raise TensegrityError(self._reason(int(status)))
+
+    def observe(self) -> MechanismObservation:
+        """Cables, actuators, output."""
+        places = self._places.move(self._q, self._v)
+        evaluate(self._flat, self._q, self._v, self._work)
+        names, drives = self.model.cable_names, self._drives
+        by_cable = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
+        tensions = {
+            name: float(self._work.tension[by_cable[name]]) if name in by_cable else float("nan") for name in names
+        }
+        pose, twist = places.output(self.output) if self.output is not None else (None, None)
+        speeds = self._v[drives.v]
+        return MechanismObservation(
+            self.time,
+            dict(zip(names, places.lengths().tolist(), strict=True)),
+            dict(zip(names, places.rest_lengths().tolist(), strict=True)),
+            dict(zip(names, places.strains().tolist(), strict=True)),
+            tensions,
+            dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
+            dict(zip(self._names, speeds.tolist(), strict=True)),
+            dict(zip(self._names, drives.torque.tolist(), strict=True)),
+            pose,
+            twist,
+            float(np.max(np.abs(self._work.loop_error), initial=0.0)),
+            float(drives.torque @ speeds),
+        )
+
+    def energy(self) -> MechanismEnergy:
+        """Energies of the present state."""
+        evaluate(self._flat, self._q, self._v, self._work)
+        work, flat = self._work, self._flat
+        kinetic = 0.5 * float(self._v @ work.mass @ self._v)
+        centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
+        gravity = -float(flat.mass @ centres @ flat.gravity)
+        elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
+        return MechanismEnergy(kinetic, elastic, gravity, *(float(each) for each in self._works))
+
+    def reset(self) -> None:
+        """Back to the start, at rest, actuators holding."""
+        self._q[:], self._v[:], self._steps = self._start, 0.0, 0
+        self._works[:], self._effort[:] = 0.0, 0.0
+        drives = self._drives
+        drives.mode[:] = POSITION
+        drives.target[:] = drives.wanted[:] = self._q[drives.q]
+        drives.torque[:] = self._start_effort[drives.v]
+        self.events.clear()
+
+    def hold(self) -> None:
+        """All actuators hold where they are."""
+        drives = self._drives
+        moving = drives.mode == EFFORT
+        drives.wanted[moving] = self._q[drives.q][moving]
+        drives.mode[:] = POSITION
+        drives.target[:] = drives.wanted
+
+    def positions(self) -> NDArray[np.float64]:
+        """(a,) rad or m, of the actuators."""
+        return self._q[self._drives.q]
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _find_start(self, start: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Position, and the efforts that hold the actuators there."""
+        none = np.zeros(self._mechanism.velocity_count)
+        if isinstance(start, MechanismShape):
+            return start.q.copy(), start.effort.copy()
+        if isinstance(start, str) and start != "file":
+            raise TensegrityError(f"start is {start!r}; give 'file', a position, a shape or None.")
+        if isinstance(start, str):
+            return self.model.start.copy(), none
+        if start is not None:
+            return assemble(self._mechanism, np.array(start, dtype=np.float64)), none
+        try:
+            shape = EquilibriumSolver(self._mechanism, self._joints).solve(self.model.start)
+        except NoEquilibriumError:
+            return self.model.start.copy(), none
+        return shape.q, shape.effort
+
+    def _make_ends(self) -> Ends:
+        joints = [self._mechanism.joint(entry.joints[2]) for entry in self.model.entries]
+        return Ends(
+            q=np.array([self._mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
+            radius=np.array([joint.radius for joint in joints], dtype=np.float64),
+            longest=np.array([entry.longest for entry in self.model.entries], dtype=np.float64),
+        )  # fmt: skip
+
+    def _make_drives(self) -> Drives:
+        count = len(self.actuators)
+        v = np.array([self._mechanism.velocities_of(name).start for name in self._joints], dtype=np.int64)
+        return Drives(
+            q=np.array([self._mechanism.positions_of(name).start for name in self._joints], dtype=np.int64), v=v,
+            low=np.array([each.position[0] for each in self.actuators], dtype=np.float64),
+            high=np.array([each.position[1] for each in self.actuators], dtype=np.float64),
+            rate=np.array([each.rate for each in self.actuators], dtype=np.float64),
+            effort=np.array([each.effort for each in self.actuators], dtype=np.float64),
+            mode=np.zeros(count, dtype=np.int64), target=np.zeros(count), wanted=np.zeros(count),
+            torque=np.zeros(count), wish=np.zeros(count), servo=np.zeros(count, dtype=np.int64),
+            mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(self._v.size),
+        )  # fmt: skip
+
+    def _shortest_period(self) -> float:
+        """s, from the fastest of the linearised motions at the start (vibration or decay)."""
+        flat, solver, scratch = self._flat, self._solver, self._scratch
+        still = np.zeros(self._v.size)
+        accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, solver, False)
+        free = np.flatnonzero(~solver.is_pivot)
+        count = free.size
+        scratch.independent[:count] = free
+        scratch.basis[:, :count] = solver.basis[:, :count]
+        u, sides = np.zeros(2 * self._v.size), [np.zeros(2 * self._v.size) for _ in range(2)]
+        matrix = np.zeros((2 * count, 2 * count))
+        args = (self._start_effort, self._work, solver, self._stages, scratch)
+        for c in range(2 * count):
+            h = 1e-6
+            for side, sign in zip(sides, (1.0, -1.0), strict=True):
+                u[:] = 0.0
+                u[c] = sign * h
+                if derivative(flat, self._start, u, count, args[0], side, *args[1:]):
+                    side[:] = 0.0
+            matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
+        fastest = float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
+        # pure drift shows as a rate that is rounding alone
+        return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
+
+    def _advance_adaptive(self, steps: int) -> None:
+        """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
+        drives = self._drives
+        spans = 1 if (drives.mode == EFFORT).all() else steps
+        length = steps * self.time_step / max(1, spans)
+        for _ in range(spans if steps else 0):
+            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._solver)
+            path = integrate(self._mechanism, self._q, self._v, self._effort, length)
+            self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
+            self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
+            self._works[1:] += path.works
+            self._q[:], self._v[:] = path.q[-1], path.v[-1]
+            self._steps += steps // spans
+
+    def _reason(self, status: int) -> str:
+        if status >= PAST_END:
+            entry = self.model.entries[status - PAST_END]
+            place = self._q[self._ends.q[status - PAST_END]] * entry.radius
+            if place > 0.5 * min(entry.longest, 1e9):
+                what = f"unwound past its end: all {entry.longest:.4g} m of it are off the pulley"
+            else:
+                what = "wound past its end: nothing of it is left between pulley and anchor"
+            return f"cable {entry.name} is {what} at {self.time:.4g} s; keep its pulley within narrower limits."
+        if status == SINGULAR_MASS:
+            return massless_message(self._mechanism, 0)
+        shorter = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
+        why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
+        return (
+            f"the simulation lost its way at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
+            f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
+        )

@@ -1,0 +1,1 @@
+"""Equilibrium of mechanisms and its sensitivity."""

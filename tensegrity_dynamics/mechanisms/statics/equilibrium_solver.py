@@ -1,0 +1,289 @@
+"""Static equilibrium of a mechanism for given pulley angles or torques: Newton's method on the full model.
+
+With the loops closed and some joints held, the motions that remain are G y (000, 1.2.32). A shape is where the reduced
+force R = G' (tau + p - c) vanishes; its derivative along G gives the reduced stiffness -dR/dy. It is not quite
+symmetric, because cable efforts follow the convention of 000 (3.1.9); stability is therefore read from the
+eigenvalues of (G' M G)^-1 (-dR/dy): a shape is stable when all their real parts are above zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ...numerics.compilation import compiled
+from .. import joints
+from ..dynamics.equations_of_motion import Work, check_state, evaluate, loop_equations, make_work, place_bodies
+from ..dynamics.forward_dynamics import Solver, independent_basis, make_solver, reduce_rows
+from ..mechanism import Mechanism
+from ..simulation.runge_kutta import Stages, make_stages, normalise, rate_of_position
+
+
+@compiled
+def close_loops(flat, q, held, tolerance, reuse, work, solver, stages):
+    """Move the passive coordinates of q until the loops are closed, held ones untouched; returns the largest error."""
+    for _ in range(20):
+        place_bodies(flat, q, stages.v_sum, work)
+        loop_equations(flat, work)
+        worst = 0.0
+        for r in range(work.loop_error.shape[0]):
+            worst = max(worst, abs(work.loop_error[r]))
+            work.loop_error[r] = -work.loop_error[r]
+        if worst <= tolerance or not np.isfinite(worst):
+            return worst
+        for d in range(held.shape[0]):
+            if held[d]:
+                for r in range(work.loop_error.shape[0]):
+                    work.loop[r, d] = 0.0
+        reduce_rows(work.loop, work.loop_error, solver, reuse)
+        independent_basis(held.shape[0], solver)
+        rate_of_position(flat, q, solver.offset, stages.q_rate)
+        for k in range(q.shape[0]):
+            q[k] += stages.q_rate[k]
+        normalise(flat, q)
+    return worst
+
+
+@compiled
+def reduced_force(flat, q, effort, held, reuse, force, work, solver, stages):
+    """Fill force (y,) with R at closed loops; returns y. solver.basis holds G, solver.independent which are free."""
+    dofs = held.shape[0]
+    evaluate(flat, q, stages.v_sum, work)
+    for d in range(dofs):
+        solver.effort[d] = effort[d] + work.passive[d] - work.bias[d]
+        if held[d]:
+            for r in range(work.loop.shape[0]):
+                work.loop[r, d] = 0.0
+    work.loop_bias[:] = 0.0
+    reduce_rows(work.loop, work.loop_bias, solver, reuse)
+    for d in range(dofs):
+        if held[d]:
+            solver.is_pivot[d] = True  # neither passive nor free
+    count = independent_basis(dofs, solver)
+    for i in range(count):
+        force[i] = 0.0
+        for d in range(dofs):
+            force[i] += solver.basis[d, i] * solver.effort[d]
+    return count
+
+
+def wind(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
+    """Put a joint of q (nq,) elsewhere; where it is a pulley, its cable is wound on or off at the same taut length.
+
+    Turning alone would leave it open how often a pulley went round: to the loops whole turns look alike.
+    """
+    at = mechanism.positions_of(name)
+    before = np.array(q[at])
+    q[at] = value
+    pulley = mechanism.joint(name)
+    for joint in mechanism.joints:
+        if pulley.kind == "revolute" and joint.parent == pulley.body and joint.kind.startswith("involute"):
+            place = mechanism.positions_of(joint.name)
+            kind = joints.KINDS[joint.kind]
+            length = joints.cable_length(kind, joint.radius, q[place])
+            q[place.start] -= float((q[at] - before)[0] * (pulley.axis @ np.array([0.0, 0.0, 1.0])))
+            rest = joint.radius * q[place.start]
+            if kind == joints.INVOLUTE_EPSILON and rest > 0.0:
+                q[place.start + 1] = length / rest - 1.0
+            elif kind == joints.INVOLUTE_U:
+                q[place.start + 1] = length - rest
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismShape:
+    """An equilibrium of a mechanism.
+
+    Attributes:
+        q: (nq,). positions (b, 3) m and rotations (b, 3, 3): bodies in sweep order, in the world.
+        strain, tension: of each cable, - and N.
+        effort: (nv,) N or N m that holds the held joints in place (and what was applied to the others).
+        residual: largest reduced force left [N or N m].
+        iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
+            the reduced stiffness over G of unit columns.
+    """
+
+    q: NDArray[np.float64]
+    positions: NDArray[np.float64]
+    rotations: NDArray[np.float64]
+    strain: NDArray[np.float64]
+    tension: NDArray[np.float64]
+    effort: NDArray[np.float64]
+    residual: float
+    iterations: int
+    stable: bool
+    softest: float
+
+
+class EquilibriumSolver:
+    """Finds shapes of one mechanism again and again; keeps its arrays.
+
+    Args:
+        mechanism: the mechanism.
+        held: names of joints whose coordinates are given (pulleys, for a shape from pulley angles).
+    """
+
+    def __init__(self, mechanism: Mechanism, held: tuple[str, ...] = ()) -> None:
+        self.mechanism = mechanism
+        self._flat = mechanism.flat
+        self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
+        for name in held:
+            self._held[mechanism.velocities_of(name)] = True
+        self._work: Work = make_work(self._flat)
+        self._solver: Solver = make_solver(self._flat)
+        self._stages: Stages = make_stages(self._flat)
+        self._force = np.zeros(mechanism.velocity_count)
+
+    def solve(
+        self,
+        start: ArrayLike,
+        positions: Mapping[str, ArrayLike] | None = None,
+        effort: ArrayLike | None = None,
+        *,
+        tolerance: float = 1e-10,
+        maximum_iterations: int = 300,
+    ) -> MechanismShape:
+        """The shape near start (nq,).
+
+        Args:
+            start: (nq,) warm start; loops need not be closed exactly.
+            positions: coordinates of joints by name, written over the start (for the held ones).
+            effort: (nv,) N or N m applied to the coordinates.
+            tolerance: on the largest reduced force [N or N m], relative to the largest effort at play.
+
+        Raises:
+            NoEquilibriumError: Newton's method got stuck or the loops cannot close; says how far it came.
+        """
+        mechanism = self.mechanism
+        zero = np.zeros(mechanism.velocity_count)
+        q, _ = check_state(mechanism, np.array(start, dtype=np.float64), zero)
+        q = np.array(q)
+        for name, value in (positions or {}).items():
+            if not np.all(np.isfinite(value)):
+                raise TensegrityError(f"the given position of joint {name} is not finite.")
+            wind(mechanism, q, name, value)
+        self._check_ends(q)
+        tau = np.array(zero if effort is None else effort, dtype=np.float64)
+        if not self._close(q):
+            raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
+        shift, last = 1.0, np.inf
+        for iteration in range(maximum_iterations + 1):
+            # the pivots of this place serve all that is compared with it
+            force = self._residual(q, tau, reuse=False)
+            scale = 1.0 + float(np.max(np.abs(self._solver.effort), initial=0.0))
+            worst = float(np.max(np.abs(force), initial=0.0))
+            if worst <= tolerance * scale:
+                self._check_ends(q)
+                return self._shape(q, tau, worst, iteration)
+            # less force than before: nearer to Newton's method; more: nearer to following the force
+            if worst < 1e-3 * scale:
+                shift = 0.0
+            elif worst > last:
+                # a cycle between slack and tight ends only with shorter and shorter steps
+                shift = min(10.0 ** (1 + iteration // 75), max(1.0, 2.0 * shift))
+            elif np.isfinite(last):
+                shift *= max(0.1, worst / last)
+            last = worst
+            stiffness, basis = self._stiffness(q, tau, force.size)
+            step = self._step(q, stiffness, basis, force, shift)
+            moved = self._search(q, basis, step)
+            if moved is None:
+                break
+            q = moved
+        raise NoEquilibriumError(
+            f"no equilibrium found: a force of {worst:.3g} is left after {iteration + 1} Newton steps. "
+            "Tendons may be slack, or the start is too far; start nearer or tighten them."
+        )
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _check_ends(self, q: NDArray) -> None:
+        for cable in self.mechanism.cables:
+            joint = self.mechanism.joint(cable.joint)
+            rest = float(joint.radius * q[self.mechanism.positions_of(joint.name).start])
+            if not 0.0 < rest <= cable.longest:
+                raise NoEquilibriumError(
+                    f"cable {cable.name} would have {rest:.4g} m off its pulley, but it is {cable.longest:.4g} m long; "
+                    "it cannot be wound past its end."
+                )
+
+    def _close(self, q: NDArray, reuse: bool = False) -> bool:
+        args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._solver, self._stages)
+        return bool(close_loops(*args) <= 1e-10)
+
+    def _residual(self, q: NDArray, tau: NDArray, reuse: bool = True) -> NDArray[np.float64]:
+        args = (self._flat, q, tau, self._held, reuse, self._force, self._work, self._solver, self._stages)
+        return self._force[: reduced_force(*args)].copy()
+
+    def _moved(self, q: NDArray, step: NDArray) -> NDArray[np.float64] | None:
+        result = np.array(q)
+        rate_of_position(self._flat, q, step, self._stages.q_rate)
+        result += self._stages.q_rate
+        normalise(self._flat, result)
+        return result if self._close(result, reuse=True) else None
+
+    def _stiffness(self, q: NDArray, tau: NDArray, count: int) -> tuple[NDArray, NDArray]:
+        """-dR/dy by central differences along the closed-loop motions, and their basis G (nv, y)."""
+        basis = self._solver.basis[:, :count].copy()
+        stiffness = np.zeros((count, count))
+        for i in range(count):
+            h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
+            sides = []
+            for sign in (1.0, -1.0):
+                place = self._moved(q, sign * h * basis[:, i])
+                sides.append(np.zeros(count) if place is None else self._residual(place, tau))
+            stiffness[:, i] = -(sides[0] - sides[1]) / (2.0 * h)
+        return stiffness, basis
+
+    def _step(
+        self, q: NDArray, stiffness: NDArray, basis: NDArray, force: NDArray, shift: float
+    ) -> NDArray[np.float64]:
+        """A Newton step with as much inertia as makes it lead down: (K + s M) dy = R, K + s M positive.
+
+        That is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable place.
+        """
+        zero = np.zeros(basis.shape[0])
+        evaluate(self._flat, q, zero, self._work)
+        mass = basis.T @ self._work.mass @ basis
+        mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
+        rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
+        least = shift * 1e-3 * max(abs(rates[0]), abs(rates[-1]))
+        if rates[0] <= 1e-12 * abs(rates[-1]):
+            least = max(least, 1e-6 * abs(rates[-1])) - 2.0 * rates[0]
+        return np.linalg.solve(stiffness + least * mass, force)
+
+    def _search(self, q: NDArray, basis: NDArray, step: NDArray) -> NDArray[np.float64] | None:
+        """The place after the step, at most 0.1 (rad or m) away, shortened until the loops close."""
+        scale = min(1.0, 0.1 / max(1e-12, float(np.max(np.abs(basis @ step), initial=0.0))))
+        for _ in range(20):
+            place = self._moved(q, scale * (basis @ step))
+            if place is not None:
+                return place
+            scale *= 0.5
+        return None
+
+    def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismShape:
+        force = self._residual(q, tau, reuse=False)
+        stiffness, basis = self._stiffness(q, tau, force.size)
+        evaluate(self._flat, q, np.zeros(tau.size), self._work)
+        work = self._work
+        stable, softest = True, np.inf
+        if force.size:
+            reduced = basis.T @ work.mass @ basis
+            rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
+            stable = bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
+            scaled = stiffness / np.outer(np.linalg.norm(basis, axis=0), np.linalg.norm(basis, axis=0))
+            softest = float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0])
+        # what the held joints must give: tau + p - c + K' lambda = 0 on all coordinates
+        open_effort = tau + work.passive - work.bias
+        free = ~self._held
+        multipliers = np.linalg.lstsq(work.loop[:, free].T, -open_effort[free], rcond=None)[0]
+        effort = np.where(free, tau, tau - (open_effort + work.loop.T @ multipliers))
+        return MechanismShape(
+            q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
+            effort, residual, iterations, stable, softest,
+        )  # fmt: skip

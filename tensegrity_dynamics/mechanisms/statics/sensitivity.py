@@ -1,0 +1,83 @@
+"""How a mechanism's shape answers to its held joints: derivatives of coordinates and tensions at an equilibrium.
+
+With the held coordinates p and the free independent ones y, R(y, p) = 0 gives dy/dp = -(dR/dy)^-1 dR/dp; every other
+coordinate follows from the closed loops. The derivatives of R are central differences along closed-loop motions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import NoEquilibriumError
+from ..dynamics.equations_of_motion import cable_efforts, evaluate
+from .equilibrium_solver import EquilibriumSolver, MechanismShape
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeSensitivity:
+    """Derivatives at one shape.
+
+    Attributes:
+        held: (h,) velocity coordinates that are held.
+        motion: (nv, h), displacement of all coordinates per unit of each held one.
+        tension: (c, h) N per rad or m.
+        slowest_period: s, of the small vibrations about the shape with the held joints still; 0 where nothing vibrates.
+    """
+
+    held: NDArray[np.int64]
+    motion: NDArray[np.float64]
+    tension: NDArray[np.float64]
+    slowest_period: float
+
+
+def sensitivity(solver: EquilibriumSolver, shape: MechanismShape, *, step: float = 1e-6) -> ShapeSensitivity:
+    """Derivatives of a stable shape with respect to the joints that the solver holds.
+
+    Args:
+        step: rad or m of the central differences.
+
+    Raises:
+        NoEquilibriumError: the loops cannot close beside the shape, or the shape gives way (singular stiffness).
+    """
+    flat, work = solver._flat, solver._work
+    q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
+    held = np.flatnonzero(solver._held)
+    force = solver._residual(q, effort, reuse=False)
+    count = force.size
+    index = solver._solver.independent[:count].copy()
+    basis = solver._solver.basis[:, :count].copy()
+    evaluate(flat, q, np.zeros(effort.size), work)
+    mass = basis.T @ work.mass @ basis
+    passive = np.setdiff1d(np.arange(effort.size), np.concatenate((held, index)))
+    driven = np.zeros((effort.size, held.size))
+    driven[held] = np.eye(held.size)
+    if passive.size:
+        driven[passive] = -np.linalg.lstsq(work.loop[:, passive], work.loop[:, held], rcond=None)[0]
+    stiffness = np.zeros((count, count + held.size))
+    cables = work.tension.size
+    pulls = np.zeros((cables, count + held.size))
+    columns = np.hstack((basis, driven))
+    for k in range(columns.shape[1]):
+        h = step / max(1.0, float(np.max(np.abs(columns[:, k]))))
+        sides, tensions = [], []
+        for sign in (1.0, -1.0):
+            place = solver._moved(q, sign * h * columns[:, k])
+            if place is None:
+                raise NoEquilibriumError("the loops cannot close beside this shape; it is at the edge of its reach.")
+            sides.append(solver._residual(place, effort))
+            cable_efforts(flat, place, np.zeros(effort.size), work)
+            tensions.append(work.tension.copy())
+        stiffness[:, k] = -(sides[0] - sides[1]) / (2.0 * h)
+        pulls[:, k] = (tensions[0] - tensions[1]) / (2.0 * h)
+    try:
+        answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
+    except np.linalg.LinAlgError:
+        raise NoEquilibriumError("the shape gives way without resistance, so it does not follow its joints.") from None
+    squares = np.linalg.eigvals(np.linalg.solve(mass, stiffness[:, :count])).real if count else np.zeros(0)
+    period = 2.0 * np.pi / np.sqrt(squares.min()) if count and squares.min() > 0.0 else 0.0
+    motion = np.asarray(driven + basis @ answer, dtype=np.float64)
+    tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
+    return ShapeSensitivity(held, motion, tension, float(period))

@@ -1,0 +1,1 @@
+"""Compiled functions, linear algebra of small dense matrices, rotations."""

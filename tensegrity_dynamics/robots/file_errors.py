@@ -1,0 +1,149 @@
+"""Problems of a robot file, collected so that one error reports them together, each with line and field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+
+from ..errors import RobotFileError
+from .yaml_source import YamlSource
+
+MOST = 20  # problems that are listed; the rest is counted
+
+NOT_WHAT_IS_NEEDED = {
+    "list_type": "a list is needed",
+    "dict_type": "a mapping is needed",
+    "model_type": "a mapping is needed",
+    "model_attributes_type": "a mapping is needed",
+    "string_type": "a text is needed",
+    "int_type": "a whole number is needed",
+    "int_from_float": "a whole number is needed",
+    "bool_type": "true or false is needed",
+}
+
+LIMITS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+class Problems:
+    """What is wrong with a file.
+
+    Args:
+        source: the file, for lines and found values.
+    """
+
+    def __init__(self, source: YamlSource) -> None:
+        self.source = source
+        self._found: dict[tuple[int, str], None] = {}
+
+    def add(self, path: Sequence[Any], message: str) -> None:
+        """One problem of the field at `path`, such as ("members", 3, "nodes")."""
+        line = self.source.line([step for step in path if step != "[key]"])
+        self._found[line, f"{self.source.name}:{line}: {spell(self.source.data, path)}: {message}"] = None
+
+    def add_invalid(self, schema: type[BaseModel], item: Any) -> None:
+        """One entry of pydantic's list of errors, in our words."""
+        place, kind = self._place(item["loc"]), item["type"]
+        found = self._value(place, item.get("input"))
+        limits = item.get("ctx") or {}
+        if kind == "extra_forbidden":
+            known = _known_fields(schema, place[:-1])
+            near = get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
+            guess = f" Did you mean {near[0]!r}?" if near else ""
+            self.add(place, f"unknown field.{guess} Allowed: {', '.join(known)}.")
+        elif kind == "missing":
+            self.add([*place, item["loc"][-1]], "missing; add it.")
+        elif kind == "value_error":
+            self.add(place, f"{limits['error']}; found {found}.")
+        elif kind == "string_pattern_mismatch" or "[key]" in place:
+            name = repr(str(place[-2])[:60]) if "[key]" in place else found
+            self.add(place, f"{name} is no name; use up to 64 letters, digits, _ and -, starting with a letter.")
+        elif kind == "literal_error":
+            self.add(place, f"found {found}; allowed: {limits['expected'].replace(' or ', ', ')}.")
+        elif kind in LIMITS:
+            word, key = LIMITS[kind]
+            self.add(place, f"must be {word} {limits[key]:g}; found {found}.")
+        elif kind in ("too_short", "too_long"):
+            least = limits.get("min_length")
+            need = f"at least {least}" if least is not None else f"at most {limits['max_length']}"
+            self.add(place, f"the number of entries must be {need}; found {limits['actual_length']}.")
+        else:
+            message = NOT_WHAT_IS_NEEDED.get(kind) or item["msg"][0].lower() + item["msg"][1:]
+            self.add(place, f"{message}; found {found}.")
+
+    def stop_if_any(self) -> None:
+        """Raise RobotFileError where something was found: one line each, in the file's order."""
+        lines = [text for _, text in sorted(self._found)]
+        if not lines:
+            return
+        if len(lines) > MOST:
+            lines[MOST:] = [f"{self.source.name}: ... and {len(lines) - MOST} more."]
+        raise RobotFileError("\n".join(lines))
+
+    def _place(self, location: Sequence[Any]) -> list[Any]:
+        """The part of pydantic's location that are fields of the file, without names of validators."""
+        place: list[Any] = []
+        data: Any = self.source.data
+        for step in location:
+            if (isinstance(data, dict) and step in data) or (isinstance(data, list) and isinstance(step, int)):
+                data = data[step] if isinstance(data, dict) or step < len(data) else None
+                place.append(step)
+            elif step == "[key]":
+                place.append(step)
+        return place
+
+    def _value(self, place: Sequence[Any], otherwise: Any) -> str:
+        """What stands in the file at a place, short enough for a message."""
+        data = self.source.data
+        for step in place:
+            if step == "[key]":
+                data = otherwise
+                break
+            data = data[step]
+        text = repr(data)
+        if data is None:
+            return "nothing"
+        return text if len(text) <= 60 else text[:57] + "..."
+
+
+def spell(data: Any, location: Sequence[Any]) -> str:
+    """A field in words: members[3] (draw_1).stiffness."""
+    text = ""
+    for step in location:
+        if step == "[key]":
+            continue
+        if isinstance(step, int):
+            data = data[step] if isinstance(data, list) and step < len(data) else None
+            name = data.get("name", data.get("drives", data.get("actuator"))) if isinstance(data, dict) else None
+            text += f"[{step}]" + (f" ({name[:60]})" if isinstance(name, str) else "")
+        else:
+            data = data.get(step) if isinstance(data, dict) else None
+            text += f".{str(step)[:60]}" if text else str(step)[:60]
+    return text or "the file"
+
+
+def _known_fields(schema: Any, location: Sequence[Any]) -> list[str]:
+    """Field names allowed at a place of the schema."""
+    current: Any = schema
+    for step in location:
+        if isinstance(step, str) and step in getattr(current, "model_fields", {}):
+            current = _model_in(current.model_fields[step].annotation)
+    return list(getattr(current, "model_fields", {}))
+
+
+def _model_in(annotation: Any) -> Any:
+    # Python 3.10 takes list[float] for a class
+    if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for part in get_args(annotation):
+        found = _model_in(part)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,265 @@
+"""Robots from YAML files: `load_robot("name")` or `load_robot("my/robot.yaml")`; the format is in docs/robot_file.md.
+
+Every error names file, line and field, what was found and what is allowed; all errors of a file come together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import RobotFileError, TensegrityError, unknown_name
+from ..structures.structure import Structure
+from .file_errors import Problems
+from .robot import Actuator, Provenance, Robot, TourStop
+from .robot_types import KINDS, BuiltModel
+from .schema import FAULTS, HARMLESS_FAULTS, CommonBlock
+from .units import SI, BaseUnits
+from .yaml_source import YamlSource, read_text
+
+
+def shipped_robots() -> tuple[str, ...]:
+    """Names of the robots that come with the project."""
+    folder = resources.files("tensegrity_dynamics") / "robots"
+    return tuple(sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml")))
+
+
+def load_robot(robot: str | Path) -> Robot:
+    """A robot by the name of a shipped one, or from a file (anything with a slash or an ending .yaml).
+
+    Raises:
+        RobotFileError: there is no such robot, or its file is wrong; see the module.
+    """
+    text, known = str(robot), shipped_robots()
+    if text in known:
+        path = Path(str(resources.files("tensegrity_dynamics") / "robots" / f"{text}.yaml"))
+        return parse_robot(read_text(path), str(path), path)
+    if not (text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text):
+        raise RobotFileError(unknown_name("robot", text, known) + " Or give the path of a .yaml file.")
+    try:
+        path = Path(text).expanduser()
+        there = path.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a null byte, an unknown home
+        raise RobotFileError(f"{text[:200]!r} is not a path that can be read: {error}.") from None
+    if not there:
+        what = "this is a folder, not a file" if path.is_dir() else "there is no such file"
+        raise RobotFileError(f"{path}: {what}. " + unknown_name("shipped robot", path.stem, known))
+    return parse_robot(read_text(path), str(path), path)
+
+
+def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = None) -> Robot:
+    """A robot from the text of a file; errors call it `source_name`.
+
+    Raises:
+        RobotFileError: the text does not describe a robot; see the module.
+    """
+    source = YamlSource(text, source_name)
+    problems = Problems(source)
+    kind = _kind(source, problems)
+    units = _units(source, problems)
+    problems.stop_if_any()
+    block = _validated(source, kind, units, problems)
+    built = _builder(source, kind)(block, problems)
+    actuators = _actuators(block, built, problems)
+    problems.stop_if_any()  # what follows from an error is no error of its own
+    _check_tour(block, built, problems)
+    servos = _servos(block, built, problems)
+    problems.stop_if_any()
+    return Robot(
+        name=block.name,
+        model=built.model,
+        actuators=actuators,
+        outputs=built.outputs,
+        tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration) for t in block.tour),  # type: ignore[arg-type]
+        contact=block.contact.model_dump() if block.contact else {},
+        servos=servos,
+        provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),
+        description=block.description.strip(),
+        source=block.source.strip(),
+        path=path,
+    )
+
+
+# -- what must be known before the rest can be read -----------------------------------------------------------------
+
+
+def _kind(source: YamlSource, problems: Problems) -> str:
+    kind = source.data.get("kind")
+    if kind is None:
+        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(KINDS)}.")
+    elif not isinstance(kind, str) or kind not in KINDS:
+        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], KINDS))
+    return str(kind)
+
+
+def _units(source: YamlSource, problems: Problems) -> BaseUnits:
+    found = source.data.get("units", {})
+    if not isinstance(found, dict):
+        problems.add(("units",), "a mapping is needed, such as {length: in, force: lbf}.")
+        return BaseUnits()
+    for dimension, unit in found.items():
+        if dimension not in SI:
+            problems.add(("units", dimension), unknown_name("dimension", dimension[:60], SI))
+        else:
+            try:
+                BaseUnits({dimension: str(unit)})
+            except ValueError as error:
+                problems.add(("units", dimension), f"{error}.")
+    problems.stop_if_any()
+    return BaseUnits(found)
+
+
+def _validated(source: YamlSource, kind: str, units: BaseUnits, problems: Problems) -> CommonBlock:
+    schema = KINDS[kind].load_schema()
+    try:
+        return schema.model_validate(source.data, context={"units": units, "motion": _motion(source, kind)})
+    except ValidationError as error:
+        for item in error.errors():
+            problems.add_invalid(schema, item)
+    problems.stop_if_any()
+    raise AssertionError("a validation error without problems")
+
+
+def _motion(source: YamlSource, kind: str) -> Callable[[Any], str]:
+    """Tells how what an actuator drives moves; known before the rest, because units of plain numbers depend on it."""
+    if kind == "structure":
+        return lambda _: "tendon"
+    joints = source.data.get("joints")
+    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
+    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
+    return lambda drives: "prismatic" if drives in sliding else "revolute"
+
+
+def _builder(source: YamlSource, kind: str) -> Callable[..., BuiltModel]:
+    try:
+        return KINDS[kind].load_builder()
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(f"{__package__}."):
+            raise
+        line = source.line(("kind",))
+        ready = ", ".join(name for name in KINDS if name != kind)
+        raise RobotFileError(
+            f"{source.name}:{line}: kind: this version cannot build a {kind} from a file; it can build: {ready}."
+        ) from None
+
+
+# -- parts that all robots share ------------------------------------------------------------------------------------
+
+
+def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tuple[Actuator, ...]:
+    made: list[Actuator] = []
+    for i, item in enumerate(block.actuators):
+        if item.drives not in built.drivable:
+            problems.add(("actuators", i, "drives"), unknown_name("tendon or joint", item.drives, built.drivable))
+            continue
+        name = item.name or item.drives
+        clash = [other for other in made if name == other.name or item.drives == other.drives]
+        if clash:
+            problems.add(("actuators", i), f"{item.drives} is driven by actuator {clash[0].name} already.")
+            continue
+        low, high = item.position
+        try:
+            actuator = Actuator(
+                name,
+                item.drives,
+                (low, high),
+                item.rate,
+                item.effort,
+                item.minimum_tension,
+                built.drivable[item.drives],
+            )
+        except TensegrityError as error:
+            problems.add(("actuators", i), str(error))
+            continue
+        made.append(actuator)
+        start = built.starts.get(item.drives)
+        if start is not None and not low <= start <= high:
+            what = "rest length" if actuator.motion == "tendon" else "start"
+            unit = actuator.units[0]
+            problems.add(
+                ("actuators", i, "position"),
+                f"the {what} of {item.drives}, {start:g} {unit}, lies outside of {low:g} to {high:g} {unit}; "
+                "widen them.",
+            )
+    return tuple(made)
+
+
+def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> None:
+    if block.tour and not built.outputs:
+        problems.add(("tour",), "goals need an output to move; add one under 'outputs'.")
+        return
+    for i, stop in enumerate(block.tour):
+        for field, axes in (("move", ("x", "y", "z")), ("turn", ("rx", "ry", "rz"))):
+            for k, axis in enumerate(axes):
+                controlled = built.outputs[0].controlled
+                if getattr(stop, field)[k] != 0.0 and axis not in controlled:
+                    problems.add(
+                        ("tour", i, field, k),
+                        f"{axis} is not controlled by the output; it controls {', '.join(controlled)}.",
+                    )
+
+
+def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[str, Any]:
+    if block.servos is None:
+        return {}
+    hardware = block.servos.model_dump()
+    common = hardware.pop("defaults")
+    for part in ("safety", "homing"):  # what the file does not say is left to the driver's own defaults
+        hardware[part] = {name: value for name, value in hardware[part].items() if value is not None}
+    _check_safety(hardware, problems)
+    channels = hardware["board"]["channels"]
+    names = [item.name or item.drives for item in block.actuators]
+    taken: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
+    for i, servo in enumerate(hardware["servos"]):
+        for field, value in common.items():
+            if servo[field] is None:
+                servo[field] = value
+        if servo["actuator"] not in names:
+            problems.add(("servos", "servos", i, "actuator"), unknown_name("actuator", servo["actuator"], names))
+        for field, values in taken.items():
+            if servo[field] in values:
+                problems.add(
+                    ("servos", "servos", i, field), f"{servo[field]} is used twice; every servo needs its own {field}."
+                )
+            elif servo[field] is not None:
+                values.add(servo[field])
+        if channels is not None and (servo["potentiometer"] or 0) >= channels:
+            problems.add(
+                ("servos", "servos", i, "potentiometer"),
+                f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
+            )
+        needed = ("model", "spool_radius") if isinstance(built.model, Structure) else ("model",)
+        for field in needed:
+            if servo[field] is None:
+                problems.add(("servos", "servos", i), f"no {field} is given, here or under servos.defaults; add one.")
+    return hardware
+
+
+def _check_safety(hardware: dict[str, Any], problems: Problems) -> None:
+    """What the schema of the safety and homing blocks cannot say."""
+    safety, homing = hardware["safety"], hardware["homing"]
+    for field in ("temperatures", "voltages"):
+        pair = safety.get(field)
+        if pair is not None and pair[0] >= pair[1]:
+            problems.add(("servos", "safety", field), f"{pair[0]:g} is not below {pair[1]:g}; put the lower one first.")
+    for fault, reaction in safety.get("reactions", {}).items():
+        if fault not in FAULTS:
+            problems.add(("servos", "safety", "reactions", fault), unknown_name("fault", fault, FAULTS))
+        elif reaction == "warn" and fault not in HARMLESS_FAULTS:
+            problems.add(
+                ("servos", "safety", "reactions", fault),
+                f"choose hold, release or torque off; only {' and '.join(HARMLESS_FAULTS)} may be a warning alone.",
+            )
+    for i, fault in enumerate(safety.get("latched", ())):
+        if fault not in FAULTS:
+            problems.add(("servos", "safety", "latched", i), unknown_name("fault", fault, FAULTS))
+    if homing.get("ceiling", math.inf) <= homing.get("threshold", 0.0):
+        problems.add(
+            ("servos", "homing", "ceiling"),
+            f"{homing['ceiling']:g} N is not above the threshold of {homing['threshold']:g} N; raise it.",
+        )

@@ -1,0 +1,304 @@
+"""What may stand in a robot file: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md).
+
+Here are the fields of every robot and those of a structure; the ones of a mechanism are in `mechanisms.file_schema`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+from .units import BaseUnits
+
+
+def quantity(kind: str) -> BeforeValidator:
+    """Reads a number of that kind, in the file's units; SI afterwards."""
+
+    def read(value: Any, info: ValidationInfo) -> float:
+        return _units(info).to_si(value, kind)
+
+    return BeforeValidator(read)
+
+
+def driven(tendon: str, revolute: str, prismatic: str) -> BeforeValidator:
+    """Reads a number of an actuator, whose unit depends on what the actuator drives; `drives` must come before it."""
+
+    def read(value: Any, info: ValidationInfo) -> float:
+        motion = (info.context or {}).get("motion", lambda _: "tendon")(info.data.get("drives"))
+        kind = {"tendon": tendon, "revolute": revolute, "prismatic": prismatic}[motion]
+        return _units(info).to_si(value, kind)
+
+    return BeforeValidator(read)
+
+
+def _units(info: ValidationInfo) -> BaseUnits:
+    return (info.context or {}).get("units") or BaseUnits()
+
+
+Length = Annotated[float, quantity("length")]
+Angle = Annotated[float, quantity("angle")]
+Mass = Annotated[float, quantity("mass")]
+Force = Annotated[float, quantity("force")]
+Time = Annotated[float, quantity("time")]
+Speed = Annotated[float, quantity("speed")]
+Stiffness = Annotated[float, quantity("stiffness")]
+Damping = Annotated[float, quantity("damping")]
+Acceleration = Annotated[float, quantity("acceleration")]
+Stress = Annotated[float, quantity("stress")]
+Viscosity = Annotated[float, quantity("viscosity")]
+Density = Annotated[float, quantity("density")]
+Number = Annotated[float, quantity("number")]
+Position = Annotated[float, driven("length", "angle", "length")]
+Rate = Annotated[float, driven("speed", "angular speed", "speed")]
+Effort = Annotated[float, driven("force", "torque", "force")]
+PositiveLength = Annotated[Length, Field(gt=0)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", strict=True)]
+Text = Annotated[str, Field(strict=True)]
+Yes = Annotated[bool, Field(strict=True)]
+Point = Annotated[list[Length], Field(min_length=3, max_length=3)]
+Direction = Annotated[list[Number], Field(min_length=3, max_length=3)]
+Vector = Annotated[list[Acceleration], Field(min_length=3, max_length=3)]
+Turn = Annotated[list[Angle], Field(min_length=3, max_length=3)]
+Axis = Literal["x", "y", "z", "rx", "ry", "rz"]
+
+
+class Block(BaseModel):
+    """A mapping that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+# -- every robot ----------------------------------------------------------------------------------------------------
+
+
+class UnitsBlock(Block):
+    """The units of plain numbers; checked before everything else, since all other numbers need them."""
+
+    length: Text = "m"
+    mass: Text = "kg"
+    force: Text = "N"
+    time: Text = "s"
+    angle: Text = "rad"
+
+
+class ActuatorBlock(Block):
+    """A drive and its limits."""
+
+    name: Name | None = None
+    drives: Name
+    position: Annotated[list[Position], Field(min_length=2, max_length=2)]
+    rate: Annotated[Rate, Field(gt=0)]
+    effort: Annotated[Effort, Field(gt=0)]
+    minimum_tension: Annotated[Force, Field(ge=0)] = 0.0
+
+
+class TourBlock(Block):
+    """One goal of the demonstration, relative to the pose at rest."""
+
+    name: Text
+    move: Point = [0.0, 0.0, 0.0]
+    turn: Turn = [0.0, 0.0, 0.0]
+    duration: Annotated[Time, Field(gt=0)] | None = None
+
+
+class ContactBlock(Block):
+    """Ground contact."""
+
+    height: Length = 0.0
+    stiffness: Annotated[Stiffness, Field(gt=0)]
+    damping: Annotated[Damping, Field(ge=0)] = 0.0
+    friction: Annotated[Number, Field(ge=0)] = 0.0
+
+
+class ServoDefaults(Block):
+    """What servos that do not say otherwise have in common."""
+
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] = 1
+
+
+class ServoBlock(Block):
+    """One servo of the hardware; what is missing here comes from the defaults."""
+
+    actuator: Name
+    id: Annotated[int, Field(ge=0, le=253, strict=True)]
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] | None = None
+    potentiometer: Annotated[int, Field(ge=0, strict=True)] | None = None
+
+
+Count = Annotated[int, Field(gt=0, strict=True)]
+PositiveSpeed = Annotated[Speed, Field(gt=0)]
+PositiveForce = Annotated[Force, Field(gt=0)]
+PositiveTime = Annotated[Time, Field(gt=0)]
+PositiveNumber = Annotated[Number, Field(gt=0)]
+TwoNumbers = Annotated[list[PositiveNumber], Field(min_length=2, max_length=2)]
+FAULTS = (
+    "servo_silent", "servo_restarted", "watchdog_unarmed", "hardware_error", "overload", "overheating", "warm",
+    "undervoltage", "overvoltage", "sensor_missing", "sensor_broken", "sensor_jump", "sensor_frozen",
+    "sensors_disagree", "turns_lost", "runaway", "wrong_sign", "stuck", "spool_limit", "tension_ceiling", "slack",
+    "snapped", "port_lost", "bad_packets", "duplicate_id", "supply_overdrawn", "stale_command", "two_sources",
+    "refused_commands", "emergency_stop", "clock_jump", "overrun",
+)  # fmt: skip
+"""Names of all faults that the driver's safety layer knows."""
+HARMLESS_FAULTS = ("warm", "slack")
+"""Faults about which a warning alone is enough."""
+
+
+class SafetyBlock(Block):
+    """Thresholds and reactions of the safety layer, where they differ from its own (docs/faults.md)."""
+
+    period: PositiveTime | None = None
+    silent: Count | None = None
+    missing: Count | None = None
+    persist: Count | None = None
+    window: Count | None = None
+    lag: Count | None = None
+    tension_lag: Count | None = None
+    speed_gain: PositiveNumber | None = None
+    motion_tolerance: PositiveLength | None = None
+    stuck_distance: PositiveLength | None = None
+    disagreement: PositiveLength | None = None
+    jump: PositiveLength | None = None
+    limit_margin: PositiveLength | None = None
+    tension_margin: PositiveNumber | None = None
+    slack_tension: PositiveForce | None = None
+    snap_drop: PositiveForce | None = None
+    snap_cycles: Count | None = None
+    largest_load: PositiveNumber | None = None
+    temperatures: TwoNumbers | None = None
+    voltages: TwoNumbers | None = None
+    supply_current: PositiveNumber | None = None
+    bad_packets: PositiveNumber | None = None
+    packet_window: Count | None = None
+    stale: Count | None = None
+    refused: Count | None = None
+    clock_jump: PositiveTime | None = None
+    overrun: PositiveNumber | None = None
+    overruns: Count | None = None
+    overrun_window: Count | None = None
+    release_rate: PositiveSpeed | None = None
+    release_distance: PositiveLength | None = None
+    reactions: dict[Text, Literal["warn", "hold", "release", "torque off"]] | None = None
+    others: Literal["hold", "release", "torque off"] | None = None
+    latched: list[Text] | None = None
+
+
+class HomingBlock(Block):
+    """How tendons are homed, where it differs from what `tensegrity_driver.calibration.homing` does by itself."""
+
+    threshold: PositiveForce | None = None
+    ceiling: PositiveForce | None = None
+    speed: PositiveSpeed | None = None
+    nudge: PositiveLength | None = None
+    back_off: PositiveLength | None = None
+    travel: PositiveLength | None = None
+    look: Count | None = None
+    confirm: Count | None = None
+    lag: Count | None = None
+    silent: Count | None = None
+    still: PositiveLength | None = None
+
+
+class BoardBlock(Block):
+    """The potentiometer board, on a serial port of its own."""
+
+    baud_rate: Count = 115_200
+    channels: Count | None = None
+
+
+class HardwareBlock(Block):
+    """The servo bus and its servos."""
+
+    protocol: Literal[1, 2] = 2
+    baud_rate: Count = 1_000_000
+    calibration: Text | None = None
+    safety: SafetyBlock = SafetyBlock()
+    homing: HomingBlock = HomingBlock()
+    board: BoardBlock = BoardBlock()
+    defaults: ServoDefaults = ServoDefaults()
+    servos: Annotated[list[ServoBlock], Field(min_length=1)]
+
+
+class ProvenanceBlock(Block):
+    """Where values come from."""
+
+    fields: Text
+    status: Literal["printed", "deduced", "assumed"]
+    note: Text
+
+
+class CommonBlock(Block):
+    """Fields of every robot file."""
+
+    name: Name
+    description: Text = ""
+    source: Text = ""
+    units: UnitsBlock = UnitsBlock()
+    gravity: Vector = [0.0, 0.0, -9.80665]
+    actuators: list[ActuatorBlock] = []
+    tour: list[TourBlock] = []
+    contact: ContactBlock | None = None
+    servos: HardwareBlock | None = None
+    provenance: list[ProvenanceBlock] = []
+
+
+# -- structures -----------------------------------------------------------------------------------------------------
+
+
+class NodeBlock(Block):
+    """A place where members meet."""
+
+    position: Point
+    fixed: Yes = False
+    mass: Annotated[Mass, Field(ge=0)] = 0.0
+
+
+class MemberBlock(Block):
+    """A bar, tendon or spring between two nodes; what is missing comes from the defaults of its kind."""
+
+    name: Name
+    kind: Literal["bar", "tendon", "spring"]
+    nodes: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class MemberDefaults(Block):
+    """Values for members of one kind that do not state their own."""
+
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class DefaultsBlock(Block):
+    """Defaults by kind of member."""
+
+    bar: MemberDefaults = MemberDefaults()
+    tendon: MemberDefaults = MemberDefaults()
+    spring: MemberDefaults = MemberDefaults()
+
+
+class NodeOutputBlock(Block):
+    """A frame carried by nodes."""
+
+    name: Name
+    nodes: Annotated[dict[Name, Point], Field(min_length=1)]
+    controlled: Annotated[list[Axis], Field(min_length=1)] = ["x", "y", "z", "rx", "ry", "rz"]
+
+
+class StructureFile(CommonBlock):
+    """A pin-jointed network of nodes and members."""
+
+    kind: Literal["structure"]
+    nodes: Annotated[dict[Name, NodeBlock], Field(min_length=2)]
+    defaults: DefaultsBlock = DefaultsBlock()
+    members: Annotated[list[MemberBlock], Field(min_length=1)]
+    outputs: list[NodeOutputBlock] = []

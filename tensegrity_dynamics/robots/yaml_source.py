@@ -1,0 +1,122 @@
+"""Reading YAML with the line of every field, and nothing but plain data: no tags, no endless aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import RobotFileError
+
+MAXIMUM_BYTES = 4_000_000  # a lattice of ten thousand nodes fits
+MAXIMUM_DEPTH = 40
+
+
+class YamlSource:
+    """A parsed file: plain data, and where each field stands.
+
+    Args:
+        text: the YAML text. name: how errors call the file.
+
+    Raises:
+        RobotFileError: not YAML, not a mapping, too large or too deep, tags or aliases, keys that repeat.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self._lines: dict[tuple, int] = {}
+        if len(text) > MAXIMUM_BYTES:
+            raise RobotFileError(f"{name}: the file is larger than {MAXIMUM_BYTES} characters; split the robot.")
+        self.data = self._plain(self._compose(text), (), 0)
+        if not isinstance(self.data, dict):
+            found = "nothing" if self.data is None else type(self.data).__name__
+            raise RobotFileError(f"{name}:1: a robot file is a mapping that starts with 'name:', found {found}.")
+
+    def line(self, path: Sequence[Any]) -> int:
+        """Line (from 1) of the field, or of the nearest one around it."""
+        key = tuple(path)
+        while key and key not in self._lines:
+            key = key[:-1]
+        return self._lines.get(key, 1)
+
+    def _compose(self, text: str) -> Any:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        try:
+            return YAML(typ="safe", pure=True).compose(text)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = mark.line + 1 if mark else 1
+            raise RobotFileError(
+                f"{self.name}:{line}: not readable as YAML: {error.problem or error.context}."
+            ) from None
+        except RecursionError:
+            raise RobotFileError(f"{self.name}:1: nested deeper than {MAXIMUM_DEPTH} levels.") from None
+        except (YAMLError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RobotFileError(f"{self.name}:1: not readable as YAML: {text}.") from None
+
+    def _plain(self, node: Any, path: tuple, depth: int) -> Any:
+        from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+        if node is None:
+            return None
+        line = node.start_mark.line + 1
+        self._lines.setdefault(path, line)
+        if depth > MAXIMUM_DEPTH:
+            raise RobotFileError(f"{self.name}:{line}: nested deeper than {MAXIMUM_DEPTH} levels.")
+        if node.anchor:
+            raise RobotFileError(f"{self.name}:{line}: anchors and aliases (&, *) are not used in robot files.")
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, line)
+        if isinstance(node, SequenceNode):
+            self._check_tag(node, "tag:yaml.org,2002:seq", line)
+            return [self._plain(item, (*path, i), depth + 1) for i, item in enumerate(node.value)]
+        assert isinstance(node, MappingNode)
+        self._check_tag(node, "tag:yaml.org,2002:map", line)
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            at = key_node.start_mark.line + 1
+            if not isinstance(key_node, ScalarNode):
+                raise RobotFileError(f"{self.name}:{at}: a key must be a plain word.")
+            key = str(key_node.value)
+            if key in result:
+                raise RobotFileError(f"{self.name}:{at}: the key {key!r} stands twice in one place; keep one.")
+            field = (*path, key)
+            self._lines[field] = at
+            result[key] = self._plain(value_node, field, depth + 1)
+        return result
+
+    def _check_tag(self, node: Any, plain: str, line: int) -> None:
+        tag = str(node.tag) if node.tag is not None else plain
+        if tag not in (plain, "None", "!"):
+            raise RobotFileError(f"{self.name}:{line}: tags such as {tag} are not allowed in robot files.")
+
+    def _scalar(self, node: Any, line: int) -> Any:
+        tag, value = str(node.tag), node.value
+        kind = tag.rsplit(":", 1)[-1]
+        if not tag.startswith("tag:yaml.org,2002:") or kind not in ("str", "int", "float", "bool", "null", "timestamp"):
+            raise RobotFileError(f"{self.name}:{line}: tags such as {tag} are not allowed in robot files.")
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return value.lower() in ("true", "yes", "on")
+        if kind in ("int", "float") and not node.style:
+            try:
+                return int(value) if kind == "int" else float(value)
+            except ValueError:
+                pass  # octal, sexagesimal and the like stay text, which the schema then refuses or reads
+        return value
+
+
+def read_text(path: Path) -> str:
+    """Text of a file. Raises RobotFileError where it cannot be read or is not text."""
+    try:
+        raw = path.read_bytes()[: MAXIMUM_BYTES + 1]
+    except OSError as error:
+        raise RobotFileError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RobotFileError(f"{path}: not a text file (byte {error.start} is not UTF-8).") from None

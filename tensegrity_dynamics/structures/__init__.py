@@ -1,0 +1,1 @@
+"""Structures: nodes joined by bars, tendons and springs (pin-jointed networks)."""

@@ -1,0 +1,1 @@
+"""Prestress, self-stress, mechanisms and stability of structures."""

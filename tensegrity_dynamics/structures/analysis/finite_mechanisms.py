@@ -1,0 +1,188 @@
+"""Finite mechanisms: motions over which no member is stretched, followed as far as asked.
+
+An infinitesimal mechanism u keeps all lengths to first order only. To tell, the nodes are moved by h along u, and the
+motion of least stretch that contains this one is sought by Newton's method: minimise sum r_k^2 with r_k the error of
+length, subject to u'(x - x0) = h and no motion as a rigid body. Along a finite mechanism r falls to rounding; along an
+infinitesimal one it stays of the order h^2. Bars and tendons under tension must keep their length; a tendon without
+tension may shorten, and may lengthen until it is taut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares, nnls
+
+from ..form_finding.force_density import (
+    equilibrium_matrix,
+    member_directions,
+    moving_members,
+    null_space,
+    rigid_motions,
+)
+from ..structure import Structure
+
+STEPS = 4
+KEPT = 1e-9
+"""Lengths count as kept up to this part of the size of the structure."""
+
+
+@dataclass(frozen=True, eq=False)
+class FreeMotion:
+    """A motion without stretch that was followed over a finite distance.
+
+    Attributes:
+        direction: (n, 3), unit norm, along the way from the start to `nodes`.
+        nodes: (n, 3) m, where it led.
+        travel: m, largest displacement of a node on the way.
+        dimension: independent free motions at `nodes`.
+    """
+
+    direction: NDArray[np.float64]
+    nodes: NDArray[np.float64]
+    travel: float
+    dimension: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Lengths:
+    """What the lengths of the moving members must keep to."""
+
+    structure: Structure
+    moving: NDArray[np.int64]
+    goals: NDArray[np.float64]  # (a,) m
+    kept: NDArray[np.bool_]  # (a,) both ways; the others only must not be longer
+
+    def errors(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+        lengths = member_directions(self.structure, nodes)[1][self.moving]
+        error = lengths - self.goals
+        return np.where(self.kept, error, np.maximum(error, 0.0))
+
+    def touching(self, nodes: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
+        """(a,) members without tension that are about to be stretched."""
+        lengths = member_directions(self.structure, nodes)[1][self.moving]
+        return ~self.kept & (lengths > self.goals - slack)
+
+
+def find_free_motion(
+    structure: Structure,
+    nodes: NDArray[np.float64],
+    tensions: NDArray[np.float64],
+    *,
+    force_scale: float,
+    tolerance: float = 1e-6,
+    distance: float | None = None,
+    preferred: NDArray[np.float64] | None = None,
+    tries: int = 8,
+    seed: int = 0,
+) -> FreeMotion | None:
+    """The free motion with most dimensions nearby, or None where every mechanism is infinitesimal.
+
+    Args:
+        structure: with the rest lengths in force.
+        nodes, tensions: (n, 3) m and (m,) N at the start.
+        force_scale: tensions below this [N] count as none.
+        tolerance: of rank decisions, relative to the largest singular value.
+        distance: m along the unit direction; by default a twentieth of the size of the structure.
+        preferred: (p, 3 n), motions worth looking for first, such as those that move the output.
+        tries: mechanisms that are tried, and as many random combinations of all of them, both ways.
+        seed: of those combinations.
+    """
+    size = float(np.ptp(nodes, axis=0).max())
+    distance = 0.05 * size if distance is None else distance
+    moving = moving_members(structure)
+    kept = ~structure.unilateral[moving] | (tensions[moving] > force_scale)
+    lengths = member_directions(structure, nodes)[1][moving]
+    goals = np.where(kept, lengths, np.maximum(lengths, structure.rest_lengths[moving]))
+    rules = _Lengths(structure, moving, goals, kept)
+    best: FreeMotion | None = None
+    wanted = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
+    most, directions = _directions(rules, nodes, wanted, tolerance, KEPT * size, tries, seed)
+    for direction in directions:
+        reached = _follow(rules, nodes, direction, distance, KEPT * size)
+        if reached is None:
+            continue
+        dimension = _mechanisms(rules, reached, tolerance, KEPT * size).shape[1]
+        if best is None or dimension > best.dimension:
+            along = reached - nodes
+            travel = float(np.linalg.norm(along, axis=1).max())
+            best = FreeMotion(along / np.linalg.norm(along), reached, travel, dimension)
+            if dimension >= most:
+                break
+    return best
+
+
+def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float) -> NDArray[np.float64]:
+    """(f, k) motions that keep the lengths of all members that count at these nodes, without rigid motions."""
+    rows = equilibrium_matrix(rules.structure, nodes).T[rules.kept | rules.touching(nodes, slack)]
+    return null_space(np.vstack((rows, rigid_motions(rules.structure, nodes).T)), tolerance)
+
+
+def _directions(
+    rules: _Lengths, nodes: NDArray, wanted: NDArray, tolerance: float, slack: float, tries: int, seed: int
+) -> tuple[int, list[NDArray[np.float64]]]:
+    """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
+    compatibility = equilibrium_matrix(rules.structure, nodes).T
+    rigid = rigid_motions(rules.structure, nodes)
+    basis = null_space(np.vstack((compatibility[rules.kept], rigid.T)), tolerance)
+    if not basis.shape[1]:
+        return 0, []
+    one_sided = compatibility[rules.touching(nodes, 1e3 * slack)] @ basis
+    generator = np.random.default_rng(seed)
+    wishes = np.vstack((np.eye(basis.shape[1])[:tries], generator.normal(size=(tries, basis.shape[1]))))
+    wanted = wanted @ basis
+    found: list[tuple[float, NDArray[np.float64]]] = []
+    for k, wish in enumerate(np.vstack((wanted, -wanted, wishes, -wishes))):
+        size = float(np.linalg.norm(wish))
+        if size < 1e-9:
+            continue
+        # the motion nearest to the wish that stretches no taut tendon (projection onto their cone)
+        try:
+            motion = wish - one_sided.T @ nnls(one_sided.T, wish)[0] if one_sided.size else wish
+        except RuntimeError:  # too many iterations: there are other wishes
+            continue
+        part = float(np.linalg.norm(motion)) / size
+        if part < 1e-6:
+            continue
+        direction = basis @ motion
+        # what is wanted first, and there what comes closest to the wish
+        rank = 1.0 - part if k < 2 * len(wanted) else 2.0
+        found.append((rank, direction / np.linalg.norm(direction)))
+    found.sort(key=lambda each: each[0])
+    return basis.shape[1], [direction for _, direction in found]
+
+
+def _follow(
+    rules: _Lengths, nodes: NDArray, direction: NDArray, distance: float, allowed: float
+) -> NDArray[np.float64] | None:
+    """Nodes (n, 3) m reached at this distance along the direction with every length kept, or None."""
+    structure, free = rules.structure, rules.structure.free
+    rigid = rigid_motions(structure, nodes)
+    across = null_space(np.vstack((direction[None, :], rigid.T)), 1e-9)
+
+    def place(part: NDArray, along: float) -> NDArray[np.float64]:
+        moved = nodes.copy()
+        moved.ravel()[free] += along * direction + across @ part
+        return moved
+
+    part, moved = np.zeros(across.shape[1]), nodes
+    for step in range(1, STEPS + 1):
+        along = distance * step / STEPS
+
+        def errors(part: NDArray, along: float = along) -> NDArray[np.float64]:
+            return rules.errors(place(part, along)) / distance
+
+        def slopes(part: NDArray, along: float = along) -> NDArray[np.float64]:
+            moved = place(part, along)
+            rows = equilibrium_matrix(structure, moved).T
+            counted = rules.kept | (rules.errors(moved) > 0.0)
+            return (rows * counted[:, None]) @ across / distance
+
+        if across.shape[1]:
+            part = least_squares(errors, part, slopes, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=60).x
+        moved = place(part, along)
+        if float(np.abs(rules.errors(moved)).max(initial=0.0)) > allowed:
+            return None
+    return moved

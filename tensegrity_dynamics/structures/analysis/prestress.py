@@ -1,0 +1,375 @@
+"""Is a structure prestressed? Self-stress, mechanisms, stability, softest direction, and whether tendons can all pull.
+
+With A (f, a) the equilibrium matrix over f free coordinates and a members with a free end, of rank r:
+    self-stress states  s = a - r,    mechanisms  k = f - r - (rigid motions that the fixed nodes allow),
+so that s - k = a - (f - rigid) (Maxwell and Calladine). A self-stress stiffens a mechanism u against second-order
+stretch by u' (D kron I) u, with D the stress matrix of its force densities (Pellegrino and Calladine, product forces).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ...robots.output_frame import OutputFrame
+from ...robots.robot import Robot
+from ..energy import member_tensions
+from ..form_finding.equilibrium import Shape
+from ..form_finding.equilibrium_solver import ShapeSolver
+from ..form_finding.force_density import equilibrium_matrix, moving_members, null_space, rigid_motions, stress_matrix
+from ..structure import Structure
+from .describe_motion import describe_motion
+from .feasible_self_stress import tension_only
+from .finite_mechanisms import FreeMotion, find_free_motion
+from .stability import no_force, no_stiffness, stiffness_spectrum
+
+LARGEST = 1500
+"""Free coordinates up to which the analysis, which is dense, is done."""
+
+LARGEST_FOLLOWED = 300
+"""Free coordinates up to which mechanisms are followed, to tell finite ones from infinitesimal ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrestressAnalysis:
+    """What `analyze_prestress` found; arrays over all n nodes and m members, zero where nothing can move.
+
+    Attributes:
+        structure: with the rest lengths in force. nodes: (n, 3) m. tensions: (m,) N at these nodes without loads.
+        members: members with a free end. freedoms: free coordinates. rank: of the equilibrium matrix. rigid: motions as
+            one rigid body that the fixed nodes allow (6 where none is fixed).
+        self_stress: (m, s) orthonormal basis of the self-stress states.
+        mechanisms: (k, n, 3) orthonormal first-order motions without stretch, rigid ones left out, softest first.
+        mechanism_stiffness: (k,) N/m that the present tensions give each of them; above zero is stiffened.
+        free_motion: a finite mechanism that was followed, or None. followed: it was looked for, or there can be none
+            because the shape is stable; False for unstable shapes of more than 300 free coordinates.
+        eigenvalues: tangent stiffness [N/m], ascending, rigid motions left out.
+        stable: all eigenvalues are above zero. softest_direction: (n, 3), unit norm.
+        softest_motion: the same in words.
+        feasible: some self-stress pulls in every tendon. feasible_stress: (m,) N, at least 1 N in each, or None.
+        clash: names of members that no self-stress can make pull together.
+        slack: names of tendons and springs without tension.
+        bar_factor: longer bars by this factor are the first that prestress a structure without forces; else None.
+        prestressed: verdict. reason: why or why not, and what to do.
+    """
+
+    structure: Structure
+    nodes: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    members: int
+    freedoms: int
+    rank: int
+    rigid: int
+    self_stress: NDArray[np.float64]
+    mechanisms: NDArray[np.float64]
+    mechanism_stiffness: NDArray[np.float64]
+    free_motion: FreeMotion | None
+    free_motion_words: str
+    followed: bool
+    eigenvalues: NDArray[np.float64]
+    stable: bool
+    softest_direction: NDArray[np.float64]
+    softest_motion: str
+    feasible: bool
+    feasible_stress: NDArray[np.float64] | None
+    clash: tuple[str, ...]
+    slack: tuple[str, ...]
+    bar_factor: float | None
+    prestressed: bool
+    reason: str
+
+    @property
+    def self_stress_count(self) -> int:
+        """s."""
+        return self.self_stress.shape[1]
+
+    @property
+    def mechanism_count(self) -> int:
+        """k: infinitesimal and finite mechanisms, rigid motions left out."""
+        return self.mechanisms.shape[0]
+
+    @property
+    def finite_count(self) -> int:
+        """Independent free motions where the free motion led; 0 where every mechanism is infinitesimal."""
+        return 0 if self.free_motion is None else self.free_motion.dimension
+
+    @property
+    def softest(self) -> float:
+        """Lowest eigenvalue of the tangent stiffness [N/m]."""
+        return float(self.eigenvalues[0]) if self.eigenvalues.size else np.inf
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words: prestressed or not prestressed, and the reason."""
+        return f"{'prestressed' if self.prestressed else 'not prestressed'}: {self.reason}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The analysis as a table for people."""
+        stiffened = int(np.count_nonzero(self.mechanism_stiffness > no_stiffness(self.structure)))
+        count = self.mechanism_count
+        rows = [
+            ("verdict", self.verdict),
+            ("self-stress states", f"{self.self_stress_count} ({self.members} members, rank {self.rank})"),
+            ("mechanisms", f"{count}" + (f", {stiffened} of them stiffened by the prestress" if count else "")),
+        ]
+        if count:
+            rows.append(("  stiffness", _listed([f"{x:.4g}" for x in self.mechanism_stiffness]) + " N/m"))
+        if self.rigid:
+            rows.append(("rigid motions", f"{self.rigid}"))
+        if self.free_motion is not None:
+            loose = " with tendons going slack" if self.finite_count > count else ""
+            rows.append(("free motions", f"{self.finite_count}{loose}; for example {self.free_motion_words}"))
+        elif not self.followed:
+            rows.append(("free motions", f"not looked for: more than {LARGEST_FOLLOWED} free coordinates"))
+        elif count:
+            rows.append(("free motions", "none: every mechanism is infinitesimal"))
+        rows.append(("stable", "yes" if self.stable else "no"))
+        zero = abs(self.softest) <= no_stiffness(self.structure)
+        rows.append(("softest", f"{'no stiffness' if zero else f'{self.softest:.4g} N/m'}: {self.softest_motion}"))
+        if self.feasible:
+            rows.append(("all tendons can pull", "yes"))
+        else:
+            why = f": {_listed(self.clash)} cannot pull together" if len(self.clash) > 1 else ""
+            why = f": {self.clash[0]} carries nothing in any self-stress" if len(self.clash) == 1 else why
+            rows.append(("all tendons can pull", "no" + (why or ": there is no self-stress")))
+        rows.append(("slack", _listed(self.slack) or "none"))
+        return rows
+
+    def figures(self) -> dict[str, Any]:
+        """The analysis as plain numbers and texts, for JSON."""
+        names, nodes = self.structure.member_names, self.structure.node_names
+        return {
+            "verdict": self.verdict,
+            "prestressed": self.prestressed,
+            "members": self.members,
+            "free_coordinates": self.freedoms,
+            "rank": self.rank,
+            "rigid_motions": self.rigid,
+            "self_stress_states": self.self_stress_count,
+            "mechanisms": self.mechanism_count,
+            "mechanism_stiffness_N_per_m": self.mechanism_stiffness.tolist(),
+            "free_motions": self.finite_count,
+            "free_motion": None if self.free_motion is None else _by_name(nodes, self.free_motion.direction),
+            "free_motion_words": self.free_motion_words or None,
+            "stable": self.stable,
+            "softest_N_per_m": self.softest if np.isfinite(self.softest) else None,
+            "softest_motion": self.softest_motion,
+            "softest_direction": _by_name(nodes, self.softest_direction),
+            "all_tendons_can_pull": self.feasible,
+            "feasible_self_stress_N": None if self.feasible_stress is None else _by_name(names, self.feasible_stress),
+            "clash": list(self.clash),
+            "slack": list(self.slack),
+            "critical_bar_factor": self.bar_factor,
+            "tensions_N": _by_name(names, self.tensions),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label.strip()}: {text}" for label, text in self.rows())
+
+
+def analyze_prestress(
+    robot: Robot | Structure, nodes_or_shape: ArrayLike | Shape | None = None, *, tolerance: float = 1e-6
+) -> PrestressAnalysis:
+    """Self-stress, mechanisms and stability of a structure without loads.
+
+    Prestress is what remains when loads and weight are taken away; so the shape without them is sought first.
+
+    Args:
+        nodes_or_shape: a shape (its rest lengths, and its nodes as a start), or nodes (n, 3) m, which are taken as they
+            are, balanced or not; by default the robot's own lengths and start.
+        tolerance: singular values below this part of the largest count as zero. Nodes known to few digits only (from
+            print) need a larger one.
+
+    Raises:
+        TensegrityError: no free node, more than 1500 free coordinates, nodes that are not finite or coincide.
+    """
+    structure = robot.structure if isinstance(robot, Robot) else robot
+    output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
+    if structure.free.size > LARGEST:
+        raise TensegrityError(
+            f"prestress analysis is dense, up to {LARGEST} free coordinates; this structure has {structure.free.size}."
+        )
+    if isinstance(nodes_or_shape, Shape):
+        structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
+    solver = ShapeSolver(structure, output=output)
+    nothing = np.zeros(3)
+    nodes = solver.start_nodes(nodes_or_shape)
+    if nodes_or_shape is None or isinstance(nodes_or_shape, Shape):
+        try:
+            nodes = solver.solve(start=nodes, gravity=nothing).nodes
+        except NoEquilibriumError as error:
+            raise NoEquilibriumError(
+                f"without loads no shape was found, so that there is nothing to analyse: {error} Or pass the nodes."
+            ) from error
+    return _analyse(structure, np.array(nodes), output, tolerance)
+
+
+def _analyse(
+    structure: Structure, nodes: NDArray[np.float64], output: OutputFrame | None, tolerance: float
+) -> PrestressAnalysis:
+    moving = moving_members(structure)
+    free, count = structure.free, nodes.size
+    lengths, tensions = np.zeros(len(structure.member_names)), np.zeros(len(structure.member_names))
+    member_tensions(
+        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, lengths, tensions
+    )
+    if not np.all(lengths > 0.0):
+        raise TensegrityError(
+            f"member {structure.member_names[int(np.argmin(lengths))]} has length zero; pass nodes that are apart."
+        )
+    tensions[np.setdiff1d(np.arange(lengths.size), moving)] = 0.0
+    matrix = equilibrium_matrix(structure, nodes)
+    rigid = rigid_motions(structure, nodes)
+    states = null_space(matrix, tolerance)
+    rank = moving.size - states.shape[1]
+    basis = null_space(np.vstack((matrix.T, rigid.T)), tolerance)
+    # the mechanisms in the order in which the tensions stiffen them
+    values, turn = np.linalg.eigh(basis.T @ stress_matrix(structure, tensions / lengths) @ basis)
+    basis = basis @ turn
+
+    eigenvalues, vectors = stiffness_spectrum(structure, nodes, lengths, tensions)
+    stable = bool(eigenvalues.size == 0 or eigenvalues[0] > no_stiffness(structure))
+    softest = _spread(vectors[:, 0], free, count) if eigenvalues.size else np.zeros_like(nodes)
+
+    force_scale = no_force(structure)
+    pulls = tension_only(states, structure.unilateral[moving])
+    motion = None
+    followed = stable or free.size <= LARGEST_FOLLOWED
+    if not stable and followed:
+        preferred = None if output is None else output.jacobian(nodes)
+        motion = find_free_motion(
+            structure, nodes, tensions, force_scale=force_scale, tolerance=tolerance, preferred=preferred
+        )
+    slack = tuple(structure.member_names[k] for k in moving if structure.unilateral[k] and tensions[k] <= force_scale)
+    carries = bool(np.abs(tensions).max(initial=0.0) > force_scale)
+    unbalanced = float(np.abs(matrix @ tensions[moving]).max(initial=0.0))
+    balanced = unbalanced <= max(force_scale, 1e-6 * float(np.abs(tensions).max(initial=0.0)))
+    words = "" if motion is None else describe_motion(structure, nodes, motion.direction, output)
+    bar_factor = None if carries or motion is None else critical_bar_factor(structure, nodes, force_scale)
+    prestressed = carries and stable and balanced
+    softest_words = describe_motion(structure, nodes, softest, output)
+    if carries and not stable:
+        negative = bool(eigenvalues[0] < -no_stiffness(structure))
+        words = words or softest_words
+        reason = _reason_unstable(negative, words, motion is not None) if balanced else _reason_unbalanced(unbalanced)
+    elif not balanced:
+        reason = _reason_unbalanced(unbalanced)
+    elif carries:
+        reason = "every motion is stiff and tensions hold without loads" + (
+            f"; slack: {_listed(slack)}" if slack else ""
+        )
+    else:
+        reason = _reason_without_force(structure, motion, words, states.shape[1], pulls.feasible, bar_factor)
+    every = np.zeros((lengths.size, states.shape[1]))
+    every[moving] = states
+    feasible_stress = None
+    if pulls.tensions is not None:
+        feasible_stress = np.zeros(lengths.size)
+        feasible_stress[moving] = pulls.tensions
+    return PrestressAnalysis(
+        structure=structure, nodes=nodes, tensions=tensions, members=int(moving.size), freedoms=int(free.size),
+        rank=rank, rigid=rigid.shape[1], self_stress=every,
+        mechanisms=np.array([_spread(column, free, count) for column in basis.T]).reshape(-1, *nodes.shape),
+        mechanism_stiffness=values, free_motion=motion, free_motion_words=words, followed=followed,
+        eigenvalues=eigenvalues, stable=stable, softest_direction=softest, softest_motion=softest_words,
+        feasible=pulls.feasible, feasible_stress=feasible_stress,
+        clash=tuple(structure.member_names[moving[row]] for row in pulls.clash), slack=slack, bar_factor=bar_factor,
+        prestressed=prestressed, reason=reason,
+    )  # fmt: skip
+
+
+def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_scale: float) -> float | None:
+    """The factor on all bars from which on a structure without forces carries some, or None up to twice the length.
+
+    Followed from these nodes, so that it belongs to this way of folding the structure.
+    """
+    bars, moving = ~structure.unilateral, moving_members(structure)
+    if not (bars[moving].any() and structure.unilateral[moving].any()):
+        return None
+    solver, nothing = ShapeSolver(structure), np.zeros(3)
+
+    def force(factor: float, start: NDArray) -> tuple[float, NDArray]:
+        """Largest tension [N] with bars of that factor, and the nodes."""
+        rest = np.where(bars, factor, 1.0) * structure.rest_lengths
+        found = solver.solve(rest, start=start, gravity=nothing)
+        return float(np.abs(found.tensions[moving]).max()), found.nodes
+
+    low, high, start = 1.0, 0.0, nodes
+    try:
+        for growth in (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0):
+            tension, found = force(1.0 + growth, start)
+            if tension > 1e3 * force_scale:
+                high = 1.0 + growth
+                break
+            low, start = 1.0 + growth, found
+        else:
+            return None
+        while high - low > 1e-5:
+            middle = 0.5 * (low + high)
+            tension, found = force(middle, start)
+            if tension > 1e3 * force_scale:
+                high = middle
+            else:
+                low, start = middle, found
+        # the force grows from zero in proportion: extrapolate to where it starts
+        first, found = force(high + 1e-4, start)
+        second, _ = force(high + 2e-4, found)
+    except NoEquilibriumError:
+        return None
+    origin = high + 1e-4 - 1e-4 * first / (second - first) if second > first else low
+    return float(np.clip(origin, low - 1e-3, high))
+
+
+def _reason_unbalanced(left: float) -> str:
+    return f"the tensions at these nodes do not balance ({left:.3g} N are left); pass a shape, or no nodes"
+
+
+def _reason_unstable(negative: bool, words: str, free: bool) -> str:
+    if negative:
+        return f"tensions hold, but the balance is unstable: {words}. Start elsewhere"
+    if free:
+        return f"tensions hold, but there is a continuum of shapes without stretch: {words}. Add members, or fix nodes"
+    return f"tensions hold, but a motion has no stiffness: {words}. Add members, or fix nodes"
+
+
+def _reason_without_force(
+    structure: Structure, motion: FreeMotion | None, words: str, states: int, feasible: bool, bar_factor: float | None
+) -> str:
+    if motion is not None:
+        cure = "Shorten tendons, or take longer bars"
+        if bar_factor is not None:
+            longest = _longest_bar(structure, bar_factor)
+            cure = f"Shorten tendons, or take bars longer by more than a factor of {bar_factor:.5f} ({longest})"
+        return f"no member carries force, and there is a continuum of shapes without stretch: {words}. {cure}"
+    if not states:
+        return "no member carries force, and there is no self-stress: no rest lengths can prestress this geometry"
+    if not feasible:
+        return "no member carries force, and no self-stress pulls in all tendons at once"
+    return "no member carries force at these rest lengths, though a self-stress exists: shorten the tendons"
+
+
+def _longest_bar(structure: Structure, factor: float) -> str:
+    moving = moving_members(structure)
+    bars = moving[~structure.unilateral[moving]]
+    k = bars[int(np.argmax(structure.rest_lengths[bars]))]
+    return (
+        f"{structure.member_names[k]}: {structure.rest_lengths[k]:.5g} m to {factor * structure.rest_lengths[k]:.5g} m"
+    )
+
+
+def _spread(values: NDArray, free: NDArray, count: int) -> NDArray[np.float64]:
+    array = np.zeros(count)
+    array[free] = values
+    return array.reshape(-1, 3)
+
+
+def _by_name(names: tuple[str, ...], values: NDArray) -> dict[str, Any]:
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def _listed(names: tuple[str, ...] | list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

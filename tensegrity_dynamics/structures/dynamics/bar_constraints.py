@@ -1,0 +1,162 @@
+"""Rigid bars as constraints: how they couple, and what brings positions and velocities back to them.
+
+J has a row of unit vectors for each bar. (J M^-1 J') is block diagonal, a block for each group of bars that share free
+nodes; its Cholesky factor keeps that envelope. It is stored dense: meant for up to some hundred bars.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numerics.compilation import compiled
+
+
+def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
+    """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
+    rows = np.zeros((network.bars.size, nodes.shape[0], 3))
+    for c, k in enumerate(network.bars):
+        i, j = network.members[k]
+        unit = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
+        rows[c, i], rows[c, j] = unit, -unit
+    rows *= np.sqrt(network.inverse_mass)[None, :, None]
+    flat = rows.reshape(network.bars.size, -1)
+    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(flat @ flat.T)
+    weak = np.abs(vectors[:, values < 1e-9])
+    return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
+
+
+@compiled
+def bar_units(network, nodes, units):
+    """Fill the unit vectors (c, 3) of the bars."""
+    for c in range(network.bars.shape[0]):
+        k = network.bars[c]
+        i, j = network.members[k, 0], network.members[k, 1]
+        x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        units[c, 0], units[c, 1], units[c, 2] = x / length, y / length, z / length
+
+
+@compiled
+def coupling(network, units, room):
+    """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
+    matrix, factor = room.matrix, room.factor
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        for e in range(network.first[c], c + 1):
+            p, q = network.members[network.bars[e], 0], network.members[network.bars[e], 1]
+            shared = 0.0
+            if i == p:
+                shared += network.inverse_mass[i]
+            if j == q:
+                shared += network.inverse_mass[j]
+            if i == q:
+                shared -= network.inverse_mass[i]
+            if j == p:
+                shared -= network.inverse_mass[j]
+            cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
+            matrix[c, e] = shared * cosine
+    for c in range(network.bars.shape[0]):
+        start = network.first[c]
+        for e in range(start, c):
+            total = matrix[c, e]
+            for k in range(start, e):
+                total -= factor[c, k] * factor[e, k]
+            factor[c, e] = total / factor[e, e]
+        total = matrix[c, c]
+        for k in range(start, c):
+            total -= factor[c, k] * factor[c, k]
+        if not total > 1e-12 * matrix[c, c]:
+            return False
+        factor[c, c] = np.sqrt(total)
+    return True
+
+
+@compiled
+def apply_coupling(network, right, room):
+    """Solve (J M^-1 J') multipliers = right with the factor in room."""
+    factor, solution = room.factor, room.multipliers
+    count = network.bars.shape[0]
+    for c in range(count):
+        total = right[c]
+        for k in range(network.first[c], c):
+            total -= factor[c, k] * solution[k]
+        solution[c] = total / factor[c, c]
+    for c in range(count - 1, -1, -1):
+        solution[c] /= factor[c, c]
+        for k in range(network.first[c], c):
+            solution[k] -= factor[c, k] * solution[c]
+
+
+@compiled
+def push(network, units, multipliers, scale, target):
+    """target (n, 3) += scale M^-1 J' multipliers."""
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        for a in range(3):
+            part = scale * multipliers[c] * units[c, a]
+            target[i, a] += network.inverse_mass[i] * part
+            target[j, a] -= network.inverse_mass[j] * part
+
+
+@compiled
+def project_velocities(network, nodes, velocities, room):
+    """Take out of the velocities (n, 3) what would stretch a bar, along J' with the masses as metric."""
+    if network.bars.shape[0] == 0:
+        return True
+    bar_units(network, nodes, room.units)
+    if not coupling(network, room.units, room):
+        return False
+    for c in range(network.bars.shape[0]):
+        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+        rate = 0.0
+        for a in range(3):
+            rate += room.units[c, a] * (velocities[i, a] - velocities[j, a])
+        room.right[c] = -rate
+    apply_coupling(network, room.right, room)
+    push(network, room.units, room.multipliers, 1.0, velocities)
+    return True
+
+
+@compiled
+def close_bars(network, nodes, units, total, room):
+    """Move nodes along M^-1 J' (J at `units`, factored in room) until every bar has its length.
+
+    total (c,) collects the multipliers. Returns the largest relative gap left.
+    """
+    worst = 0.0
+    for _ in range(30):
+        worst = 0.0
+        for c in range(network.bars.shape[0]):
+            i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
+            square, along = 0.0, 0.0
+            for a in range(3):
+                part = nodes[i, a] - nodes[j, a]
+                square += part * part
+                along += part * units[c, a]
+            goal = network.bar_lengths[c]
+            gap = np.sqrt(square) - goal
+            worst = max(worst, abs(gap) / goal)
+            room.right[c] = -gap
+        if worst <= 4e-16 or not np.isfinite(worst):
+            break
+        apply_coupling(network, room.right, room)
+        push(network, units, room.multipliers, 1.0, nodes)
+        for c in range(network.bars.shape[0]):
+            total[c] += room.multipliers[c]
+        if worst <= 2e-15:
+            break
+    return worst
+
+
+@compiled
+def settle_bars(network, nodes, velocities, room, units, totals):
+    """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
+    if network.bars.shape[0] == 0:
+        return True, 0.0
+    bar_units(network, nodes, units)
+    if not coupling(network, units, room):
+        return False, 0.0
+    gap = close_bars(network, nodes, units, totals, room)
+    return project_velocities(network, nodes, velocities, room), gap

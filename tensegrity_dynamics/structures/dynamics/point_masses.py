@@ -1,0 +1,213 @@
+"""Point masses at the nodes, bars as constraints (003, section 3.4, corrected).
+
+    M a = F + J' t,   J a = -|w|^2 / l
+
+F holds strings with damping, weight, applied forces and drag; J the unit vectors of the bars, t their (compressive)
+forces and w the part of the ends' relative velocity square to the bar. Multiplied with the bar length this is 003, 3.26
+to 3.37; instead of the printed stabilisation (whose sign is wrong) positions and velocities are projected after every
+step, so that no drift is left to stabilise. (J M^-1 J') is block diagonal, a block for each group of bars that share
+free nodes; its Cholesky factor keeps that envelope.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError
+from ...numerics.compilation import compiled
+from ..structure import Structure
+from .bar_constraints import apply_coupling, bar_units, coupling, push
+
+Network = namedtuple(
+    "Network", "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position"
+)
+"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
+`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
+
+Room = namedtuple(
+    "Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon"
+)
+"""Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; horizon (1,) s, see `spring_forces`,
+and catching (m,) where it limits a damper."""
+
+
+def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
+    """The network of a structure.
+
+    Raises:
+        TensegrityError: a free node has no mass (it is named), or rigid bars depend on each other.
+    """
+    masses = structure.lumped_masses()
+    for i in np.flatnonzero(~structure.fixed & ~(masses > 0.0)):
+        raise TensegrityError(
+            f"node {structure.node_names[i]} has no mass, so that its motion is not determined; give it or a member "
+            "that ends there a mass."
+        )
+    ends_fixed = structure.fixed[structure.members]
+    is_bar = ~structure.unilateral & ~ends_fixed.all(axis=1) & rigid_bars
+    bars = _grouped(np.flatnonzero(is_bar), structure)
+    stiffness = np.where(is_bar, 0.0, structure.stiffness)
+    inverse = np.where(structure.fixed, 0.0, 1.0 / np.where(masses > 0.0, masses, 1.0))
+    free = np.array(structure.free)
+    position = np.full(masses.size, -1, dtype=np.int64)
+    position[~structure.fixed] = 3 * np.arange(int(np.count_nonzero(~structure.fixed)))
+    order, first = bars
+    return Network(
+        members=np.array(structure.members), stiffness=stiffness,
+        damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
+        inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
+        drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
+        first=first, free=free, position=position,
+    )  # fmt: skip
+
+
+def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bars ordered by groups that share free nodes, and where each bar's group starts."""
+    group = {int(k): int(k) for k in rows}
+
+    def root(k: int) -> int:
+        while group[k] != k:
+            k = group[k]
+        return k
+
+    seen: dict[int, int] = {}
+    for k in map(int, rows):
+        for node in map(int, structure.members[k]):
+            if structure.fixed[node]:
+                continue
+            if node in seen:
+                group[root(k)] = root(seen[node])
+            seen[node] = k
+    order = sorted(group, key=lambda k: (root(k), k))
+    first, start = [], 0
+    for i, k in enumerate(order):
+        if i and root(k) != root(order[i - 1]):
+            start = i
+        first.append(start)
+    return np.array(order, dtype=np.int64), np.array(first, dtype=np.int64)
+
+
+def make_room(network: Network) -> Room:
+    """Scratch arrays of one simulation."""
+    n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
+    return Room(
+        forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
+        factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
+        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1),
+    )  # fmt: skip
+
+
+@compiled
+def spring_forces(network, nodes, velocities, rest_lengths, room):
+    """Fill room.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
+
+    Damping acts on the rate of stretch: length rate less room.rest_rates, what the spool gives out.
+
+    Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
+    of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
+    horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
+    rate is at most stretch / horizon and the force continuous.
+    """
+    forces, lengths, tensions = room.forces, room.lengths, room.tensions
+    lost = 0.0
+    for i in range(nodes.shape[0]):
+        drag = network.drag[i]
+        for a in range(3):
+            forces[i, a] = network.load[i, a] - drag * velocities[i, a]
+            lost += drag * velocities[i, a] * velocities[i, a]
+    for k in range(network.members.shape[0]):
+        i, j = network.members[k, 0], network.members[k, 1]
+        x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        lengths[k] = length
+        tensions[k] = 0.0
+        room.catching[k] = False
+        if network.stiffness[k] == 0.0:
+            continue
+        stretch = length - rest_lengths[k]
+        if network.unilateral[k] and stretch <= 0.0:
+            continue
+        x, y, z = x / length, y / length, z / length
+        tension = network.stiffness[k] * stretch
+        if network.damping[k] > 0.0:
+            rate = (
+                x * (velocities[i, 0] - velocities[j, 0])
+                + y * (velocities[i, 1] - velocities[j, 1])
+                + z * (velocities[i, 2] - velocities[j, 2])
+                - room.rest_rates[k]
+            )
+            if network.unilateral[k] and rate * room.horizon[0] > stretch:
+                room.catching[k] = True
+                damped = tension + network.damping[k] * stretch / room.horizon[0]
+            else:
+                damped = tension + network.damping[k] * rate
+            if network.unilateral[k] and damped < 0.0:
+                damped = 0.0
+            lost += (damped - tension) * rate
+            tension = damped
+        tensions[k] = tension
+        forces[i, 0] -= tension * x
+        forces[i, 1] -= tension * y
+        forces[i, 2] -= tension * z
+        forces[j, 0] += tension * x
+        forces[j, 1] += tension * y
+        forces[j, 2] += tension * z
+    return lost
+
+
+@compiled
+def is_damped(network):
+    """Whether forces depend on velocities."""
+    for k in range(network.damping.shape[0]):
+        if network.damping[k] > 0.0:
+            return True
+    for i in range(network.drag.shape[0]):
+        if network.drag[i] > 0.0:
+            return True
+    return False
+
+
+@compiled
+def accelerations(network, nodes, velocities, rest_lengths, room):
+    """Fill room.acceleration (n, 3) m/s^2 and room.tensions with those of all members, bars included.
+
+    Returns (independent, lost power): whether the bars were independent of each other.
+    """
+    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            room.acceleration[i, a] = network.inverse_mass[i] * room.forces[i, a]
+    if network.bars.shape[0] == 0:
+        return True, lost
+    bar_units(network, nodes, room.units)
+    if not coupling(network, room.units, room):
+        return False, lost
+    for c in range(network.bars.shape[0]):
+        k = network.bars[c]
+        i, j = network.members[k, 0], network.members[k, 1]
+        along, square, relative = 0.0, 0.0, 0.0
+        for a in range(3):
+            rate = velocities[i, a] - velocities[j, a]
+            along += room.units[c, a] * rate
+            square += rate * rate
+            relative += room.units[c, a] * (room.acceleration[i, a] - room.acceleration[j, a])
+        room.right[c] = -(square - along * along) / room.lengths[k] - relative
+    apply_coupling(network, room.right, room)
+    push(network, room.units, room.multipliers, 1.0, room.acceleration)
+    for c in range(network.bars.shape[0]):
+        room.tensions[network.bars[c]] = -room.multipliers[c]
+    return True, lost
+
+
+@compiled
+def kinetic_energy(network, velocities):
+    """J."""
+    energy = 0.0
+    for i in range(velocities.shape[0]):
+        if network.inverse_mass[i] > 0.0:
+            square = velocities[i, 0] ** 2 + velocities[i, 1] ** 2 + velocities[i, 2] ** 2
+            energy += 0.5 * square / network.inverse_mass[i]
+    return energy

@@ -1,0 +1,86 @@
+"""Spools: how rest lengths follow commands, within the limits of rate, position and effort.
+
+A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
+tendon's tension is above the effort limit, and never leaves its position limits.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...numerics.compilation import compiled
+from ...robots.robot import Actuator
+from ..structure import Structure
+
+POSITION, VELOCITY, EFFORT = 0, 1, 2
+MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
+"""What the values of a command mean, for spools and for the drives of mechanisms."""
+TENSION_TIME = 0.05
+"""Time constant [s] with which a spool in effort mode approaches the tension asked for."""
+
+Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed")
+"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state."""
+
+
+def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
+    """Spools of the actuators that drive tendons, holding their present rest lengths."""
+    member = np.array([structure.member(each.drives) for each in actuators], dtype=np.int64)
+    return Spools(
+        member=member,
+        low=np.array([each.position[0] for each in actuators], dtype=np.float64),
+        high=np.array([each.position[1] for each in actuators], dtype=np.float64),
+        rate=np.array([each.rate for each in actuators], dtype=np.float64),
+        effort=np.array([each.effort for each in actuators], dtype=np.float64),
+        stiffness=np.array(structure.stiffness[member], dtype=np.float64),
+        mode=np.zeros(member.size, dtype=np.int64),
+        target=np.array(structure.rest_lengths[member], dtype=np.float64),
+        speed=np.zeros(member.size),
+    )
+
+
+@compiled
+def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
+    """Fill spools.speed and rest_rates (m,) m/s for the next `step` s, from the tensions (m,) N at its start.
+
+    Returns whether a rate has changed: what dampers carry changes with it.
+    """
+    changed = False
+    for a in range(spools.member.shape[0]):
+        k = spools.member[a]
+        if spools.mode[a] == POSITION:
+            speed = (spools.target[a] - rest_lengths[k]) / step
+        elif spools.mode[a] == VELOCITY:
+            speed = spools.target[a]
+        else:
+            speed = (tensions[k] - spools.target[a]) / (spools.stiffness[a] * TENSION_TIME)
+        speed = min(max(speed, -spools.rate[a]), spools.rate[a])
+        if speed < 0.0 and tensions[k] > spools.effort[a]:
+            speed = 0.0
+        # the limits hold, but a tendon that starts outside may come back
+        if speed < 0.0:
+            speed = max(speed, min(0.0, (spools.low[a] - rest_lengths[k]) / step))
+        else:
+            speed = min(speed, max(0.0, (spools.high[a] - rest_lengths[k]) / step))
+        changed = changed or speed != rest_rates[k]
+        spools.speed[a] = speed
+        rest_rates[k] = speed
+    return changed
+
+
+@compiled
+def wind(spools, rest_lengths, time):
+    """Move the rest lengths on by `time` s at the present speeds."""
+    for a in range(spools.member.shape[0]):
+        rest_lengths[spools.member[a]] += spools.speed[a] * time
+
+
+@compiled
+def winding_power(spools, tensions):
+    """Power [W] that the spools put into the structure: tension times the rate at which they take tendon in."""
+    power = 0.0
+    for a in range(spools.member.shape[0]):
+        power -= tensions[spools.member[a]] * spools.speed[a]
+    return power

@@ -1,0 +1,276 @@
+"""A structure in time: point masses, spools and an integrator behind the face that `Simulation` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...robots.robot import Robot
+from ...simulation import Energy, Observation, SimulationState, checked_commands
+from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
+from ..form_finding.equilibrium import Shape
+from ..form_finding.equilibrium_solver import ShapeSolver
+from ..structure import Structure
+from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
+from .explicit_integrators import INTEGRATORS, make_stages
+from .point_masses import accelerations, kinetic_energy, make_network, make_room
+from .spools import MODES, POSITION, make_spools
+from .status import DEPENDENT_BARS, DONE
+
+DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
+"""Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
+
+
+class NetworkModel:
+    """The structure of a robot, simulated. See `Simulation` for the arguments."""
+
+    def __init__(
+        self,
+        robot: Robot | Structure,
+        time_step: float | None,
+        integrator: str,
+        *,
+        rigid_bars: bool = True,
+        start: Shape | ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
+        air_damping: float = 0.0,
+    ) -> None:
+        if not (np.isfinite(air_damping) and air_damping >= 0.0):
+            raise TensegrityError(f"air_damping is {air_damping} N s/m, must be a finite number, zero or more.")
+        structure = robot if isinstance(robot, Structure) else robot.structure
+        if gravity is not None:
+            structure = replace(structure, gravity=np.asarray(gravity, dtype=np.float64))
+        if integrator not in INTEGRATORS:
+            raise TensegrityError(unknown_name("integrator", integrator, INTEGRATORS))
+        self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
+        self.actuators = () if isinstance(robot, Structure) else robot.actuators
+        self.output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
+        self._names = tuple(each.name for each in self.actuators)
+        self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
+        if integrator == "implicit" and structure.free.size > IMPLICIT_LIMIT:
+            raise TensegrityError(
+                f"the implicit method solves dense systems of up to {IMPLICIT_LIMIT} free coordinates, this structure "
+                f"has {structure.free.size}; use rk4 or rattle."
+            )
+        self._room, self._stages = make_room(self._network), make_stages(self._network, integrator)
+        self._spools = make_spools(structure, self.actuators)
+        for actuator, k in zip(self.actuators, self._spools.member, strict=True):
+            if self._network.stiffness[k] == 0.0:
+                raise TensegrityError(
+                    f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar; drive a tendon, or "
+                    "simulate with rigid_bars=False."
+                )
+        self._advance = INTEGRATORS[integrator]
+        self._start_nodes, self._start_rest = self._start(start)
+        self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
+        self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
+        self.shortest_period = self._shortest_period()
+        self.time_step = self._default_step() if time_step is None else float(time_step)
+        self._room.horizon[0] = self.time_step if integrator == "implicit" else 0.0
+        self.reset()
+
+    # -- the face of `Simulation` -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> SimulationState:
+        """A copy of the present state."""
+        return SimulationState(self.time, self._nodes.copy(), self._velocities.copy(), self._rest.copy())
+
+    @property
+    def time(self) -> float:
+        """s; counted in steps, so that it never drifts."""
+        return self._steps * self.time_step
+
+    def set_motion(self, velocities: ArrayLike) -> None:
+        """Give the nodes velocities (n, 3) m/s; what would stretch a rigid bar is taken out."""
+        array = np.array(velocities, dtype=np.float64)
+        if array.shape != self._nodes.shape or not np.isfinite(array).all():
+            raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
+        array[self.structure.fixed] = 0.0
+        if not project_velocities(self._network, self._nodes, array, self._room):
+            raise TensegrityError(self._dependence())
+        self._velocities[:] = array
+        self._forget()
+
+    def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
+        """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
+        self._network.load[:] = self._network.weight + self.structure.force_array(forces)
+
+    def command(self, mode: str, values: Mapping[str, float]) -> None:
+        """Set points of some actuators: position [m], velocity [m/s] or effort [N]."""
+        for index, value in checked_commands(values, self._names).items():
+            self._spools.mode[index] = MODES[mode]
+            self._spools.target[index] = value
+
+    def advance(self, steps: int) -> None:
+        """So many steps."""
+        before = self._nodes.copy()
+        status = self._advance(
+            self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._room,
+            self._stages,
+        )  # fmt: skip
+        if status == DEPENDENT_BARS:
+            raise TensegrityError(self._dependence())
+        if status != DONE or not np.isfinite(self._nodes).all():
+            instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
+            raise TensegrityError(
+                f"the simulation lost its way with steps of {self.time_step:.3g} s (shortest period "
+                f"{self.shortest_period:.3g} s); take shorter steps{instead}."
+            )
+        self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
+        self._steps += steps
+
+    def observe(self) -> Observation:
+        """Lengths, tensions and pose."""
+        accelerations(self._network, self._nodes, self._velocities, self._rest, self._room)
+        names, pose, twist = self.structure.member_names, None, None
+        if self.output is not None:
+            pose = self.output.pose(self._nodes)
+            twist = self.output.jacobian(self._nodes) @ self._velocities.ravel()
+        driven = self._spools.member
+        return Observation(
+            self.time,
+            dict(zip(names, self._room.lengths.tolist(), strict=True)),
+            dict(zip(names, self._rest.tolist(), strict=True)),
+            dict(zip(names, self._room.tensions.tolist(), strict=True)),
+            dict(zip(self._names, self._rest[driven].tolist(), strict=True)),
+            dict(zip(self._names, self._spools.speed.tolist(), strict=True)),
+            dict(zip(self._names, self._room.tensions[driven].tolist(), strict=True)),
+            pose,
+            twist,
+        )
+
+    def energy(self) -> Energy:
+        """Energies of the present state."""
+        network = self._network
+        elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.unilateral)
+        return Energy(
+            float(kinetic_energy(network, self._velocities)), float(elastic),
+            float(-np.sum(network.weight * self._nodes)), float(self._stages.work[0]), float(self._stages.work[1]),
+            self._force_work,
+        )  # fmt: skip
+
+    def reset(self) -> None:
+        """Back to the start, at rest, spools holding, without applied forces."""
+        self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
+        self._network.load[:], self._force_work = self._network.weight, 0.0
+        self._velocities[:] = 0.0
+        self._spools.mode[:] = POSITION
+        self._spools.target[:] = self._rest[self._spools.member]
+        self._stages.work[:] = 0.0
+        self._room.rest_rates[:] = 0.0
+        self._spools.speed[:] = 0.0
+        self._forget()
+
+    def hold(self) -> None:
+        """All spools hold their rest lengths."""
+        self._spools.mode[:] = POSITION
+        self._spools.target[:] = self._rest[self._spools.member]
+
+    def _forget(self) -> None:
+        """The next step is a first one."""
+        self._stages.known[:], self._stages.bar_forces[:] = 0, 0.0
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _start(self, start: Shape | ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        structure = self.structure
+        if start is None:
+            try:
+                start = ShapeSolver(structure, rigid_bars=self.rigid_bars).solve()
+            except NoEquilibriumError:
+                start = structure.nodes
+        rest = start.rest_lengths if isinstance(start, Shape) else structure.rest_lengths
+        nodes = np.array(start.nodes if isinstance(start, Shape) else start, dtype=np.float64)
+        if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
+            raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
+        if np.shape(rest) != structure.rest_lengths.shape:
+            raise TensegrityError(f"start is a shape of {np.size(rest)} members, the robot has {len(structure.kinds)}.")
+        nodes[structure.fixed] = structure.nodes[structure.fixed]
+        self._close(nodes)
+        return nodes, np.array(rest)
+
+    def _close(self, nodes: NDArray) -> None:
+        """Bars to their lengths, by least change, so that any rough start can be simulated."""
+        network, units = self._network, self._stages.units
+        if network.bars.size == 0:
+            return
+        for _ in range(100):
+            bar_units(network, nodes, units)
+            if not coupling(network, units, self._room):
+                raise TensegrityError(self._dependence(nodes))
+            if close_bars(network, nodes, units, self._stages.totals, self._room) < 1e-12:
+                return
+        raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
+
+    def _dependence(self, nodes: NDArray | None = None) -> str:
+        """Which rigid bars depend on each other, and what to do."""
+        rows = dependent_bars(self._network, self._nodes if nodes is None else nodes)
+        names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
+        return (
+            f"rigid bars depend on each other here ({names}): the length of one follows from the others, so that their "
+            "forces are not determined. Take one out, or simulate with rigid_bars=False."
+        )
+
+    def _default_step(self) -> float:
+        """A twentieth of the shortest period, shorter where damping is faster than that."""
+        network = self._network
+        fastest = self._largest(network.damping, np.zeros(network.damping.size))
+        fastest = max(fastest, float(np.max(network.drag * network.inverse_mass, initial=0.0)))
+        step = self.shortest_period / 20.0
+        return min(step, 0.5 / fastest) if fastest > 0.0 else step
+
+    def _shortest_period(self) -> float:
+        """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
+        network, count = self._network, self.structure.members.shape[0]
+        lengths, tensions = np.zeros(count), np.zeros(count)
+        member_tensions(
+            self._nodes, network.members, network.stiffness, self._rest, network.unilateral, lengths, tensions
+        )
+        # a string that is slack now may be tight later: count its stiffness in any case
+        largest = self._largest(network.stiffness, tensions)
+        return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
+
+    def _largest(self, stiffness: NDArray, tensions: NDArray) -> float:
+        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for members of the given stiffness."""
+        network, free = self._network, self.structure.free
+        if not free.size or not (stiffness.any() or tensions.any()):
+            return 0.0
+        lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
+        root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
+        if free.size > DENSE_LIMIT:
+            return self._largest_sparse(stiffness, tensions, lengths, root)
+        matrix = np.zeros((free.size, free.size))
+        never_slack = np.zeros(lengths.size, dtype=np.bool_)
+        tangent_stiffness(
+            self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
+            free_positions(self.structure.fixed), matrix,
+        )  # fmt: skip
+        return float(np.linalg.eigvalsh(matrix * root[:, None] * root[None, :])[-1])
+
+    def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray, root: NDArray) -> float:
+        """The same, a per mille too large rather than too small, for large structures."""
+        from scipy.sparse import coo_matrix, diags
+        from scipy.sparse.linalg import eigsh
+
+        network = self._network
+        first, second = network.members[:, 0], network.members[:, 1]
+        units = (self._nodes[first] - self._nodes[second]) / lengths[:, None]
+        density = tensions / lengths
+        blocks = (stiffness - density)[:, None, None] * units[:, :, None] * units[:, None, :]
+        blocks += density[:, None, None] * np.eye(3)
+        rows, columns, values = [], [], []
+        for i, j, sign in ((first, first, 1.0), (second, second, 1.0), (first, second, -1.0), (second, first, -1.0)):
+            p, q = network.position[i], network.position[j]
+            both = (p >= 0) & (q >= 0)
+            rows.append(np.broadcast_to(p[both, None, None] + np.arange(3)[:, None], (both.sum(), 3, 3)).ravel())
+            columns.append(np.broadcast_to(q[both, None, None] + np.arange(3), (both.sum(), 3, 3)).ravel())
+            values.append(sign * blocks[both].ravel())
+        entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+        matrix = diags(root) @ coo_matrix(entries, shape=(root.size, root.size)).tocsr() @ diags(root)
+        found = eigsh(matrix, k=1, which="LA", v0=np.random.default_rng(0).normal(size=root.size), tol=1e-4)
+        return 1.001 * float(found[0][0])

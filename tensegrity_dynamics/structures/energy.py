@@ -1,0 +1,95 @@
+"""Stored energy of a structure and its first and second derivative with respect to the node positions.
+
+E = sum 1/2 K (l - d)^2 over the members that are not slack. With n the unit vector of a member and t its tension,
+the force that its ends feel is -+ t n and its block of the tangent stiffness is K n n' + (t / l)(I - n n').
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..numerics.compilation import compiled
+
+
+@compiled
+def member_tensions(nodes, members, stiffness, rest_lengths, unilateral, lengths, tensions):
+    """Fill lengths (m,) m and tensions (m,) N; negative tension is compression, slack members carry zero."""
+    for k in range(members.shape[0]):
+        i, j = members[k, 0], members[k, 1]
+        x = nodes[i, 0] - nodes[j, 0]
+        y = nodes[i, 1] - nodes[j, 1]
+        z = nodes[i, 2] - nodes[j, 2]
+        lengths[k] = np.sqrt(x * x + y * y + z * z)
+        tension = stiffness[k] * (lengths[k] - rest_lengths[k])
+        if unilateral[k] and tension < 0.0:
+            tension = 0.0
+        tensions[k] = tension
+
+
+@compiled
+def stored_energy(nodes, members, stiffness, rest_lengths, unilateral):
+    """Elastic energy [J] of the members."""
+    energy = 0.0
+    for k in range(members.shape[0]):
+        i, j = members[k, 0], members[k, 1]
+        x = nodes[i, 0] - nodes[j, 0]
+        y = nodes[i, 1] - nodes[j, 1]
+        z = nodes[i, 2] - nodes[j, 2]
+        stretch = np.sqrt(x * x + y * y + z * z) - rest_lengths[k]
+        if stretch > 0.0 or not unilateral[k]:
+            energy += 0.5 * stiffness[k] * stretch * stretch
+    return energy
+
+
+@compiled
+def add_member_forces(nodes, members, lengths, tensions, forces):
+    """Add to forces (n, 3) N what the members exert on their nodes: the residual of 001, Algorithm 1 line 16."""
+    for k in range(members.shape[0]):
+        tension = tensions[k]
+        if tension == 0.0:
+            continue
+        i, j = members[k, 0], members[k, 1]
+        density = tension / lengths[k]
+        for axis in range(3):
+            pull = density * (nodes[j, axis] - nodes[i, axis])
+            forces[i, axis] += pull
+            forces[j, axis] -= pull
+
+
+@compiled
+def tangent_stiffness(nodes, members, stiffness, unilateral, lengths, tensions, rest_lengths, position, matrix):
+    """Fill matrix (f, f) N/m with the Hessian of the stored energy over the free coordinates.
+
+    position (n,) gives each node's first row in `matrix`, or -1 where the node is fixed. A slack member adds nothing.
+    """
+    matrix[:, :] = 0.0
+    block = np.empty((3, 3))
+    for k in range(members.shape[0]):
+        if unilateral[k] and lengths[k] <= rest_lengths[k]:
+            continue
+        i, j = members[k, 0], members[k, 1]
+        length = lengths[k]
+        density = tensions[k] / length
+        for a in range(3):
+            first = (nodes[i, a] - nodes[j, a]) / length
+            for b in range(3):
+                second = (nodes[i, b] - nodes[j, b]) / length
+                block[a, b] = (stiffness[k] - density) * first * second
+            block[a, a] += density
+        row, column = position[i], position[j]
+        for a in range(3):
+            for b in range(3):
+                if row >= 0:
+                    matrix[row + a, row + b] += block[a, b]
+                if column >= 0:
+                    matrix[column + a, column + b] += block[a, b]
+                if row >= 0 and column >= 0:
+                    matrix[row + a, column + b] -= block[a, b]
+                    matrix[column + a, row + b] -= block[a, b]
+
+
+def free_positions(fixed: np.ndarray) -> np.ndarray:
+    """(n,) first row of each node among the free coordinates, -1 for fixed nodes."""
+    position = np.full(fixed.shape[0], -1, dtype=np.int64)
+    position[~fixed] = 3 * np.arange(int(np.count_nonzero(~fixed)))
+    return position

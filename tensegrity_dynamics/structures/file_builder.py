@@ -1,0 +1,100 @@
+"""Builds a `Structure` and its output frames from a robot file that satisfies the schema."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import TensegrityError, unknown_name
+from ..robots.file_errors import Problems
+from ..robots.output_frame import OutputFrame
+from ..robots.robot_types import BuiltModel
+from ..robots.schema import StructureFile
+from .structure import Structure
+
+
+def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
+    """The pin-jointed model, the tendons that can be driven, and the output frames.
+
+    Raises:
+        RobotFileError: names that are unknown or repeat, values that are given nowhere, nodes in the same place.
+    """
+    _check_members(block, problems)
+    values = {
+        name: _values(block, name, otherwise, problems)
+        for name, otherwise in (("rest_length", None), ("stiffness", None), ("mass", 0.0), ("damping", 0.0))
+    }
+    names = tuple(block.nodes)
+    for i, output in enumerate(block.outputs):
+        for name in output.nodes:
+            if name not in names:
+                problems.add(("outputs", i, "nodes", name), unknown_name("node", name, names))
+        if output.name in [other.name for other in block.outputs[:i]]:
+            problems.add(("outputs", i, "name"), f"the name {output.name!r} is used twice; give each output its own.")
+    problems.stop_if_any()
+
+    index = {name: row for row, name in enumerate(names)}
+    structure = Structure(
+        node_names=names,
+        nodes=np.array([node.position for node in block.nodes.values()]),
+        member_names=tuple(member.name for member in block.members),
+        kinds=tuple(member.kind for member in block.members),
+        members=np.array([[index[node] for node in member.nodes] for member in block.members], dtype=np.int64),
+        stiffness=values["stiffness"],
+        rest_lengths=values["rest_length"],
+        masses=values["mass"],
+        damping=values["damping"],
+        fixed=np.array([node.fixed for node in block.nodes.values()], dtype=np.bool_),
+        node_masses=np.array([node.mass for node in block.nodes.values()]),
+        gravity=np.array(block.gravity),
+    )
+    drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
+    starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
+    return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)
+
+
+def _check_members(block: StructureFile, problems: Problems) -> None:
+    seen: dict[str, int] = {}
+    for i, member in enumerate(block.members):
+        if member.name in seen:
+            row = seen[member.name]
+            problems.add(("members", i, "name"), f"the name {member.name!r} is used by members[{row}] already.")
+        seen.setdefault(member.name, i)
+        unknown = [k for k, node in enumerate(member.nodes) if node not in block.nodes]
+        for k in unknown:
+            problems.add(("members", i, "nodes", k), unknown_name("node", member.nodes[k], block.nodes))
+        if unknown:
+            continue
+        first, second = member.nodes
+        if first == second:
+            problems.add(("members", i, "nodes"), f"both ends are {first}; name two nodes.")
+        elif block.nodes[first].position == block.nodes[second].position:
+            problems.add(
+                ("members", i, "nodes"),
+                f"{first} and {second} start at the same place; move one, or the member has no direction.",
+            )
+
+
+def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:
+    """(m,) values of the members, from themselves or the defaults of their kind."""
+    found = np.ones(len(block.members))
+    for i, member in enumerate(block.members):
+        for value in (getattr(member, what), getattr(getattr(block.defaults, member.kind), what), otherwise):
+            if value is not None:
+                found[i] = value
+                break
+        else:
+            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one.")
+    return found
+
+
+def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[OutputFrame, ...]:
+    made = []
+    for i, output in enumerate(block.outputs):
+        nodes = np.array([index[name] for name in output.nodes], dtype=np.int64)
+        try:
+            made.append(
+                OutputFrame(output.name, nodes, np.array(list(output.nodes.values())), tuple(output.controlled))
+            )
+        except TensegrityError as error:
+            problems.add(("outputs", i), str(error))
+    return tuple(made)

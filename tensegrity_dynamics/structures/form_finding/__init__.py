@@ -1,0 +1,1 @@
+"""Equilibrium of structures: Newton, relaxation, force density, forward kinematics."""

@@ -1,0 +1,73 @@
+"""A shape: an equilibrium of a structure, with all that one may want to know before trusting it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError
+from ...robots.output_frame import OutputFrame, Pose
+from ..structure import Structure
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Where the nodes are when forces balance.
+
+    Attributes:
+        structure: the structure with the rest lengths that this shape belongs to.
+        nodes: (n, 3) m.
+        lengths, tensions: (m,) m and N; negative tension is compression.
+        residual: largest component of the out-of-balance force on a free node [N].
+        iterations: steps of the method (of the last try).
+        converged: the residual is below the tolerance asked for.
+        stable: the energy has a strict minimum here.
+        softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
+        softest_direction: (n, 3), unit norm, the motion it belongs to.
+        position_error: estimate of the distance to the true equilibrium [m]: one and a half
+            times the norm of the out-of-balance force over the softest stiffness (the half for its change on the
+            way); infinite where the shape is not stable.
+        method: "newton", "relaxation" or "kinetic".
+        output: the frame that `pose` reports, or None.
+    """
+
+    structure: Structure
+    nodes: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    residual: float
+    iterations: int
+    converged: bool
+    stable: bool
+    softest: float
+    softest_direction: NDArray[np.float64]
+    position_error: float
+    method: str
+    output: OutputFrame | None = None
+
+    @property
+    def rest_lengths(self) -> NDArray[np.float64]:
+        """(m,) m."""
+        return self.structure.rest_lengths
+
+    @property
+    def pose(self) -> Pose:
+        """Position (3,) m and quaternion wxyz (4,) of the output frame."""
+        if self.output is None:
+            raise TensegrityError("this shape has no output frame; name one under 'outputs' in the robot file.")
+        return self.output.pose(self.nodes)
+
+    @property
+    def slack(self) -> tuple[str, ...]:
+        """Names of tendons and springs that carry no tension; those between two fixed nodes do not count."""
+        between_fixed = self.structure.fixed[self.structure.members].all(axis=1)
+        loose = self.structure.unilateral & (self.tensions <= 0.0) & ~between_fixed
+        return tuple(name for name, is_loose in zip(self.structure.member_names, loose, strict=True) if is_loose)
+
+    @property
+    def energy(self) -> float:
+        """Elastic energy of the members [J]."""
+        stretch = self.lengths - self.rest_lengths
+        return float(0.5 * np.sum(self.tensions * stretch))

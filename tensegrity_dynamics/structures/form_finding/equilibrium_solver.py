@@ -1,0 +1,260 @@
+"""`ShapeSolver`: finds the shapes of one structure again and again without building anything anew."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ...robots.output_frame import OutputFrame
+from ..analysis.softest_mode import STEPS, softest_elastic
+from ..analysis.stability import no_force, no_stiffness, stiffness_spectrum
+from ..energy import free_positions
+from ..structure import Structure
+from .equilibrium import Shape
+from .floating_components import Support
+from .newton import (
+    BALANCED,
+    COINCIDENT,
+    Problem,
+    make_room,
+    minimise,
+    out_of_balance,
+)
+from .rigid_bar_solver import RigidSolver
+from .rigid_bars import make_rigid
+from .sparse_newton import SparseMinimiser, SparseResult
+
+DENSE_LIMIT = 300
+"""Free coordinates up to which the dense solver is used."""
+
+
+class ShapeSolver:
+    """Newton's method on one structure, with warm starts.
+
+    Args:
+        structure: what is solved; its rest lengths are the default ones.
+        rigid_bars: bars keep exactly their rest length, their tensions are what holds them; else they are elastic.
+        output: frame that the shapes report.
+        tolerance: N on the largest out-of-balance component; by default 1e-13 of the largest stiffness times rest
+            length, or what rounding leaves where that is more (coordinates far from the origin, large forces).
+        maximum_iterations: of the trust region; by default 500 and ten for every free node.
+
+    Raises:
+        TensegrityError: every node is fixed, a number is out of range, or rigid bars in a structure with more than
+            `DENSE_LIMIT` free coordinates.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        *,
+        rigid_bars: bool = False,
+        output: OutputFrame | None = None,
+        tolerance: float | None = None,
+        maximum_iterations: int | None = None,
+    ) -> None:
+        self.structure, self.rigid_bars, self.output = structure, rigid_bars, output
+        if not structure.free.size:
+            raise TensegrityError("every node is fixed: there is no shape to find. Free at least one node.")
+        natural = 1e-13 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
+        self.tolerance = natural if tolerance is None else float(tolerance)
+        if not (np.isfinite(self.tolerance) and self.tolerance > 0.0):
+            raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
+        self._explicit = tolerance is not None
+        if maximum_iterations is not None and maximum_iterations < 1:
+            raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+        self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
+        self._support = Support(structure)
+        self._weights = structure.weights()
+        self._no_force = no_force(structure)
+        self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
+        self._problem = Problem(
+            np.array(structure.members), np.array(structure.stiffness), np.array(structure.unilateral),
+            free_positions(structure.fixed), np.array(structure.free),
+        )  # fmt: skip
+        self._sparse: SparseMinimiser | None = None
+        if structure.free.size > DENSE_LIMIT:
+            if rigid_bars:
+                raise TensegrityError(
+                    f"rigid bars are solved up to {DENSE_LIMIT} free coordinates, this structure has "
+                    f"{structure.free.size}; use elastic bars."
+                )
+            self._sparse = SparseMinimiser(structure, self._problem, self._reach)
+        count = min(structure.free.size, DENSE_LIMIT)
+        self._room = make_room(len(structure.node_names), len(structure.member_names), count)
+        self._basis = np.zeros((STEPS + 1, count))
+        self._bars = make_rigid(structure.members, structure.unilateral, structure.fixed, count)
+        self._rigid: RigidSolver | None = None
+        if rigid_bars and self._bars.bars.size:
+            self._rigid = RigidSolver(structure, self._problem, self._bars, self._room, self._basis, self.tolerance)
+        self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
+
+    def solve(
+        self,
+        rest_lengths: Mapping[str, float] | ArrayLike | None = None,
+        forces: Mapping[str, ArrayLike] | ArrayLike | None = None,
+        start: ArrayLike | Shape | None = None,
+        *,
+        gravity: ArrayLike | None = None,
+    ) -> Shape:
+        """The shape for rest lengths, from a start (the structure's own nodes, nodes (n, 3) m, or a former shape).
+
+        Args:
+            rest_lengths: (m,) m or some by member name; forces: (n, 3) N or some by node name, weight not included;
+            gravity: (3,) m/s^2 instead of the structure's own.
+
+        Raises:
+            NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
+            finite number, nodes of one member at the same place, rigid bars that depend on each other.
+        """
+        structure = self.structure
+        rest = self._own_lengths
+        if rest_lengths is not None:
+            rest = _numbers(structure.rest_length_array, rest_lengths, "rest lengths are numbers in m")
+        total = self.total_forces(forces, gravity)
+        nodes = self.start_nodes(start)
+        self._support.check(total, self.tolerance)
+        if self._sparse is not None:
+            return self._solve_sparse(nodes, rest, total)
+        if self._rigid is not None:
+            return self._solve_rigid(nodes, rest, total, start.tensions if isinstance(start, Shape) else None)
+        status, iterations, residual = minimise(
+            nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._room
+        )
+        self._check(status, iterations, residual, nodes)
+        return self._elastic_shape(nodes, rest, iterations, residual)
+
+    def judge(self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str) -> Shape:
+        """The shape at given nodes (n, 3) m as it is, whoever found them; forces (n, 3) N include the weight."""
+        nodes, rest = np.array(nodes), np.array(rest_lengths)
+        if self._sparse is not None:
+            shape = self._sparse_shape(nodes, rest, self._sparse.judge(nodes, rest, forces), iterations)
+        else:
+            residual = out_of_balance(nodes, self._problem, rest, forces, self._room)
+            shape = self._elastic_shape(nodes, rest, iterations, residual)
+        residual = shape.residual
+        return replace(shape, method=method, converged=bool(residual <= self.tolerance))
+
+    def total_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None, gravity: ArrayLike | None) -> NDArray:
+        """(n, 3) N: external forces and weight."""
+        total = self._weights if gravity is None else _weights(self.structure, gravity)
+        if forces is None:
+            return total
+        return total + _numbers(self.structure.force_array, forces, "forces are three numbers in N for each node")
+
+    def start_nodes(self, start: ArrayLike | Shape | None) -> NDArray[np.float64]:
+        """(n, 3) m: a copy of the start with the fixed nodes where they belong."""
+        structure = self.structure
+        source = structure.nodes if start is None else start.nodes if isinstance(start, Shape) else start
+        nodes = _numbers(_doubles, source, "a start is three numbers in m for each node")
+        if nodes.shape != structure.nodes.shape:
+            raise TensegrityError(f"start has shape {nodes.shape}, expected {structure.nodes.shape}.")
+        if not np.isfinite(nodes).all():
+            row = int(np.argwhere(~np.isfinite(nodes))[0][0])
+            raise TensegrityError(f"start position of node {structure.node_names[row]} is not finite; give numbers.")
+        nodes[structure.fixed] = structure.nodes[structure.fixed]
+        return nodes
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
+        if status == BALANCED:
+            if self._explicit and residual > self.tolerance:
+                raise NoEquilibriumError(
+                    f"rounding leaves {residual:.3g} N at these coordinates and forces, {self.tolerance:.3g} N were "
+                    "asked for. Raise the tolerance, or move the structure to the origin."
+                )
+            return
+        structure = self.structure
+        if status == COINCIDENT:
+            apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
+            k = int(np.argmin(apart / structure.rest_lengths))
+            first, second = (structure.node_names[i] for i in structure.members[k])
+            raise TensegrityError(
+                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same place, so that it "
+                "has no direction; start with the nodes apart."
+            )
+        raise NoEquilibriumError(
+            f"no equilibrium within {iterations} iterations: {residual:.3g} N are left (limit {self.tolerance:.3g}). "
+            "Start nearer to the shape, or raise the tolerance."
+        )
+
+    def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
+        room = self._room
+        softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, room, self._basis)
+        direction = room.direction.copy()
+        if not settled:
+            values, vectors = np.linalg.eigh(room.matrix)
+            softest, direction = float(values[0]), vectors[:, 0]
+        largest = float(np.abs(room.matrix.diagonal()).max())
+        return self._shape(nodes, rest, iterations, residual, softest, direction, softest > 1e-10 * largest)
+
+    def _shape(
+        self, nodes: NDArray, rest: NDArray, iterations: int, residual: float, softest: float, direction: NDArray,
+        stable: bool,
+    ) -> Shape:  # fmt: skip
+        structure, room = self.structure, self._room
+        if rest is not self._own_lengths:
+            # the rest lengths were checked on the way in; building the whole structure again would cost more than
+            # solving it
+            structure = copy.copy(structure)
+            rest.setflags(write=False)
+            object.__setattr__(structure, "rest_lengths", rest)
+        if stable:
+            # a tendon at the verge of going slack resists one way only: the shape must be stiff without it
+            verge = structure.unilateral & (room.tensions > 0.0) & (room.tensions <= self._no_force)
+            if verge.any() and nodes.size <= 3 * 1500:
+                values, vectors = stiffness_spectrum(structure, nodes, room.lengths, room.tensions)
+                stable, softest, direction = bool(values[0] > no_stiffness(structure)), float(values[0]), vectors[:, 0]
+        along = np.zeros(nodes.size)
+        along[structure.free] = direction
+        balance = room.forces.ravel()[structure.free]
+        # half as much again, because the stiffness changes on the way to the equilibrium
+        error = 1.5 * float(np.linalg.norm(balance)) / softest if stable else np.inf
+        return Shape(
+            structure, nodes, room.lengths.copy(), room.tensions.copy(), float(residual), int(iterations), True, stable,
+            float(softest), along.reshape(nodes.shape), error, "newton", self.output,
+        )  # fmt: skip
+
+    def _solve_rigid(self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None) -> Shape:
+        assert self._rigid is not None
+        found = self._rigid.solve(nodes, rest, forces, warm, self._reach, self.maximum_iterations)
+        self._check(found.status, found.iterations, found.residual, found.nodes)
+        assert found.direction is not None
+        shape = self._shape(
+            found.nodes, rest, found.iterations, found.residual, found.softest, found.direction, found.stable
+        )
+        return shape if found.converged else replace(shape, converged=False)
+
+    def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> Shape:
+        assert self._sparse is not None
+        result = self._sparse.minimise(nodes, rest, forces, self.tolerance, self.maximum_iterations)
+        self._check(result.status, result.iterations, result.residual, nodes)
+        return self._sparse_shape(nodes, rest, result, result.iterations)
+
+    def _sparse_shape(self, nodes: NDArray, rest: NDArray, result: SparseResult, iterations: int) -> Shape:
+        self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
+        return self._shape(nodes, rest, iterations, result.residual, result.softest, result.direction, result.stable)
+
+
+def _weights(structure: Structure, gravity: ArrayLike) -> NDArray[np.float64]:
+    vector = np.asarray(gravity, dtype=np.float64)
+    if vector.shape != (3,) or not np.isfinite(vector).all():
+        raise TensegrityError(f"gravity must be three finite numbers in m/s^2, found {gravity!r}.")
+    return structure.lumped_masses()[:, None] * vector
+
+
+def _doubles(values: ArrayLike) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
+
+
+def _numbers(read: Callable[..., NDArray[np.float64]], values: object, meaning: str) -> NDArray[np.float64]:
+    try:
+        return read(values)
+    except (TypeError, ValueError) as error:
+        raise TensegrityError(f"{meaning}, found {values!r:.200}: {error}.") from None

@@ -1,0 +1,70 @@
+"""Which parts of a structure no fixed node holds, and whether the forces on them cancel.
+
+Far away every member is taut, so the energy of a part that hangs on a fixed node grows with the square of the distance:
+it has a least value, an equilibrium, whatever the forces. A part without fixed nodes has one exactly if the forces on
+it add up to zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import NoEquilibriumError
+from ...numerics.compilation import compiled
+from ..structure import Structure
+
+
+@compiled
+def floating_parts(members, fixed, part):
+    """Fill part (n,) with one node of the part that each node belongs to, or -1 where a fixed node holds it."""
+    for i in range(part.shape[0]):
+        part[i] = i
+    for k in range(members.shape[0]):
+        first, second = members[k, 0], members[k, 1]
+        while part[first] != first:
+            part[first] = part[part[first]]
+            first = part[first]
+        while part[second] != second:
+            part[second] = part[part[second]]
+            second = part[second]
+        part[max(first, second)] = min(first, second)
+    held = np.zeros(part.shape[0], dtype=np.bool_)
+    for i in range(part.shape[0]):  # every node points to an earlier one, whose own entry is final
+        part[i] = part[part[i]]
+        if fixed[i]:
+            held[part[i]] = True
+    for i in range(part.shape[0] - 1, -1, -1):
+        if held[part[i]]:
+            part[i] = -1
+
+
+class Support:
+    """The parts of one structure that float."""
+
+    def __init__(self, structure: Structure) -> None:
+        part = np.zeros(len(structure.node_names), dtype=np.int64)
+        floating_parts(structure.members, structure.fixed, part)
+        self._names = structure.node_names
+        self._nodes = np.flatnonzero(part >= 0)
+        self._parts = part[self._nodes]
+
+    def check(self, forces: NDArray[np.float64], tolerance: float) -> None:
+        """Raise NoEquilibriumError where the forces (n, 3) N on a part that floats do not cancel."""
+        if not self._nodes.size:
+            return
+        mine = forces[self._nodes]
+        if not mine.any():
+            return
+        sums = np.zeros_like(forces)
+        np.add.at(sums, self._parts, mine)
+        limit = max(0.5 * tolerance, 1e-12 * float(np.abs(mine).sum()))
+        for part in np.flatnonzero(np.abs(sums).max(axis=1) > limit):
+            names = [self._names[i] for i in self._nodes[self._parts == part]]
+            listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+            total = ", ".join(f"{value:.3g}" for value in sums[part])
+            raise NoEquilibriumError(
+                f"no member leads from {'node' if len(names) == 1 else 'nodes'} {listed} to a fixed node, and the "
+                f"forces there add up to ({total}) N: nothing holds them. Fix a node, add members, or take the "
+                "forces away."
+            )

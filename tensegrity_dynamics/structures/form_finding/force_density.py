@@ -1,0 +1,80 @@
+"""Matrices of a pin-jointed network: equilibrium, compatibility, force densities, rigid motions.
+
+With n_k the unit vector of member k, its tension t_k pulls on node i with t_k (n_j - n_i) / l_k. Over the free
+coordinates the pulls of all members are -A t, where A (f, a) is the equilibrium matrix of the a members that have a
+free end, and A' maps motions of the nodes to changes of length. Written with force densities q_k = t_k / l_k the
+same pulls are -(D kron I) x, where D = C' diag(q) C is the stress matrix (C: 001, table 1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...robots.output_frame import cross_matrix
+from ..structure import Structure
+
+
+def moving_members(structure: Structure) -> NDArray[np.int64]:
+    """(a,) indices of the members that have at least one free end; the others cannot change their length."""
+    return np.flatnonzero(~structure.fixed[structure.members].all(axis=1))
+
+
+def member_directions(structure: Structure, nodes: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """Unit vectors (m, 3) from each member's second node to its first, and lengths (m,) m."""
+    along = nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]]
+    lengths = np.linalg.norm(along, axis=1)
+    return along / np.where(lengths > 0.0, lengths, 1.0)[:, None], lengths
+
+
+def equilibrium_matrix(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A (f, a): A t is the external force that tensions t of the moving members balance, over the free coordinates.
+
+    A' maps motions of the free coordinates [m] to changes of length [m], to first order.
+    """
+    moving = moving_members(structure)
+    directions, _ = member_directions(structure, nodes)
+    matrix = np.zeros((nodes.size, moving.size))
+    columns = np.arange(moving.size)
+    for end, sign in ((0, 1.0), (1, -1.0)):
+        rows = 3 * structure.members[moving, end]
+        for axis in range(3):
+            matrix[rows + axis, columns] += sign * directions[moving, axis]
+    return matrix[structure.free]
+
+
+def stress_matrix(structure: Structure, densities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """D kron I (f, f) N/m over the free coordinates for force densities (m,) N/m.
+
+    Half its quadratic form is the work that the tensions do on a motion, to second order beyond the first-order
+    changes of length; on a mechanism this is all the stiffness there is (product forces of Pellegrino and Calladine).
+    """
+    connectivity = structure.connectivity()
+    matrix = np.kron(connectivity.T @ (densities[:, None] * connectivity), np.eye(3))
+    return matrix[np.ix_(structure.free, structure.free)]
+
+
+def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(f, r) orthonormal basis of the motions as one rigid body that the fixed nodes allow; r is 6 without any."""
+    centred = nodes - nodes.mean(axis=0)
+    size = max(float(np.abs(centred).max()), 1e-300)
+    motions = np.zeros((nodes.size, 6))
+    for i, place in enumerate(centred):
+        motions[3 * i : 3 * i + 3, :3] = np.eye(3)
+        motions[3 * i : 3 * i + 3, 3:] = -cross_matrix(place) / size
+    held = np.repeat(structure.fixed, 3)
+    if held.any():
+        motions = motions @ null_space(motions[held], 1e-9)
+    if not motions.shape[1]:
+        return np.zeros((structure.free.size, 0))
+    u, values, _ = np.linalg.svd(motions[structure.free], full_matrices=False)
+    return u[:, values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)]
+
+
+def null_space(matrix: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """Orthonormal columns that the matrix maps to zero, up to `tolerance` times its largest singular value."""
+    if not matrix.shape[0] or not matrix.shape[1]:
+        return np.eye(matrix.shape[1])
+    _, values, rows = np.linalg.svd(matrix, full_matrices=matrix.shape[0] < matrix.shape[1])
+    rank = int(np.count_nonzero(values > tolerance * max(float(values[0]), 1e-300)))
+    return rows[rank:].T

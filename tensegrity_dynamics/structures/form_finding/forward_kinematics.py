@@ -1,0 +1,93 @@
+"""Shape from lengths: where the nodes of a structure come to rest (TFK; 001, chapter 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import TensegrityError, unknown_name
+from ...robots.robot import Robot
+from ..structure import Structure
+from .equilibrium import Shape
+from .equilibrium_solver import ShapeSolver
+
+METHODS = ("newton", "relaxation", "kinetic")
+
+
+def forward_kinematics(
+    robot: Robot | Structure,
+    rest_lengths: Mapping[str, float] | ArrayLike | None = None,
+    forces: Mapping[str, ArrayLike] | ArrayLike | None = None,
+    start: ArrayLike | Shape | None = None,
+    method: str = "newton",
+    *,
+    rigid_bars: bool = False,
+    tolerance: float | None = None,
+    gravity: ArrayLike | None = None,
+    **options: Any,
+) -> Shape:
+    """The stable equilibrium near a start, for given rest lengths and forces.
+
+    Args:
+        robot: a robot or a bare structure.
+        rest_lengths: by member name [m] (or by actuator name), or all as (m,); the others keep their own.
+        forces: external forces without weight, by node name (3,) N, or all as (n, 3).
+        start: nodes (n, 3) m or a former shape; by default the structure's own nodes.
+        method: "newton" (trust region, always ends at a minimum), "relaxation" (001, Algorithm 1 corrected) or
+            "kinetic" (kinetic-energy damping).
+        rigid_bars: bars keep exactly their rest length ("newton" only).
+        tolerance: largest out-of-balance component allowed [N]; by default 1e-13 of the largest stiffness times rest
+            length for "newton" (or what rounding leaves, far from the origin or under large forces) and 1e-10 of it
+            for the others.
+        gravity: (3,) m/s^2 instead of the structure's own.
+        options: of the method: maximum_iterations, and for example delta and epsilon of "relaxation".
+
+    Returns:
+        Shape. `stable` is False and `softest` zero where a motion without stiffness remains.
+
+    Raises:
+        NoEquilibriumError: there is no equilibrium (a part without fixed nodes is pushed away), or it was not reached.
+        TensegrityError: unknown names or options, shapes that disagree, numbers that are not finite, coincident nodes,
+            rigid bars that depend on each other.
+    """
+    structure = robot.structure if isinstance(robot, Robot) else robot
+    output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
+    if method not in METHODS:
+        raise TensegrityError(unknown_name("method", method, METHODS))
+    if isinstance(robot, Robot) and isinstance(rest_lengths, Mapping):
+        driven = {actuator.name: actuator.drives for actuator in robot.actuators}
+        rest_lengths = {driven.get(name, name): value for name, value in rest_lengths.items()}
+    if method == "newton":
+        _check_options(options, ("maximum_iterations",), method)
+        solver = ShapeSolver(structure, rigid_bars=rigid_bars, output=output, tolerance=tolerance, **options)
+        return solver.solve(rest_lengths, forces, start, gravity=gravity)
+    if rigid_bars:
+        raise TensegrityError(f"rigid bars need method 'newton'; {method!r} knows elastic bars only.")
+    return _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, gravity, options)
+
+
+def _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, gravity, options) -> Shape:
+    from .kinetic_damping import relax_kinetic
+    from .viscous_relaxation import relax
+
+    run = relax if method == "relaxation" else relax_kinetic
+    _check_options(options, tuple(signature(run).parameters)[4:], method)
+    natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
+    limit = natural if tolerance is None else float(tolerance)
+    # the judge of the shape (balance, stability, softest direction) is the same for every method
+    judge = ShapeSolver(structure, output=output, tolerance=limit)
+    structure = structure.with_rest_lengths(rest_lengths)
+    nodes = judge.start_nodes(start)
+    total = judge.total_forces(forces, gravity)
+    nodes, iterations, _ = run(structure, total, nodes, limit, **options)
+    return judge.judge(nodes, structure.rest_lengths, total, iterations, method)
+
+
+def _check_options(options: Mapping[str, Any], known: tuple[str, ...], method: str) -> None:
+    for name in options:
+        if name not in known:
+            raise TensegrityError(unknown_name(f"option of method {method!r} called", name, known))

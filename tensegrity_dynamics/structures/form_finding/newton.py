@@ -1,0 +1,219 @@
+"""Equilibrium as a minimum of the total energy: a trust region on the exact tangent stiffness, compiled.
+
+Each step solves (K + s) dx = r with r the out-of-balance force and s >= 0 the multiplier of a trust region: it grows
+where the energy falls short of the quadratic model or K + s is not positive definite, and shrinks to Newton's method
+where the model is good. At a balanced place that is no minimum the step follows the direction of negative stiffness.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from ...numerics.compilation import compiled
+from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted, least_eigenvector
+from ..energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
+
+BALANCED, STUCK, COINCIDENT = 0, 1, 2
+PATIENCE = 20
+"""After so many full steps in a row the way is long (a chain that falls, a large load): steps may grow."""
+ROUNDING = 4.4e-16
+"""Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
+
+Problem = namedtuple("Problem", "members stiffness unilateral position free")
+"""Connectivity of a structure: members (m, 2), stiffness (m,), unilateral (m,), first row by node (n,), free (f,)."""
+
+Room = namedtuple("Room", "lengths tensions forces residual matrix factor step trial direction other")
+"""Scratch arrays of one solver."""
+
+
+def make_room(node_count: int, member_count: int, free_count: int) -> Room:
+    """Scratch arrays for a structure with so many nodes, members and free coordinates."""
+    return Room(
+        lengths=np.zeros(member_count), tensions=np.zeros(member_count), forces=np.zeros((node_count, 3)),
+        residual=np.zeros(free_count), matrix=np.zeros((free_count, free_count)),
+        factor=np.zeros((free_count, free_count)), step=np.zeros(free_count), trial=np.zeros((node_count, 3)),
+        direction=np.zeros(free_count), other=np.zeros(free_count),
+    )  # fmt: skip
+
+
+@compiled
+def out_of_balance(nodes, problem, rest_lengths, forces, room):
+    """Fill lengths, tensions and the residual force (f,) N; returns its largest component."""
+    member_tensions(
+        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, room.lengths, room.tensions
+    )
+    room.forces[:, :] = forces
+    add_member_forces(nodes, problem.members, room.lengths, room.tensions, room.forces)
+    worst = 0.0
+    flat = room.forces.ravel()
+    for i in range(problem.free.shape[0]):
+        room.residual[i] = flat[problem.free[i]]
+        worst = max(worst, abs(room.residual[i]))
+    return worst
+
+
+@compiled
+def total_energy(nodes, problem, rest_lengths, forces):
+    """Elastic energy less the work of the external forces [J]."""
+    energy = stored_energy(nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral)
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            energy -= forces[i, a] * nodes[i, a]
+    return energy
+
+
+@compiled
+def fill_stiffness(nodes, problem, rest_lengths, room):
+    """Fill the tangent stiffness for the lengths and tensions that stand in room."""
+    tangent_stiffness(
+        nodes, problem.members, problem.stiffness, problem.unilateral, room.lengths, room.tensions, rest_lengths,
+        problem.position, room.matrix,
+    )  # fmt: skip
+
+
+@compiled
+def rounding_floor(nodes, forces, scale):
+    """Out-of-balance force [N] that rounding leaves where the stiffest node has `scale` N/m."""
+    farthest, strongest = 0.0, 0.0
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            farthest = max(farthest, abs(nodes[i, a]))
+            strongest = max(strongest, abs(forces[i, a]))
+    return ROUNDING * (scale * farthest + 4.0 * strongest)
+
+
+@compiled
+def has_collapsed_bar(nodes, members, unilateral, rest_lengths):
+    """Whether a bar has no length left, and with it no direction; slack tendons need none."""
+    for k in range(members.shape[0]):
+        if not unilateral[k]:
+            i, j = members[k, 0], members[k, 1]
+            square = 0.0
+            for a in range(3):
+                square += (nodes[i, a] - nodes[j, a]) ** 2
+            if not square > (1e-9 * rest_lengths[k]) ** 2:
+                return True
+    return False
+
+
+@compiled
+def soft_shift(room, scale):
+    """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in room.direction.
+
+    Returns (shift, least eigenvalue).
+    """
+    shift = 1e-6 * scale
+    while not cholesky_shifted(room.matrix, shift, room.factor):
+        shift *= 4.0
+    estimate, _ = least_eigenvector(room.factor, room.direction, room.other, 60)
+    return shift, estimate - shift
+
+
+@compiled
+def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, room):
+    """Move nodes (n, 3) in place to a minimum of the total energy.
+
+    tolerance N on the largest residual component; reach m, the longest way of any coordinate in one step (it grows only
+    where the way is long). Returns (status, iterations, largest residual). The status is BALANCED, too, where rounding
+    leaves more than the tolerance (the caller compares), and where the stiffness is only semi-definite, a motion
+    without stiffness (the caller looks at the eigenvalues).
+    """
+    count = problem.free.shape[0]
+    worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
+    energy = total_energy(nodes, problem, rest_lengths, forces)
+    for k in range(room.lengths.shape[0]):
+        if not room.lengths[k] > 0.0:
+            return COINCIDENT, 0, worst
+    trial = room.trial.ravel()
+    for i in range(count):
+        room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
+    shift, escapes, stride, full, before = 0.0, 0, reach, 0, np.inf
+    for iteration in range(maximum_iterations + 1):
+        fill_stiffness(nodes, problem, rest_lengths, room)
+        scale = 0.0
+        for i in range(count):
+            scale = max(scale, abs(room.matrix[i, i]))
+        scale = max(scale, 1e-12)
+        used = shift
+        definite = cholesky_shifted(room.matrix, used, room.factor)
+        settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
+        before = worst
+        escaping = worst <= tolerance or settled
+        if escaping:
+            if definite and (used == 0.0 or cholesky_shifted(room.matrix, 0.0, room.factor)):
+                return BALANCED, iteration, worst
+            _, least = soft_shift(room, scale)
+            if least > -1e-9 * scale or escapes > 20:
+                return BALANCED, iteration, worst
+            escapes += 1
+            norm = 0.0
+            for i in range(count):
+                norm = max(norm, abs(room.direction[i]))
+            for i in range(count):
+                room.step[i] = 0.1 * reach * room.direction[i] / norm
+        else:
+            if iteration == maximum_iterations:
+                break
+            while not definite:
+                used = max(1e-5 * scale, 4.0 * used)
+                definite = cholesky_shifted(room.matrix, used, room.factor)
+            cholesky_apply(room.factor, room.residual, room.step)
+        # the trust region: never further than reach at once, and shorter where the model fails
+        accepted, capped = False, False
+        for _ in range(60):
+            longest = 0.0
+            for i in range(count):
+                longest = max(longest, abs(room.step[i]))
+            cut = min(1.0, stride / longest) if longest > 0.0 else 1.0
+            capped = cut < 1.0
+            room.trial[:, :] = nodes
+            gain, slope = 0.0, 0.0
+            for i in range(count):
+                room.step[i] *= cut
+                trial[problem.free[i]] += room.step[i]
+                slope += room.residual[i] * room.step[i]
+            for i in range(count):
+                row = 0.0
+                for j in range(count):
+                    row += room.matrix[i, j] * room.step[j]
+                gain += 0.5 * row * room.step[i]
+            predicted = slope - gain
+            new = total_energy(room.trial, problem, rest_lengths, forces)
+            actual = energy - new
+            rounding = 1e-13 * (abs(energy) + abs(new) + 1e-300)
+            if (
+                np.isfinite(new)
+                and (actual >= 1e-4 * predicted or abs(predicted) <= rounding)
+                and not has_collapsed_bar(room.trial, problem.members, problem.unilateral, rest_lengths)
+            ):
+                accepted = True
+                break
+            if escaping:  # the other way, and nearer: a tendon that goes taut makes the two ways differ
+                for i in range(count):
+                    room.step[i] *= -0.5
+                continue
+            stride, full = reach, 0
+            used = max(1e-6 * scale, 4.0 * used)
+            while not cholesky_shifted(room.matrix, used, room.factor):
+                used *= 4.0
+            cholesky_apply(room.factor, room.residual, room.step)
+        if not accepted:
+            return BALANCED if escaping else STUCK, iteration, worst
+        nodes[:, :] = room.trial
+        energy = new
+        ratio = actual / predicted if abs(predicted) > rounding else 1.0
+        if ratio > 0.75:
+            shift = 0.25 * used if used > 1e-9 * scale else 0.0
+        elif ratio < 0.25:
+            shift = max(1e-6 * scale, 4.0 * used)
+        else:
+            shift = used
+        full = full + 1 if capped and ratio > 0.25 else 0
+        if full >= PATIENCE:
+            stride *= 2.0
+        elif not capped:
+            stride = reach
+        worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
+    return STUCK, maximum_iterations, worst

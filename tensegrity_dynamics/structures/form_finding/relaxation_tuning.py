@@ -1,0 +1,130 @@
+"""The tuner of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
+
+The search moves in log(delta) and log(epsilon / (2 - epsilon)), so that every point is a pair that can be tried. Pairs
+that are unstable at the equilibrium, run out of iterations or end at another equilibrium cost more than any other; what
+they cost grows with delta epsilon lambda_max / (4 - 2 epsilon), which leads the simplex back to stable pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ...robots.robot import Robot
+from ..structure import Structure
+from .equilibrium_solver import ShapeSolver
+from .viscous_relaxation import DEFAULT_EPSILON, SAFETY, largest_stiffness, relax, stable_delta, stiffness_bound
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A pair that was found by the tuner.
+
+    Attributes:
+        delta: m/N. epsilon: between 0 and 2. iterations: what relaxation takes with them.
+        untuned_iterations: what it takes with the default pair; None where it does not get there in time.
+        margin: delta epsilon lambda_max / (4 - 2 epsilon) at the equilibrium; below 1 is stable.
+        threshold: N. evaluations: relaxations that the search ran.
+    """
+
+    delta: float
+    epsilon: float
+    iterations: int
+    untuned_iterations: int | None
+    margin: float
+    threshold: float
+    evaluations: int
+
+
+def tune_relaxation(
+    robot: Robot | Structure,
+    *,
+    threshold: float,
+    norm: str = "component",
+    start: ArrayLike | None = None,
+    forces: ArrayLike | None = None,
+    pairs: tuple[tuple[float, float], ...] = (),
+    maximum_iterations: int = 50_000,
+    maximum_evaluations: int = 200,
+) -> Tuning:
+    """The pair (delta, epsilon) with which relaxation reaches the threshold soonest.
+
+    Args:
+        threshold: N, see `norm` of `relax`.
+        start: (n, 3) m, by default the structure's own nodes; a pair is tuned for one start.
+        forces: (n, 3) N without weight.
+        pairs: further (delta, epsilon) to search from, besides the default one and a swinging one.
+        maximum_iterations: a pair that takes more counts as failed.
+        maximum_evaluations: relaxations per pair searched from.
+
+    Raises:
+        NoEquilibriumError: no pair that was tried reaches the threshold, or there is no equilibrium to reach.
+    """
+    structure = robot.structure if isinstance(robot, Robot) else robot
+    for delta, epsilon in pairs:
+        if not (np.isfinite(delta) and delta > 0.0 and 0.0 < epsilon < 2.0):
+            raise TensegrityError(f"pair ({delta}, {epsilon}): delta must be above zero, epsilon between 0 and 2.")
+    solver = ShapeSolver(structure)
+    total, first = solver.total_forces(forces, None), solver.start_nodes(start)
+    goal = solver.solve(forces=forces, start=first).nodes
+    largest, bound = largest_stiffness(structure, goal), stiffness_bound(structure)
+    near = 0.1 * float(np.ptp(goal, axis=0).max())
+    tried: dict[tuple[float, float], float] = {}
+
+    def count(delta: float, epsilon: float) -> int | None:
+        try:
+            nodes, iterations, _ = relax(
+                structure, total, first, threshold,
+                delta=delta, epsilon=epsilon, norm=norm, maximum_iterations=maximum_iterations,
+            )  # fmt: skip
+        except (NoEquilibriumError, TensegrityError):
+            return None
+        return iterations if float(np.abs(nodes - goal).max()) <= near else None
+
+    def cost(point: NDArray[np.float64]) -> float:
+        # far outside, the numbers would overflow before the pair is refused
+        delta, epsilon = _pair(np.clip(point, -40.0, 40.0))
+        margin = delta / stable_delta(epsilon, largest)
+        # an unstable pair may run into the threshold by luck, from this start only: it is not tried
+        iterations = count(delta, epsilon) if margin < 1.0 else None
+        if iterations is None:
+            return float(np.log(maximum_iterations) + 1.0 + np.log1p(margin))
+        tried[delta, epsilon] = float(iterations)
+        return float(np.log(max(iterations, 1)))
+
+    def stable(delta: float, epsilon: float) -> tuple[float, float]:
+        return min(delta, 0.9 * stable_delta(epsilon, largest)), epsilon
+
+    default = (SAFETY * stable_delta(DEFAULT_EPSILON, bound), DEFAULT_EPSILON)
+    swinging = (SAFETY * stable_delta(0.3, largest), 0.3)
+    evaluations = 0
+    for pair in dict.fromkeys(stable(*pair) for pair in (default, swinging, *pairs)):
+        corner = _point(*pair)
+        simplex = np.array([corner, corner + [-0.7, 0.0], corner + [0.0, 0.7]])
+        found = minimize(
+            cost, corner, method="Nelder-Mead",
+            options={"initial_simplex": simplex, "maxfev": maximum_evaluations, "xatol": 1e-3, "fatol": 1e-4},
+        )  # fmt: skip
+        evaluations += int(found.nfev)
+    if not tried:
+        raise NoEquilibriumError(
+            f"no pair (delta, epsilon) out of {evaluations} reached {threshold:.3g} N within {maximum_iterations} "
+            "iterations; raise maximum_iterations or the threshold."
+        )
+    delta, epsilon = min(tried, key=lambda pair: tried[pair])
+    return Tuning(
+        delta, epsilon, int(tried[delta, epsilon]), count(*default), delta / stable_delta(epsilon, largest),
+        float(threshold), evaluations,
+    )  # fmt: skip
+
+
+def _point(delta: float, epsilon: float) -> NDArray[np.float64]:
+    return np.array([np.log(delta), np.log(epsilon / (2.0 - epsilon))])
+
+
+def _pair(point: NDArray[np.float64]) -> tuple[float, float]:
+    return float(np.exp(point[0])), float(2.0 / (1.0 + np.exp(-point[1])))

@@ -1,0 +1,170 @@
+"""Shapes with rigid bars from any start: the method of multipliers, finished by Newton's method with multipliers.
+
+Elastic bars whose rest lengths are shifted by -t / K, with t their tension of the round before, come closer to their
+length in every round, and each round ends at a minimum of the energy: so does their limit. What the bars' stiffness is
+makes no difference to the result; soft bars are taken as stiff as the stiffest member, which makes the rounds few.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ..analysis.softest_mode import softest_mode
+from ..energy import free_positions, tangent_stiffness
+from ..structure import Structure
+from .newton import BALANCED, Problem, Room, minimise, rounding_floor
+from .rigid_bars import Rigid, newton_rigid, rigid_residual
+
+ROUNDS = 30
+
+
+class RigidResult(NamedTuple):
+    """What was found; status as in `minimise`, for the rest see `Shape`."""
+
+    status: int
+    nodes: NDArray[np.float64]
+    iterations: int
+    residual: float
+    softest: float = 0.0
+    direction: NDArray[np.float64] | None = None
+    stable: bool = False
+    converged: bool = True
+
+
+class RigidSolver:
+    """Rigid-bar shapes of one structure, in the scratch arrays of its `ShapeSolver`."""
+
+    def __init__(
+        self, structure: Structure, problem: Problem, arrays: Rigid, room: Room, basis: NDArray, tolerance: float
+    ) -> None:
+        self.structure, self.arrays, self.room, self.tolerance = structure, arrays, room, tolerance
+        stiffest = float(np.max(structure.stiffness, initial=0.0))
+        self.problem = problem._replace(
+            stiffness=np.where(structure.unilateral, structure.stiffness, np.maximum(structure.stiffness, stiffest))
+        )
+        self._basis = basis
+
+    def solve(
+        self,
+        nodes: NDArray,
+        rest: NDArray,
+        forces: NDArray,
+        warm: NDArray | None,
+        reach: float,
+        maximum_iterations: int,
+    ) -> RigidResult:
+        """From nodes (n, 3) and, where known, the member tensions (m,) of a shape nearby."""
+        problem, rigid, room = self.problem, self.arrays, self.room
+        newton = (problem, rest, forces, self.tolerance, 0.2 * reach, 25, rigid, room, 0.0)
+        taken = 0
+        if warm is not None:
+            rigid.tensions[:] = warm[rigid.bars]
+            trial = nodes.copy()
+            found, taken, residual = newton_rigid(trial, *newton)
+            if found:
+                return self._found(trial, taken, residual)
+        stiffness, shifted = problem.stiffness[rigid.bars], np.array(rest)
+        rough = max(self.tolerance, 1e-10 * float(np.max(stiffness * rest[rigid.bars])))
+        tensions = np.zeros(rigid.bars.size)
+        for _ in range(ROUNDS):
+            shifted[rigid.bars] = rest[rigid.bars] - tensions / stiffness
+            status, iterations, residual = minimise(
+                nodes, problem, shifted, forces, rough, reach, maximum_iterations, room
+            )
+            taken += iterations
+            if status != BALANCED:
+                if not tensions.any():
+                    return RigidResult(status, nodes, taken, residual)
+                break  # tensions that grow from round to round: the bars do not fit
+            tensions = room.tensions[rigid.bars].copy()
+            rigid.tensions[:] = tensions
+            trial = nodes.copy()
+            found, iterations, residual = newton_rigid(trial, *newton)
+            taken += iterations
+            if found:
+                return self._found(trial, taken, residual)
+        rigid.tensions[:] = tensions
+        return self._last_resort(nodes, rest, forces, taken)
+
+    def _found(self, nodes: NDArray, iterations: int, residual: float) -> RigidResult:
+        problem, room = self.problem, self.room
+        balance = room.residual.copy()
+        softest, _ = softest_mode(problem, self.arrays, room, True, self._basis)
+        room.residual[:] = balance
+        stable = softest > 1e-10 * float(np.abs(room.matrix.diagonal()).max())
+        return RigidResult(BALANCED, nodes, iterations, residual, softest, room.direction.copy(), stable)
+
+    def _last_resort(self, nodes: NDArray, rest: NDArray, forces: NDArray, iterations: int) -> RigidResult:
+        """The last system was singular: a motion without stiffness, bars that depend on each other, or no shape."""
+        structure, problem, rigid, room = self.structure, self.problem, self.arrays, self.room
+        scale = float(np.max(problem.stiffness))
+        trial, tensions = nodes.copy(), rigid.tensions.copy()
+        reach = float(np.max(rest[rigid.bars]))
+        closed, more, _ = newton_rigid(
+            trial, problem, rest, forces, self.tolerance, reach, 100, rigid, room, 1e-6 * scale
+        )
+        iterations += more
+        if closed:
+            nodes = trial
+        else:
+            rigid.tensions[:] = tensions
+        residual, gap = rigid_residual(nodes, problem, rest, forces, rigid, room)
+        names = [structure.member_names[k] for k in rigid.bars]
+        if gap > 1e-6 * float(np.max(rest[rigid.bars])):
+            worst = int(np.argmax(np.abs(rigid.gap)))
+            raise NoEquilibriumError(
+                f"the rigid bars do not all fit here: {names[worst]} is {rigid.gap[worst]:+.3g} m off its rest "
+                f"length of {rest[rigid.bars[worst]]:.4g} m. Change rest lengths, take a bar out, start nearer, or use "
+                "elastic bars."
+            )
+        normals = bar_directions(nodes, structure, rigid.bars)
+        weights = dependence(normals)
+        if weights is not None:
+            involved = ", ".join(name for name, weight in zip(names, weights, strict=True) if weight > 1e-3)
+            raise TensegrityError(
+                f"rigid bars depend on each other here ({involved}): the length of one follows from the others, so "
+                "that their forces are not determined. Take one out, or use elastic bars."
+            )
+        floor = max(self.tolerance, float(rounding_floor(nodes, forces, scale)))
+        if residual > max(1e-9 * scale * float(np.max(rest)), floor):
+            raise NoEquilibriumError(
+                f"no equilibrium with rigid bars after {iterations} iterations: {residual:.3g} N are left. Start "
+                "nearer, or use elastic bars."
+            )
+        matrix = np.zeros((structure.free.size, structure.free.size))
+        tangent_stiffness(
+            nodes, problem.members, problem.stiffness, problem.unilateral, room.lengths, room.tensions, rest,
+            free_positions(structure.fixed), matrix,
+        )  # fmt: skip
+        allowed = np.linalg.svd(normals)[2][rigid.bars.size :].T
+        if not allowed.shape[1]:  # the bars alone hold every node
+            return RigidResult(
+                BALANCED, nodes, iterations, residual, np.inf, np.zeros(structure.free.size), True, residual <= floor
+            )
+        values, vectors = np.linalg.eigh(allowed.T @ matrix @ allowed)
+        stable = bool(values[0] > 1e-10 * scale)
+        direction = allowed @ vectors[:, 0]
+        return RigidResult(
+            BALANCED, nodes, iterations, residual, float(values[0]), direction, stable, residual <= floor
+        )
+
+
+def bar_directions(nodes: NDArray, structure: Structure, bars: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A (c, f): change of each bar's length per motion of the free coordinates."""
+    normals = np.zeros((bars.size, nodes.size))
+    for row, (i, j) in enumerate(structure.members[bars]):
+        along = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
+        normals[row, 3 * i : 3 * i + 3] += along
+        normals[row, 3 * j : 3 * j + 3] -= along
+    return normals[:, structure.free]
+
+
+def dependence(normals: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """(c,) how much each row takes part in the linear dependences between the rows, or None where there is none."""
+    left, values, _ = np.linalg.svd(normals, full_matrices=True)
+    rank = int(np.count_nonzero(values > 1e-7 * values[0]))
+    return None if rank == normals.shape[0] else np.linalg.norm(left[:, rank:], axis=1)

@@ -1,0 +1,237 @@
+"""The same trust region for large structures: sparse tangent stiffness, factored by SuperLU without pivoting.
+
+Without pivoting the signs of U's diagonal are those of the eigenvalues, so that one factorisation also tells whether
+the matrix is positive definite. The pattern is laid out once; each step only refills its values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+
+from ...numerics.compilation import compiled
+from ..energy import add_member_forces, member_tensions, stored_energy
+from ..structure import Structure
+from .newton import BALANCED, COINCIDENT, PATIENCE, STUCK, Problem, has_collapsed_bar, rounding_floor
+
+
+@compiled
+def fill_values(nodes, members, stiffness, unilateral, lengths, tensions, rest_lengths, slots, values):
+    """Add every member's blocks to values; slots (m, 36) say where, -1 for fixed nodes."""
+    values[:] = 0.0
+    unit = np.empty(3)
+    for k in range(members.shape[0]):
+        if unilateral[k] and lengths[k] <= rest_lengths[k]:
+            continue
+        i, j = members[k, 0], members[k, 1]
+        density = tensions[k] / lengths[k]
+        for a in range(3):
+            unit[a] = (nodes[i, a] - nodes[j, a]) / lengths[k]
+        for a in range(3):
+            for b in range(3):
+                entry = (stiffness[k] - density) * unit[a] * unit[b]
+                if a == b:
+                    entry += density
+                for block in range(4):
+                    slot = slots[k, 9 * block + 3 * a + b]
+                    if slot >= 0:
+                        values[slot] += entry if block == 0 or block == 3 else -entry
+
+
+@dataclass(frozen=True, eq=False)
+class SparseResult:
+    """What the sparse trust region found; see `Shape` for the meaning."""
+
+    status: int
+    iterations: int
+    residual: float
+    lengths: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    forces: NDArray[np.float64]
+    softest: float
+    direction: NDArray[np.float64]
+    stable: bool
+
+
+class SparseMinimiser:
+    """Trust region on the total energy of one large structure."""
+
+    def __init__(self, structure: Structure, problem: Problem, reach: float) -> None:
+        self.problem, self.reach = problem, reach
+        ends = problem.position[problem.members]  # (m, 2) first rows
+        first = np.repeat(ends[:, [0, 0, 1, 1]], 9, axis=1) + np.tile(np.repeat(np.arange(3), 3), 4)
+        second = np.repeat(ends[:, [0, 1, 0, 1]], 9, axis=1) + np.tile(np.tile(np.arange(3), 3), 4)
+        real = np.repeat((ends[:, [0, 0, 1, 1]] >= 0) & (ends[:, [0, 1, 0, 1]] >= 0), 9, axis=1)
+        size = problem.free.size
+        # the diagonal belongs to the pattern, so that a shift always has its place
+        keys = np.concatenate((second[real] * size + first[real], np.arange(size) * (size + 1)))
+        unique, inverse = np.unique(keys, return_inverse=True)
+        self._slots = np.full(real.shape, -1, dtype=np.int64)
+        self._slots[real] = inverse[: int(np.count_nonzero(real))]
+        self._diagonal = inverse[-size:]
+        columns, rows = unique // size, unique % size
+        starts = np.searchsorted(columns, np.arange(size + 1))
+        self._matrix = sparse.csc_matrix((np.zeros(unique.size), rows, starts), shape=(size, size))
+        self._values = np.zeros(unique.size)
+        self._lengths, self._tensions = np.zeros(len(ends)), np.zeros(len(ends))
+        self._forces = np.zeros((structure.nodes.shape[0], 3))
+
+    def minimise(
+        self, nodes: NDArray, rest: NDArray, forces: NDArray, tolerance: float, maximum_iterations: int
+    ) -> SparseResult:
+        """Move nodes (n, 3) in place to a minimum of the total energy."""
+        problem, free, shift, escapes = self.problem, self.problem.free, 0.0, 0
+        stride, full, before = self.reach, 0, np.inf
+        residual = self._residual(nodes, rest, forces)
+        energy = self._energy(nodes, rest, forces)
+        status, iteration = STUCK, 0
+        if not np.all(self._lengths > 0.0):
+            return self._result(COINCIDENT, 0, residual, None, 0.0)
+        factor, scale, least, direction = None, 1.0, 0.0, np.zeros(free.size)
+        for iteration in range(maximum_iterations + 1):  # noqa: B007 - the count is reported
+            worst = float(np.max(np.abs(residual)))
+            self._refill(nodes, rest)
+            scale = float(np.max(self._values[self._diagonal], initial=1e-12))
+            settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
+            escaping, before = worst <= tolerance or settled, worst
+            if escaping:
+                factor = self._factor(0.0)
+                if factor is not None:
+                    status = BALANCED
+                    break
+                least, direction = self._negative_direction(scale)
+                if least > -1e-9 * scale or escapes > 20:
+                    status = BALANCED
+                    break
+                escapes += 1
+                step = 0.1 * self.reach * direction / np.max(np.abs(direction))
+            else:
+                used, factor = shift, self._factor(shift)
+                while factor is None:
+                    used = max(1e-5 * scale, 4.0 * used)
+                    factor = self._factor(used)
+                step, shift = factor.solve(residual), used
+            accepted, capped = False, False
+            for _ in range(60):
+                cut = min(1.0, stride / max(float(np.max(np.abs(step))), 1e-300))
+                step, capped = step * cut, cut < 1.0
+                trial = nodes.copy()
+                trial.ravel()[free] += step
+                predicted = float(residual @ step - 0.5 * step @ (self._matrix @ step))
+                new = self._energy(trial, rest, forces)
+                rounding = 1e-13 * (abs(energy) + abs(new))
+                if (
+                    np.isfinite(new)
+                    and (energy - new >= 1e-4 * predicted or abs(predicted) <= rounding)
+                    and not has_collapsed_bar(trial, problem.members, problem.unilateral, rest)
+                ):
+                    accepted = True
+                    break
+                if escaping:  # the other way, and nearer
+                    step = -0.5 * step
+                    continue
+                stride, full = self.reach, 0
+                shift = max(1e-6 * scale, 4.0 * shift)
+                factor = self._factor(shift)
+                while factor is None:
+                    shift *= 4.0
+                    factor = self._factor(shift)
+                step = factor.solve(residual)
+            if not accepted:
+                status = BALANCED if escaping else STUCK
+                break
+            ratio = (energy - new) / predicted if abs(predicted) > rounding else 1.0
+            if ratio > 0.75:
+                shift = 0.25 * shift if shift > 1e-9 * scale else 0.0
+            elif ratio < 0.25:
+                shift = max(1e-6 * scale, 4.0 * shift)
+            full = full + 1 if capped and ratio > 0.25 else 0
+            stride = 2.0 * stride if full >= PATIENCE else stride if capped else self.reach
+            nodes[:], energy = trial, new
+            residual = self._residual(nodes, rest, forces)
+        return self._result(status, iteration, residual, factor, scale, least, direction)
+
+    def judge(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
+        """Balance and softest motion at nodes (n, 3) as they are."""
+        residual = self._residual(nodes, rest, forces)
+        self._refill(nodes, rest)
+        scale = float(np.max(self._values[self._diagonal], initial=1e-12))
+        factor = self._factor(0.0)
+        least, direction = self._negative_direction(scale) if factor is None else (0.0, None)
+        return self._result(BALANCED, 0, residual, factor, scale, least, direction)
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _energy(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> float:
+        problem = self.problem
+        elastic = stored_energy(nodes, problem.members, problem.stiffness, rest, problem.unilateral)
+        return float(elastic - np.sum(forces * nodes))
+
+    def _residual(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> NDArray[np.float64]:
+        problem = self.problem
+        member_tensions(
+            nodes, problem.members, problem.stiffness, rest, problem.unilateral, self._lengths, self._tensions
+        )
+        self._forces[:] = forces
+        add_member_forces(nodes, problem.members, self._lengths, self._tensions, self._forces)
+        return self._forces.ravel()[problem.free]
+
+    def _refill(self, nodes: NDArray, rest: NDArray) -> None:
+        problem = self.problem
+        fill_values(
+            nodes, problem.members, problem.stiffness, problem.unilateral, self._lengths, self._tensions, rest,
+            self._slots, self._values,
+        )  # fmt: skip
+        self._matrix.data[:] = self._values
+
+    def _factor(self, shift: float):
+        """Factors of K + shift, or None where it is not positive definite."""
+        shifted = self._matrix.copy()
+        shifted.data[self._diagonal] += shift
+        try:
+            factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        except RuntimeError:  # exactly singular
+            return None
+        return factor if np.all(factor.U.diagonal() > 1e-15 * np.max(self._values)) else None
+
+    def _negative_direction(self, scale: float) -> tuple[float, NDArray[np.float64]]:
+        shift, factor = 1e-6 * scale, None
+        while factor is None:
+            factor = self._factor(shift)
+            shift *= 4.0
+        value, direction = _inverse_iteration(factor, self.problem.free.size)
+        return value - shift / 4.0, direction
+
+    def _result(
+        self, status: int, iterations: int, residual: NDArray, factor, scale: float, least: float = 0.0,
+        direction: NDArray | None = None,
+    ) -> SparseResult:  # fmt: skip
+        """Softest motion from the factors at a minimum; elsewhere the least one that was seen."""
+        softest, stable = least, False
+        if status == BALANCED and factor is not None:
+            softest, direction = _inverse_iteration(factor, residual.size)
+            stable = softest > 1e-10 * scale
+        if direction is None:
+            direction = np.zeros(residual.size)
+        return SparseResult(
+            status, iterations, float(np.max(np.abs(residual))), self._lengths.copy(), self._tensions.copy(),
+            self._forces.copy(), softest, direction, stable,
+        )  # fmt: skip
+
+
+def _inverse_iteration(factor, size: int) -> tuple[float, NDArray[np.float64]]:
+    """Least eigenvalue and its direction from the factors of a positive definite matrix."""
+    vector, last, value = np.cos(1.0 + 1.7 * np.arange(size)), 0.0, 0.0
+    for _ in range(300):
+        vector = vector / np.linalg.norm(vector)
+        solved = factor.solve(vector)
+        value = 1.0 / float(vector @ solved)
+        vector = solved
+        if abs(value - last) <= 1e-10 * abs(value):
+            break
+        last = value
+    return value, vector / np.linalg.norm(vector)

@@ -1,0 +1,229 @@
+"""Shape by damped relaxation: 001, Algorithm 1, with its misprints corrected.
+
+    v <- (1 - epsilon) v + epsilon R,   x <- x + delta v,   until max |R| <= tolerance
+
+R is the out-of-balance force with the weight in it, v starts at zero, fixed nodes are held, and a tendon that is
+shorter than its rest length carries nothing. Around an equilibrium with stiffness eigenvalues lambda the iteration
+is stable exactly if 0 < epsilon < 2 and delta epsilon lambda_max < 4 - 2 epsilon.
+
+A member stiffens its ends by at most K in any direction, wherever the nodes are. The largest eigenvalue of C' K C over
+the free nodes therefore bounds lambda_max for every position, taut or slack; the default delta is taken from it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...numerics.compilation import compiled
+from ..energy import add_member_forces, free_positions, member_tensions, tangent_stiffness
+from ..structure import Structure
+
+NORMS = ("component", "node", "total")
+"""What is compared with the tolerance: the largest force component, the largest force on a node, or the norm of all."""
+
+DEFAULT_EPSILON = 0.05
+SAFETY = 0.5
+"""The default delta is this part of the largest one that is stable."""
+
+RELAXED, EXHAUSTED, DIVERGED, COINCIDENT = 0, 1, 2, 3
+MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C is heard in between
+
+
+@compiled
+def out_of_balance_norm(forces, fixed, norm):
+    """Size of the forces (n, 3) N on free nodes; norm 0: largest component, 1: largest on one node, 2: norm of all."""
+    worst, total = 0.0, 0.0
+    for i in range(forces.shape[0]):
+        if fixed[i]:
+            continue
+        node = 0.0
+        for axis in range(3):
+            value = forces[i, axis]
+            node += value * value
+            # written so that a value which is no number is kept
+            if norm == 0 and not abs(value) <= worst:
+                worst = abs(value)
+        if norm == 1 and not np.sqrt(node) <= worst:
+            worst = np.sqrt(node)
+        total += node
+    return np.sqrt(total) if norm == 2 else worst
+
+
+@compiled
+def balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengths, tensions, forces):
+    """Fill lengths, tensions and the out-of-balance forces (n, 3) N; False where a member's ends coincide."""
+    member_tensions(nodes, members, stiffness, rest_lengths, unilateral, lengths, tensions)
+    for k in range(lengths.shape[0]):
+        if lengths[k] == 0.0:
+            return False
+    forces[:, :] = external
+    add_member_forces(nodes, members, lengths, tensions, forces)
+    return True
+
+
+@compiled
+def relax_steps(
+    nodes, velocities, members, stiffness, rest_lengths, unilateral, fixed, external, lengths, tensions, forces,
+    delta, epsilon, tolerance, norm, ceiling, steps,
+):  # fmt: skip
+    """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual)."""
+    residual = np.inf
+    for iteration in range(steps + 1):
+        if not balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengths, tensions, forces):
+            return COINCIDENT, iteration, residual
+        residual = out_of_balance_norm(forces, fixed, norm)
+        if residual <= tolerance:
+            return RELAXED, iteration, residual
+        if not residual < ceiling:
+            return DIVERGED, iteration, residual
+        if iteration == steps:
+            break
+        for i in range(nodes.shape[0]):
+            if fixed[i]:
+                continue
+            for axis in range(3):
+                velocities[i, axis] += epsilon * (forces[i, axis] - velocities[i, axis])
+                nodes[i, axis] += delta * velocities[i, axis]
+    return EXHAUSTED, steps, residual
+
+
+def relax(
+    structure: Structure,
+    forces: ArrayLike,
+    start: ArrayLike,
+    tolerance: float,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    maximum_iterations: int = 3_000_000,
+    norm: str = "component",
+) -> tuple[NDArray[np.float64], int, float]:
+    """Nodes (n, 3) m at rest, the iterations this took, and the size of the last residual [N].
+
+    Args:
+        structure: with the rest lengths to use.
+        forces: (n, 3) N, all external forces with the weight.
+        start: (n, 3) m.
+        tolerance: N, see `norm`.
+        delta: m/N, how far a node moves per force; by default half of what is stable for any position.
+        epsilon: how much of the velocity is new in each iteration, between 0 and 2; small values swing for long, values
+            near 1 creep along soft motions.
+        maximum_iterations: then NoEquilibriumError says which residual is left.
+        norm: "component" (largest component of the force on a node), "node" or "total".
+
+    Raises:
+        NoEquilibriumError: diverged, or not there in time; names the stable limit.
+        TensegrityError: an option out of its range, or two nodes of one member at the same place.
+    """
+    if norm not in NORMS:
+        raise TensegrityError(unknown_name("norm", norm, NORMS))
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise TensegrityError(f"tolerance {tolerance} N must be a finite number above zero.")
+    if maximum_iterations < 1:
+        raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
+    epsilon = DEFAULT_EPSILON if epsilon is None else float(epsilon)
+    if not 0.0 < epsilon < 2.0:
+        raise TensegrityError(f"epsilon is {epsilon:g}, must lie between 0 and 2.")
+    delta = SAFETY * stable_delta(epsilon, stiffness_bound(structure)) if delta is None else float(delta)
+    if not (np.isfinite(delta) and delta > 0.0):
+        raise TensegrityError(f"delta is {delta:g} m/N, must be a finite number above zero.")
+
+    nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
+    velocities, out, m = np.zeros_like(nodes), np.zeros_like(nodes), len(structure.member_names)
+    problem = (
+        structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, structure.fixed, external,
+        np.zeros(m), np.zeros(m), out,
+    )  # fmt: skip
+    size = max(float(np.ptp(nodes, axis=0).max()), float(structure.rest_lengths.max(initial=0.0)))
+    ceiling = 1e4 * (float(structure.stiffness.sum()) * size + float(np.abs(external).max(initial=0.0)))
+    done, residual, status = 0, np.inf, EXHAUSTED
+    while done < maximum_iterations and status == EXHAUSTED:
+        steps = min(maximum_iterations - done, max(1000, MEMBER_STEPS_PER_CALL // max(m, 1)))
+        status, taken, residual = relax_steps(
+            nodes, velocities, *problem, delta, epsilon, tolerance, NORMS.index(norm), ceiling, steps
+        )
+        done += taken
+    if status == COINCIDENT:
+        raise coincident(structure, nodes)
+    if status != RELAXED:
+        raise _failure(structure, start, status, done, residual, tolerance, delta, epsilon)
+    return nodes, done, float(residual)
+
+
+def stable_delta(epsilon: float, largest_stiffness: float) -> float:
+    """The delta [m/N] from which on the iteration is unstable for this epsilon and largest stiffness [N/m]."""
+    return (4.0 - 2.0 * epsilon) / (epsilon * largest_stiffness)
+
+
+def stiffness_bound(structure: Structure) -> float:
+    """Bound on the largest eigenvalue of the tangent stiffness [N/m] that holds at every position of the nodes."""
+    free = np.flatnonzero(~structure.fixed)
+    diagonal = np.zeros(len(structure.node_names))
+    for end in (0, 1):
+        np.add.at(diagonal, structure.members[:, end], structure.stiffness)
+    held = np.where(structure.fixed, 0.0, diagonal)
+    # no eigenvalue of such a matrix lies above the largest sum over the two ends of a member
+    ends = structure.members[~structure.fixed[structure.members].all(axis=1)]
+    bound = float(np.max(held[ends].sum(axis=1), initial=0.0))
+    if 0 < free.size <= 200:
+        connectivity = structure.connectivity()[:, free]
+        laplacian = connectivity.T @ (structure.stiffness[:, None] * connectivity)
+        bound = min(bound, float(np.linalg.eigvalsh(laplacian)[-1]) * (1.0 + 1e-12))
+    if bound <= 0.0:
+        raise TensegrityError("no member ends at a free node: nothing holds the nodes. Add members, or free a node.")
+    return bound
+
+
+def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float:
+    """Largest eigenvalue of the tangent stiffness [N/m] at nodes (n, 3) m: the lambda_max of the stability limit."""
+    if structure.free.size > 3000:
+        return stiffness_bound(structure)
+    m = len(structure.member_names)
+    lengths, tensions = np.zeros(m), np.zeros(m)
+    nodes = np.ascontiguousarray(nodes, dtype=np.float64)
+    member_tensions(
+        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, lengths, tensions
+    )
+    matrix = np.zeros((structure.free.size, structure.free.size))
+    tangent_stiffness(
+        nodes, structure.members, structure.stiffness, structure.unilateral, lengths, tensions, structure.rest_lengths,
+        free_positions(structure.fixed), matrix,
+    )  # fmt: skip
+    return float(np.linalg.eigvalsh(matrix)[-1])
+
+
+def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityError:
+    """The error for a member whose ends are at the same place."""
+    apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
+    k = int(np.argmin(apart))
+    i, j = structure.members[k]
+    return TensegrityError(
+        f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at "
+        "the same place, so that it has no direction; start with them apart."
+    )
+
+
+def _failure(
+    structure: Structure, start: ArrayLike, status: int, done: int, residual: float, tolerance: float,
+    delta: float, epsilon: float,
+) -> NoEquilibriumError:  # fmt: skip
+    # at the start, because a run that diverged has left every place where the stiffness means anything
+    stiffness = max(largest_stiffness(structure, np.array(start, dtype=np.float64)), 1e-300)
+    limit, sure = stable_delta(epsilon, stiffness), stable_delta(epsilon, stiffness_bound(structure))
+    what = f"relaxation with delta {delta:.4g} m/N and epsilon {epsilon:.4g}"
+    condition = (
+        f"delta * epsilon * lambda_max is {delta * epsilon * stiffness:.4g} and must stay below 4 - 2 epsilon = "
+        f"{4.0 - 2.0 * epsilon:.4g} (lambda_max {stiffness:.4g} N/m at the start)"
+    )
+    cure = f"With this epsilon take delta below {limit:.3g} m/N; below {sure:.3g} m/N it is stable at any position."
+    if status == DIVERGED:
+        return NoEquilibriumError(f"{what} diverged after {done} iterations: {condition}. {cure}")
+    left = f"{what}: {residual:.3g} N are left after {done} iterations, {tolerance:.3g} N were asked for"
+    if delta >= sure:
+        return NoEquilibriumError(f"{left}. The pair may be unstable: {condition}. {cure}")
+    return NoEquilibriumError(
+        f"{left}. Raise maximum_iterations or delta (stable below {sure:.3g} m/N), tune the pair, or use method "
+        "'newton'."
+    )

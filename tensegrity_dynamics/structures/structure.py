@@ -1,0 +1,240 @@
+"""Pin-jointed networks of nodes and members, in the TR-parameters of document 001 (section 4.1, table 1).
+
+A member k between nodes i and j has length l = |n_i - n_j|, rest length d and tension t = K (l - d). Bars carry
+tension and compression; tendons and springs go slack: t = max(0, K (l - d)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import TensegrityError, unknown_name
+
+MEMBER_KINDS = ("bar", "tendon", "spring")
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Nodes, members and what holds them; every array is read-only and in SI units.
+
+    Args:
+        node_names: n unique names.
+        nodes: (n, 3) m, start positions (a rough guess, not an equilibrium).
+        member_names: m unique names.
+        kinds: m of "bar", "tendon", "spring".
+        members: (m, 2) node indices of each member's ends.
+        stiffness: (m,) N/m, above zero.
+        rest_lengths: (m,) m, above zero.
+        masses: (m,) kg, lumped half and half onto the ends.
+        damping: (m,) N s/m along the member, in simulation only.
+        fixed: (n,) bool, nodes held at their start positions.
+        node_masses: (n,) kg carried by the node itself.
+        gravity: (3,) m/s^2 in the world frame.
+
+    Raises:
+        TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
+            node to itself, or two nodes of one member start at the same place.
+    """
+
+    node_names: tuple[str, ...]
+    nodes: NDArray[np.float64]
+    member_names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    members: NDArray[np.int64]
+    stiffness: NDArray[np.float64]
+    rest_lengths: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    fixed: NDArray[np.bool_]
+    node_masses: NDArray[np.float64]
+    gravity: NDArray[np.float64]
+    unilateral: NDArray[np.bool_] = field(init=False)
+    free: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        n, m = len(self.node_names), len(self.member_names)
+        shapes = {
+            "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,), "masses": (m,),
+            "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)
+            array: NDArray = np.array(getattr(self, name), dtype=kind)
+            if array.shape != shape:
+                raise TensegrityError(f"{name} has shape {array.shape}, expected {shape}.")
+            if not np.all(np.isfinite(array)):
+                where = np.argwhere(~np.isfinite(array))[0].tolist()
+                raise TensegrityError(f"{name}{where} is not finite; give a number.")
+            _set(self, name, array)
+        for what, names in (("node", self.node_names), ("member", self.member_names)):
+            repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+            if repeated:
+                raise TensegrityError(f"{what} names repeat: {', '.join(repeated)}. Give each {what} its own name.")
+        self._check_members()
+        _set(self, "unilateral", np.array([kind != "bar" for kind in self.kinds], dtype=np.bool_))
+        degrees = (3 * np.flatnonzero(~self.fixed)[:, None] + np.arange(3)).ravel()
+        _set(self, "free", degrees.astype(np.int64))
+
+    def _check_members(self) -> None:
+        if len(self.kinds) != len(self.member_names):
+            raise TensegrityError(f"{len(self.kinds)} kinds for {len(self.member_names)} members.")
+        for row, name in enumerate(self.member_names):
+            if self.kinds[row] not in MEMBER_KINDS:
+                raise TensegrityError(f"member {name}: " + unknown_name("kind", self.kinds[row], MEMBER_KINDS))
+            i, j = map(int, self.members[row])
+            if not (0 <= i < len(self.node_names) and 0 <= j < len(self.node_names)):
+                raise TensegrityError(f"member {name}: node index out of range (0 to {len(self.node_names) - 1}).")
+            if i == j:
+                raise TensegrityError(f"member {name} joins node {self.node_names[i]} to itself; name two nodes.")
+        for name, low in (("stiffness", 0.0), ("rest_lengths", 0.0)):
+            for k in np.flatnonzero(getattr(self, name) <= low):
+                found = getattr(self, name)[k]
+                raise TensegrityError(f"member {self.member_names[k]}: {name} is {found:g}, must be above zero.")
+        for name, names in (
+            ("masses", self.member_names),
+            ("damping", self.member_names),
+            ("node_masses", self.node_names),
+        ):
+            for k in np.flatnonzero(getattr(self, name) < 0.0):
+                raise TensegrityError(f"{names[k]}: {name} is {getattr(self, name)[k]:g}, must not be negative.")
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> int:
+        """Index of the node called `name`."""
+        try:
+            return self.node_names.index(name)
+        except ValueError:
+            raise TensegrityError(unknown_name("node", name, self.node_names)) from None
+
+    def member(self, name: str) -> int:
+        """Index of the member called `name`."""
+        try:
+            return self.member_names.index(name)
+        except ValueError:
+            raise TensegrityError(unknown_name("member", name, self.member_names)) from None
+
+    # -- variants -------------------------------------------------------------------------------------------------
+
+    def with_rest_lengths(self, rest_lengths: Mapping[str, float] | ArrayLike | None) -> Structure:
+        """The same structure with other rest lengths: all of them as (m,) m, or some by member name."""
+        if rest_lengths is None:
+            return self
+        return replace(self, rest_lengths=self.rest_length_array(rest_lengths))
+
+    def rest_length_array(self, rest_lengths: Mapping[str, float] | ArrayLike | None) -> NDArray[np.float64]:
+        """(m,) m: the structure's own rest lengths, updated by name or replaced as a whole."""
+        lengths = np.array(self.rest_lengths)
+        if isinstance(rest_lengths, Mapping):
+            for name, value in rest_lengths.items():
+                lengths[self.member(name)] = value
+        elif rest_lengths is not None:
+            lengths = np.array(rest_lengths, dtype=np.float64)
+            if lengths.shape != self.rest_lengths.shape:
+                raise TensegrityError(f"rest_lengths has shape {lengths.shape}, expected {self.rest_lengths.shape}.")
+        bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0.0)))
+        if bad.size:
+            row = bad[0]
+            raise TensegrityError(
+                f"rest length of {self.member_names[row]} is {lengths[row]}, must be a finite length above zero."
+            )
+        return lengths
+
+    def force_array(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:
+        """(n, 3) N of external force without weight: by node name, as a whole array, or none."""
+        array = np.zeros((len(self.node_names), 3))
+        if isinstance(forces, Mapping):
+            for name, value in forces.items():
+                vector = np.asarray(value, dtype=np.float64)
+                if vector.shape != (3,):
+                    raise TensegrityError(f"force on node {name} has shape {vector.shape}, expected (3,).")
+                array[self.node(name)] += vector
+        elif forces is not None:
+            array = np.array(forces, dtype=np.float64)
+            if array.shape != (len(self.node_names), 3):
+                raise TensegrityError(f"forces has shape {array.shape}, expected ({len(self.node_names)}, 3).")
+        if not np.all(np.isfinite(array)):
+            row = int(np.argwhere(~np.isfinite(array))[0][0])
+            raise TensegrityError(f"force on node {self.node_names[row]} is not finite; give three numbers in N.")
+        return array
+
+    # -- derived --------------------------------------------------------------------------------------------------
+
+    def lumped_masses(self) -> NDArray[np.float64]:
+        """(n,) kg: each node's own mass and half of every member that ends there (001, Algorithm 1, line 4)."""
+        masses = np.array(self.node_masses)
+        np.add.at(masses, self.members[:, 0], 0.5 * self.masses)
+        np.add.at(masses, self.members[:, 1], 0.5 * self.masses)
+        return masses
+
+    def weights(self) -> NDArray[np.float64]:
+        """(n, 3) N: weight of the lumped masses in the structure's gravity."""
+        return self.lumped_masses()[:, None] * self.gravity[None, :]
+
+    def connectivity(self) -> NDArray[np.float64]:
+        """C, (m, n): +1 at the first node and -1 at the second node of each member (001, table 1)."""
+        matrix = np.zeros((len(self.member_names), len(self.node_names)))
+        rows = np.arange(len(self.member_names))
+        matrix[rows, self.members[:, 0]] = 1.0
+        matrix[rows, self.members[:, 1]] = -1.0
+        return matrix
+
+
+def make_structure(
+    nodes: Mapping[str, ArrayLike],
+    members: Sequence[tuple[str, str, str, str, float, float]],
+    *,
+    fixed: Sequence[str] = (),
+    masses: Mapping[str, float] | None = None,
+    node_masses: Mapping[str, float] | None = None,
+    damping: Mapping[str, float] | None = None,
+    gravity: ArrayLike = (0.0, 0.0, 0.0),
+) -> Structure:
+    """Build a structure by names, as in a notebook.
+
+    Args:
+        nodes: start position (3,) m by node name.
+        members: rows (name, kind, first node, second node, stiffness N/m, rest length m).
+        fixed: names of the nodes that are held.
+        masses, damping: kg and N s/m by member name, zero where not named.
+        node_masses: kg by node name, zero where not named.
+        gravity: (3,) m/s^2.
+    """
+    names = tuple(nodes)
+    member_names = tuple(row[0] for row in members)
+
+    def index(name: str) -> int:
+        if name not in names:
+            raise TensegrityError(unknown_name("node", name, names))
+        return names.index(name)
+
+    def by_name(values: Mapping[str, float] | None, known: tuple[str, ...], what: str) -> list[float]:
+        for name in values or {}:
+            if name not in known:
+                raise TensegrityError(unknown_name(what, name, known))
+        return [float((values or {}).get(name, 0.0)) for name in known]
+
+    held = {index(name) for name in fixed}
+    return Structure(
+        node_names=names,
+        nodes=np.array([np.asarray(nodes[name], dtype=np.float64) for name in names]).reshape(len(names), 3),
+        member_names=member_names,
+        kinds=tuple(row[1] for row in members),
+        members=np.array([[index(row[2]), index(row[3])] for row in members], dtype=np.int64).reshape(len(members), 2),
+        stiffness=np.array([row[4] for row in members], dtype=np.float64),
+        rest_lengths=np.array([row[5] for row in members], dtype=np.float64),
+        masses=np.array(by_name(masses, member_names, "member")),
+        damping=np.array(by_name(damping, member_names, "member")),
+        fixed=np.array([i in held for i in range(len(names))], dtype=np.bool_),
+        node_masses=np.array(by_name(node_masses, names, "node")),
+        gravity=np.array(gravity, dtype=np.float64),
+    )
+
+
+def _set(structure: Structure, name: str, array: NDArray) -> None:
+    array.setflags(write=False)
+    object.__setattr__(structure, name, array)

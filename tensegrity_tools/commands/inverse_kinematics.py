@@ -1,0 +1,122 @@
+"""`tensegrity ik`: the rest lengths that bring the output to a pose."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+
+from ..formatting import pose_words
+from ..output import console, print_json, progress, table
+from .arguments import JsonOption, RigidOption, RobotArgument, read_vector
+from .forward_kinematics import shape_figures, shape_rows
+
+
+def ik(
+    robot: RobotArgument,
+    move: Annotated[str | None, typer.Option(help="from the pose at rest: '0,0,15mm'; plain numbers are m")] = None,
+    turn: Annotated[
+        str | None, typer.Option(help="from the pose at rest, a rotation vector: '5,0,0 deg'; plain numbers are deg")
+    ] = None,
+    position: Annotated[str | None, typer.Option(help="in the world: '0,0,0.2'; plain numbers are m")] = None,
+    quaternion: Annotated[str | None, typer.Option(help="in the world: w,x,y,z")] = None,
+    method: Annotated[str, typer.Option(help="newton or broyden")] = "newton",
+    rigid_bars: RigidOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rest lengths, or positions of a mechanism's actuators, for a goal pose; what is not given stays as at rest."""
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_dynamics import forward_kinematics, load_robot
+    from tensegrity_dynamics.structures.structure import Structure
+
+    loaded = load_robot(robot)
+    if not isinstance(loaded.model, Structure):
+        if rigid_bars or method != "newton":
+            raise TensegrityError(f"{loaded.name} is a mechanism: --rigid-bars and --method are for structures.")
+        from .mechanism_shape import ik_mechanism
+
+        ik_mechanism(loaded, lambda rest: _goal(rest, move, turn, position, quaternion), as_json)
+        return
+    loaded.output  # noqa: B018 - raises where there is none
+    with progress.status("finding the lengths (the first time kernels are compiled, about half a minute)"):
+        home = forward_kinematics(loaded, rigid_bars=rigid_bars)
+        place, orientation = _goal(home.pose, move, turn, position, quaternion)
+        try:
+            plan = inverse_kinematics(loaded, place, orientation, start=home, rigid_bars=rigid_bars, method=method)
+        except UnreachableGoalError as error:
+            if as_json:
+                print_json(_unreachable(error))
+            raise
+    if as_json:
+        print_json(
+            {
+                "reached": True,
+                "rest_lengths_m": plan.rest_lengths,
+                "steps": len(plan.path) - 1,
+                "forward_kinematics_solved": plan.solves,
+                "pose_error": plan.pose_error,
+                "lowest_margin_N": plan.lowest_margin[1],
+                "lowest_margin_of": plan.lowest_margin[0],
+                "shape": shape_figures(plan.shape),
+            }
+        )
+        return
+    tensions = dict(zip(loaded.structure.member_names, plan.shape.tensions.tolist(), strict=True))
+    rows = [
+        (
+            a.name,
+            f"{1e3 * float(home.rest_lengths[loaded.structure.member(a.drives)]):.2f}",
+            f"{1e3 * plan.rest_lengths[a.name]:.2f}",
+            f"{1e3 * a.position[0]:.1f} to {1e3 * a.position[1]:.1f}",
+            f"{tensions[a.drives]:.4g}",
+            f"{a.minimum_tension:.3g} to {a.effort:.4g}",
+        )
+        for a in loaded.actuators
+    ]
+    heads = ("actuator", "at rest mm", "at goal mm", "limits mm", "tension N", "limits N")
+    console.print(table(f"rest lengths of {loaded.name}", heads, rows, right=(1, 2, 3, 4, 5)))
+    console.print()
+    tendon, margin = plan.lowest_margin
+    way = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
+    console.print(table("at the goal", ("", ""), [*shape_rows(plan.shape), ("on the way", way)]))
+    free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in loaded.output.controlled]
+    if free:
+        console.print(
+            f"\n{loaded.output.name} controls {', '.join(loaded.output.controlled)}; "
+            f"{', '.join(free)} follow from the lengths. At rest: {pose_words(home)}"
+        )
+
+
+def _goal(
+    rest: Any, move: str | None, turn: str | None, position: str | None, quaternion: str | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Absolute position (3,) m and quaternion (4,) of what the options ask for; None for what they leave open."""
+    from tensegrity_dynamics.numerics.rotations import (
+        matrix_from_quaternion,
+        matrix_from_vector,
+        quaternion_from_matrix,
+    )
+
+    for one, other, names in ((move, position, "--move or --position"), (turn, quaternion, "--turn or --quaternion")):
+        if one is not None and other is not None:
+            raise TensegrityError(f"give {names}, not both.")
+    if move is position is turn is quaternion is None:
+        raise TensegrityError("say where to: --move '0,0,15mm', --turn '5,0,0 deg', --position or --quaternion.")
+    place = read_vector(position, "--position", kind="length")
+    orientation = read_vector(quaternion, "--quaternion", 4)
+    if move is not None:
+        place = rest[0] + read_vector(move, "--move", kind="length")
+    if turn is not None:
+        rotation = matrix_from_vector(read_vector(turn, "--turn", kind="angle", unit="deg"))
+        orientation = quaternion_from_matrix(rotation @ matrix_from_quaternion(rest[1]))
+    return place, orientation
+
+
+def _unreachable(error: UnreachableGoalError) -> dict[str, Any]:
+    figures: dict[str, Any] = {"reached": False, "reason": str(error), "binding": list(error.binding)}
+    if error.nearest is not None:
+        figures["nearest"] = {"rest_lengths_m": error.rest_lengths, "shape": shape_figures(error.nearest)}
+    return figures

@@ -1,0 +1,1 @@
+"""The `tensegrity servo` commands."""

@@ -1,0 +1,142 @@
+"""Measured points from a file: a table with a heading (.csv) or a list of mappings (.yaml); errors name the place."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.units import BaseUnits
+
+from .session import MOST_LENGTH
+
+SEPARATORS = ",;\t"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One calibration point: reading of the sensor [counts or rad] at a rest length [m], and where it was written."""
+
+    reading: float
+    length: float
+    place: str
+
+
+def read_points(path: Path, known: Sequence[str]) -> dict[str, list[Point]]:
+    """Calibration points by actuator, from columns actuator, reading, length (m unless it carries a unit).
+
+    Args:
+        path: of the file. known: names of actuators that may occur.
+
+    Raises:
+        TensegrityError: no such file, or a row that makes no sense; names file and line.
+    """
+    points: dict[str, list[Point]] = {}
+    for place, row in read_rows(path, ("actuator", "reading", "length")):
+        name = row["actuator"]
+        if name not in known:
+            raise TensegrityError(f"{place}: {unknown_name('actuator with a servo', name, known)}")
+        try:
+            reading = float(row["reading"])
+        except ValueError:
+            reading = math.nan
+        if not math.isfinite(reading):
+            raise TensegrityError(
+                f"{place}: reading {row['reading']!r} is no number; write counts, or rad of encoders."
+            )
+        points.setdefault(name, []).append(Point(reading, read_length(row["length"], place), place))
+    return points
+
+
+def read_weights(path: Path) -> tuple[list[float], list[float]]:
+    """Masses [kg] and lengths [m] of a spring under weights, from columns mass, length; raises TensegrityError."""
+    masses, lengths = [], []
+    for place, row in read_rows(path, ("mass", "length")):
+        masses.append(read_amount(row["mass"], "mass", place))
+        lengths.append(read_length(row["length"], place))
+    return masses, lengths
+
+
+def read_length(text: str, place: str) -> float:
+    """A length [m] above zero, not longer than any robot; raises TensegrityError that begins with `place`."""
+    length = read_amount(text, "length", place)
+    if not 0.0 < length <= MOST_LENGTH:
+        raise TensegrityError(
+            f"{place}: a length of {length:g} m cannot be right; plain numbers are metres, so write the unit: "
+            f"{text.strip()} mm."
+        )
+    return length
+
+
+def read_amount(text: str, kind: str, place: str) -> float:
+    """A quantity in SI; raises TensegrityError that begins with `place`."""
+    try:
+        return BaseUnits().to_si(text.strip(), kind)
+    except ValueError as problem:
+        raise TensegrityError(f"{place}: {kind} {text!r}: {problem}.") from None
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """Rows with the place where each stands; raises TensegrityError for what is no such table."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as problem:
+        raise TensegrityError(f"{path} cannot be read ({problem.strerror}); name a file of points.") from problem
+    except UnicodeDecodeError as problem:
+        raise TensegrityError(f"{path} is no text ({problem.reason}); save it as CSV in UTF-8.") from problem
+    rows = _listed(path, text, columns) if path.suffix.lower() in (".yaml", ".yml") else _table(path, text, columns)
+    if not rows:
+        raise TensegrityError(f"{path} holds no points; write one row with {', '.join(columns)} for each.")
+    return rows
+
+
+def _table(path: Path, text: str, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip() and line.lstrip()[0] != "#"]
+    if not lines:
+        return []
+    separator = max(SEPARATORS, key=lines[0][1].count)
+    parsed = [
+        (number, [each.strip() for each in cells])
+        for number, line in lines
+        for cells in csv.reader([line], delimiter=separator)
+    ]
+    heading = [each.lower() for each in parsed[0][1]]
+    lacking = [name for name in columns if name not in heading]
+    if lacking:
+        raise TensegrityError(
+            f"{path}:{parsed[0][0]}: the heading {', '.join(heading)!r} lacks {', '.join(lacking)}; begin the table "
+            f"with {','.join(columns)}."
+        )
+    rows = []
+    for number, cells in parsed[1:]:
+        if len(cells) != len(heading):
+            raise TensegrityError(
+                f"{path}:{number}: {len(cells)} cells where the heading has {len(heading)}; separate them by "
+                f"{separator!r} and write decimals with a point."
+            )
+        rows.append((f"{path}:{number}", dict(zip(heading, cells, strict=True))))
+    return rows
+
+
+def _listed(path: Path, text: str, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        found: Any = YAML(typ="safe", pure=True).load(text)
+    except YAMLError as problem:
+        words = " ".join(str(problem).split())
+        raise TensegrityError(f"{path} is no YAML ({words}); mend it, or write a .csv.") from problem
+    if not isinstance(found, list):
+        raise TensegrityError(f"{path} must be a list of points: - {{{', '.join(f'{c}: ...' for c in columns)}}}.")
+    rows = []
+    for number, entry in enumerate(found, 1):
+        lacking = [name for name in columns if not isinstance(entry, dict) or entry.get(name) is None]
+        if lacking:
+            raise TensegrityError(f"{path}, point {number}: it lacks {', '.join(lacking)}.")
+        rows.append((f"{path}, point {number}", {name: str(entry[name]) for name in columns}))
+    return rows

@@ -1,0 +1,1 @@
+"""Running robots: node graph, processes, client, tour, closed loops."""

@@ -1,0 +1,143 @@
+"""One trajectory of a mechanism under one of its controllers, through the libraries; `ros.lockstep_run` has the nodes.
+
+Both do the same: the simulation begins at rest, the trajectory begins with it, and every period the state becomes a
+command that is held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_dynamics import Robot, Simulation
+from tensegrity_dynamics.estimation import make_estimator
+
+Array = NDArray[np.float64]
+Waypoint = tuple[float, Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryRun:
+    """What happened.
+
+    Attributes:
+        times: (k,) s since the trajectory began. q, v: (k, nq) and (k, nv), the simulated truth. poses: (k, 3) m of the
+            output. seen_q, seen_v: what the controller was told. commands: (k - 1, a), each held until the next time.
+        tensions: (k, c) N. wall: s that the run took, without planning. planning: s.
+    """
+
+    times: Array
+    q: Array
+    v: Array
+    poses: Array
+    seen_q: Array
+    seen_v: Array
+    commands: Array
+    tensions: Array
+    wall: float
+    planning: float
+
+    def after(self, start: float) -> TrajectoryRun:
+        """What happened from a time [s] on, with times that count from there."""
+        first = int(np.searchsorted(self.times, start - 1e-9))
+        names = ("q", "v", "poses", "seen_q", "seen_v", "commands", "tensions")
+        cut = {name: getattr(self, name)[first:] for name in names}
+        return replace(self, times=self.times[first:] - start, **cut)
+
+
+def planned_control(
+    robot: Robot,
+    controller: str,
+    waypoints: Sequence[Waypoint],
+    state: RobotState | None,
+    period: float,
+    interpolation: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> Any:
+    """A controller that begins the trajectory at time 0 from a state (None: the robot's own at rest)."""
+    control = make_controller(controller, robot, period=period, **(parameters or {}))
+    if state is None:
+        simulation = Simulation(robot)
+        seen, own = simulation.observe(), simulation.state
+        state = RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=own.q, v=own.v)
+    control.reset(0.0, state)  # type: ignore[arg-type]
+    control.follow(0.0, waypoints, interpolation)  # type: ignore[attr-defined]
+    return control
+
+
+def through_libraries(
+    robot: Robot,
+    controller: str,
+    waypoints: Sequence[Waypoint],
+    *,
+    period: float,
+    time_step: float | None = None,
+    interpolation: str = "cubic",
+    hold: float = 0.0,
+    plant: Robot | None = None,
+    observer: bool = False,
+    delay: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    control: Any = None,
+) -> TrajectoryRun:
+    """Run one trajectory.
+
+    Args:
+        robot: that controller and observer know. plant: that is simulated, where it is another.
+        controller: its name. waypoints: (time [s], position, quaternion), times from the start.
+        period: s, of the control. time_step: s, longest step of the simulation; None for the robot's own.
+        interpolation: see `MotionControl.follow`. hold: s after the end.
+        observer: the state comes from the observer. delay: periods by which commands come late.
+        parameters: more of the controller's. control: one that has the trajectory already, from `planned_control`.
+
+    Raises:
+        TensegrityError: the trajectory is refused, or the simulation or the controller gives up.
+    """
+    model = plant or robot
+    natural = Simulation(model, time_step)
+    steps = max(1, int(np.ceil(period / natural.time_step - 1e-9)))
+    simulation = Simulation(model, period / steps)
+    estimator = make_estimator(robot, observer=True) if observer else None
+    rows: list[tuple[Array, ...]] = []
+    commands: list[Array] = []
+
+    def look() -> RobotState:
+        state, seen = simulation.state, simulation.observe()
+        told = state if estimator is None else estimator.update(state.time, seen.positions, seen.efforts)
+        rows.append((state.q, state.v, np.array(seen.pose[0]), told.q, told.v, np.array(list(seen.tensions.values()))))
+        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=told.q, v=told.v)
+
+    state = look()
+    began = time.perf_counter()
+    if control is None:
+        control = planned_control(robot, controller, waypoints, state, period, interpolation, parameters)
+    planned = time.perf_counter()
+    count = round((waypoints[-1][0] + hold) / period)
+    for k in range(count):
+        command = control.command(k * period, state)
+        commands.append(command.values)
+        late = commands[max(0, k - delay)]
+        values: dict[str, Any] = {command.mode: dict(zip(command.names, late.tolist(), strict=True))}
+        simulation.advance(steps, **values)
+        state = look()
+    wall = time.perf_counter() - planned
+    q, v, poses, seen_q, seen_v, tensions = (np.array(each) for each in zip(*rows, strict=True))
+    return TrajectoryRun(
+        np.linspace(0.0, period * count, count + 1),
+        q,
+        v,
+        poses,
+        seen_q,
+        seen_v,
+        np.array(commands),
+        tensions,
+        wall,
+        planned - began,
+    )

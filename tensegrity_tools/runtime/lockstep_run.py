@@ -1,0 +1,220 @@
+"""One trajectory through the real nodes in lock-step: simulator, controller and, if wanted, the observing estimator.
+
+The simulation begins paused, the trajectory is sent by the action, then it runs; every state and every command is kept.
+Nothing depends on the machine's speed, so two runs give the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .closed_loop import TrajectoryRun, Waypoint
+from .processes import NodeProcesses, own_domain
+
+PATIENCE = 600.0
+"""s of wall time without a new state; a plan may take some, but only a stuck run takes so long."""
+
+
+@contextmanager
+def ros_domain() -> Iterator[None]:
+    """A domain of its own for this process and its children."""
+    before = dict(os.environ)
+    os.environ.update(own_domain())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def through_nodes(
+    robot: Path | str,
+    controller: str,
+    waypoints: Sequence[Waypoint],
+    *,
+    period: float,
+    time_step: float = 0.0,
+    interpolation: str = "cubic",
+    hold: float = 0.0,
+    plant: Path | str | None = None,
+    observer: bool = False,
+    delay: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+) -> TrajectoryRun:
+    """Run one trajectory.
+
+    Args:
+        robot: of controller and observer. plant: of the simulator, where it is another.
+        controller: its name. waypoints: (time [s], position, quaternion), times from the start.
+        period: s, of the control. time_step: s, longest step of the simulation; 0 for the robot's own.
+        interpolation: of the action. hold: s after the end. observer: the state comes from the estimator.
+        delay: periods by which commands come late.
+        parameters: more of the controller's.
+
+    Raises:
+        TensegrityError: ROS is missing, a node ends, or the trajectory is refused.
+    """
+    with ros_domain():
+        common = {"lockstep": True}
+        nodes = NodeProcesses()
+        try:
+            recorder = _Recorder(observer)
+            try:
+                nodes.start("simulator", {
+                    "robot": plant or robot, "control_period": period, "time_step": time_step, "paused": True,
+                    "truth_as_state": not observer, "command_delay": delay * period, **common,
+                })  # fmt: skip
+                if observer:
+                    nodes.start("estimator", {"robot": robot, "method": "observer", **common})
+                nodes.start("controller", {
+                    "robot": robot, "controller": controller, "control_period": period, **common, **(parameters or {})
+                })  # fmt: skip
+                return recorder.run(nodes, waypoints, interpolation, hold)
+            finally:
+                recorder.close()
+        finally:
+            nodes.stop()
+
+
+def _state(message: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and the output's place of a StructureState."""
+    place = message.output_pose.position
+    return np.array(message.q), np.array(message.v), np.array((place.x, place.y, place.z))
+
+
+class _Recorder:
+    """Sends the trajectory and keeps what comes."""
+
+    def __init__(self, observer: bool) -> None:
+        import rclpy
+        from rclpy.action import ActionClient
+        from rclpy.node import Node
+        from rclpy.qos import QoSProfile, ReliabilityPolicy
+        from std_srvs.srv import SetBool
+        from tensegrity.action import FollowTrajectory
+        from tensegrity.msg import ActuatorCommand, StructureState, TendonState
+
+        self._rclpy, self._action_type, self._set_bool = rclpy, FollowTrajectory, SetBool
+        rclpy.init()
+        self._node = Node("lockstep_run")
+        every = QoSProfile(depth=10000, reliability=ReliabilityPolicy.RELIABLE)
+        self._truth: dict[int, Any] = {}
+        self._seen: dict[int, Any] = {}
+        self._commands: dict[int, Any] = {}
+        self._tendons: dict[int, Any] = {}
+        told = [(StructureState, "structure_state", self._seen, _state)] if observer else []
+        for kind, topic, kept, of in (
+            (StructureState, "simulator/truth", self._truth, _state),
+            *told,
+            (ActuatorCommand, "actuator_command", self._commands, lambda message: np.array(message.value)),
+            (TendonState, "tendon_states", self._tendons, lambda message: np.array(message.tension)),
+        ):
+            self._node.create_subscription(kind, topic, self._keeper(kept, of), every)
+        if not observer:
+            self._seen = self._truth  # the simulator's message is both
+        self._action = ActionClient(self._node, FollowTrajectory, "follow_trajectory")
+        self._pause = self._node.create_client(SetBool, "simulator/set_paused")
+
+    @staticmethod
+    def _keeper(kept: dict[int, Any], of: Callable[[Any], Any]) -> Any:
+        def keep(message: Any) -> None:
+            kept[message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec] = of(message)
+
+        return keep
+
+    def run(
+        self, nodes: NodeProcesses, waypoints: Sequence[Waypoint], interpolation: str, hold: float
+    ) -> TrajectoryRun:
+        """Wait for all, send, run, and give what came."""
+        from tensegrity_dynamics.ros.state_decoding import fill_pose
+
+        self._wait(
+            nodes,
+            lambda: (
+                self._truth and self._commands and self._action.server_is_ready() and self._pause.service_is_ready()
+            ),
+        )
+        goal = self._action_type.Goal(interpolation=interpolation, position_tolerance=1e3, orientation_tolerance=1e3)
+        from builtin_interfaces.msg import Duration
+        from geometry_msgs.msg import Pose
+
+        for when, position, quaternion in waypoints:
+            nanoseconds = round(1e9 * when)
+            goal.time_from_start.append(Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9))
+            goal.waypoint.append(fill_pose(Pose(), position, (0.0,) * 4 if quaternion is None else quaternion))
+        asked = time.monotonic()
+        sent = self._action.send_goal_async(goal)
+        self._wait(nodes, sent.done)
+        result = sent.result().get_result_async()
+        first = max(self._truth)
+        # a plan is made before the answer; the controller says so by its reference, and a refusal ends the action
+        self._wait(nodes, lambda: result.done() or self._moving(nodes))
+        if result.done():
+            raise TensegrityError(f"the trajectory was refused: {result.result().result.reason}")
+        began = time.monotonic()
+        self._set_paused(nodes, False)
+        last = first + round(1e9 * (waypoints[-1][0] + hold))
+        self._wait(nodes, lambda: all(last in each for each in (self._truth, self._seen, self._tendons)))
+        wall = time.monotonic() - began
+        return self._gathered(first, last, wall, began - asked)
+
+    def _moving(self, nodes: NodeProcesses) -> bool:
+        if not hasattr(self, "_phase"):
+            from rclpy.qos import DurabilityPolicy, QoSProfile
+            from tensegrity.msg import Reference
+
+            self._phase = ""
+
+            def keep(message: Any) -> None:
+                self._phase = message.mode
+
+            latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+            self._node.create_subscription(Reference, "reference", keep, latched)
+        return self._phase == "moving"
+
+    def _gathered(self, first: int, last: int, wall: float, planning: float) -> TrajectoryRun:
+        for _ in range(100):  # topics overtake each other
+            stamps = sorted(stamp for stamp in self._truth if first <= stamp <= last)
+            missing = [s for s in stamps if s not in self._seen or s not in self._tendons]
+            missing += [s for s in stamps[:-1] if s not in self._commands]
+            if not missing:
+                break
+            self._rclpy.spin_once(self._node, timeout_sec=0.05)
+        if missing:
+            raise TensegrityError(f"{len(missing)} messages were lost on the way; run it again on a quieter machine.")
+        q, v, poses = (np.array(each) for each in zip(*(self._truth[s] for s in stamps), strict=True))
+        seen_q, seen_v, _ = (np.array(each) for each in zip(*(self._seen[s] for s in stamps), strict=True))
+        return TrajectoryRun(
+            1e-9 * (np.array(stamps) - first), q, v, poses, seen_q, seen_v,
+            np.array([self._commands[s] for s in stamps[:-1]]), np.array([self._tendons[s] for s in stamps]), wall,
+            planning,
+        )  # fmt: skip
+
+    def _set_paused(self, nodes: NodeProcesses, paused: bool) -> None:
+        answer = self._pause.call_async(self._set_bool.Request(data=paused))
+        self._wait(nodes, answer.done)
+
+    def _wait(self, nodes: NodeProcesses, condition: Any) -> None:
+        end, count = time.monotonic() + PATIENCE, len(self._truth)
+        while not condition():
+            self._rclpy.spin_once(self._node, timeout_sec=0.05)
+            if len(self._truth) > count:  # it moves
+                end, count = time.monotonic() + PATIENCE, len(self._truth)
+            for name, status in nodes.ended().items():
+                raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
+            if time.monotonic() > end:
+                raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self._node.destroy_node()
+        self._rclpy.try_shutdown()

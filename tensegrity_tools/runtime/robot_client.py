@@ -1,0 +1,145 @@
+"""A ROS node for commands: hears what the robot does and calls its services."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_srvs.srv import SetBool, Trigger
+from tensegrity.msg import StructureState, TendonState
+from tensegrity.srv import SetGoalPose
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.ros.state_decoding import fill_pose, pose_from_message, seconds
+
+PLANNING = 120.0
+"""s of wall time that a plan may take."""
+WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class Watcher:
+    """The latest of everything, and calls that wait for their answer. Spins only while it waits."""
+
+    def __init__(self, name: str = "tensegrity_command") -> None:
+        rclpy.init()
+        self.node = Node(name)
+        self.truth: StructureState | None = None
+        self.estimate: StructureState | None = None
+        self.tendons: TendonState | None = None
+        self.diagnostics: dict[str, DiagnosticStatus] = {}
+        self._marks: list[tuple[float, float]] = []
+        self.node.create_subscription(StructureState, "simulator/truth", self._keep_truth, WATCH)
+        self.node.create_subscription(StructureState, "structure_state", self._keep_estimate, WATCH)
+        self.node.create_subscription(TendonState, "tendon_states", self._keep_tendons, WATCH)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._keep_diagnostics, QoSProfile(depth=20))
+        self._clients: dict[str, Any] = {
+            "set_goal_pose": self.node.create_client(SetGoalPose, "set_goal_pose"),
+            "hold": self.node.create_client(Trigger, "hold"),
+            "stop": self.node.create_client(Trigger, "stop"),
+            "simulator/set_paused": self.node.create_client(SetBool, "simulator/set_paused"),
+        }
+
+    # -- listening ------------------------------------------------------------------------------------------------
+
+    def _keep_truth(self, message: StructureState) -> None:
+        self.truth = message
+        now = time.monotonic()
+        self._marks.append((now, seconds(message.header.stamp)))
+        while now - self._marks[0][0] > 2.0:
+            self._marks.pop(0)
+
+    def _keep_estimate(self, message: StructureState) -> None:
+        self.estimate = message
+
+    def _keep_tendons(self, message: TendonState) -> None:
+        self.tendons = message
+
+    def _keep_diagnostics(self, message: DiagnosticArray) -> None:
+        self.diagnostics.update({status.name: status for status in message.status})
+
+    def spin(self, duration: float) -> None:
+        """Listen for so many seconds of wall time."""
+        end = time.monotonic() + duration
+        while (left := end - time.monotonic()) > 0.0:
+            rclpy.spin_once(self.node, timeout_sec=left)
+
+    def wait_until(self, condition: Callable[[], bool], patience: float) -> bool:
+        """Listen until a condition holds; False where it does not within `patience` s of wall time."""
+        end = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            rclpy.spin_once(self.node, timeout_sec=0.1)
+        return True
+
+    # -- what was heard -------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> StructureState | None:
+        """The truth of a simulator, else the estimate."""
+        return self.truth or self.estimate
+
+    @property
+    def time(self) -> float:
+        """Time of the state [s]."""
+        return 0.0 if self.state is None else seconds(self.state.header.stamp)
+
+    @property
+    def pose(self) -> Pose:
+        """Pose of the output frame. Raises TensegrityError before the first state."""
+        pose = None if self.state is None else pose_from_message(self.state.output_pose)
+        if pose is None:
+            raise TensegrityError(
+                "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."
+            )
+        return pose
+
+    @property
+    def tensions(self) -> np.ndarray:
+        """Tensions [N] of all tendons and springs, empty before the first message."""
+        return np.array([] if self.tendons is None else self.tendons.tension, dtype=np.float64)
+
+    @property
+    def real_time_factor(self) -> float:
+        """Simulated seconds per second over the last two seconds."""
+        if len(self._marks) < 2 or self._marks[-1][0] - self._marks[0][0] < 0.2:
+            return float("nan")
+        (wall, start), (now, end) = self._marks[0], self._marks[-1]
+        return (end - start) / (now - wall)
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def send_goal(self, position: Any, quaternion: Any | None, duration: float = 0.0, frame: str = "world") -> Any:
+        """Answer of set_goal_pose."""
+        request = SetGoalPose.Request(duration=float(duration))
+        request.target.header.frame_id = frame
+        fill_pose(request.target.pose, position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
+        return self.call("set_goal_pose", request, PLANNING)
+
+    def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:
+        """Answer of a service. Raises TensegrityError where nobody offers it or it does not answer."""
+        client = self._clients[name]
+        if not client.wait_for_service(timeout_sec=min(patience, 5.0)):
+            raise TensegrityError(
+                f"nobody offers the service {name}; is the robot running? Start it with `tensegrity up sim`."
+            )
+        future = client.call_async(Trigger.Request() if request is None else request)
+        if not self.wait_until(future.done, patience):
+            raise TensegrityError(f"the service {name} did not answer within {patience:g} s.")
+        return future.result()
+
+    def offered(self, name: str) -> bool:
+        """Whether somebody offers a service."""
+        return bool(self._clients[name].service_is_ready())
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self.node.destroy_node()
+        rclpy.try_shutdown()

@@ -1,0 +1,83 @@
+"""The demonstration tour of a robot: goals relative to its pose at rest, each sent, waited for and measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.robot import Robot, TourStop
+
+POSITION_TOLERANCE = 1e-3  # m
+ORIENTATION_TOLERANCE = np.radians(0.2)
+SETTLING = 10.0  # s of the robot's time after the predicted arrival
+SILENCE = 30.0  # s of wall time without any progress
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What became of one stop: errors in m and rad at the end, duration in s of the robot's time."""
+
+    name: str
+    reached: bool
+    position_error: float
+    orientation_error: float
+    duration: float
+    reason: str = ""
+
+
+def goal_of(stop: TourStop, home: Pose) -> Pose:
+    """Absolute pose of a stop."""
+    rotation = matrix_from_vector(stop.turn) @ matrix_from_quaternion(home[1])
+    return np.asarray(home[0]) + np.asarray(stop.move), quaternion_from_matrix(rotation)
+
+
+def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
+    """Distance [m] and angle [rad] to a goal over the axes that the robot controls."""
+    error: NDArray[np.float64] = np.zeros(6)
+    rows = robot.output.rows
+    error[rows] = pose_error(goal, pose)[rows]
+    return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+
+
+def run_tour(
+    robot: Robot, watcher: Any, show: Callable[[str, Pose | None], None], alive: Callable[[], None]
+) -> list[Arrival]:
+    """Send every stop and wait for it.
+
+    Args:
+        watcher: a `ros.watcher.Watcher`. show: called often with the stop's name and goal; alive: raises where a
+            process ended.
+    """
+    home, arrivals = watcher.pose, []
+    for stop in robot.tour:
+        goal, start = goal_of(stop, home), watcher.time
+        answer = watcher.send_goal(*goal, duration=stop.duration or 0.0)
+        if not answer.accepted:
+            where = errors(robot, goal, watcher.pose)
+            arrivals.append(Arrival(stop.name, False, *where, 0.0, answer.reason))
+            continue
+        arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+        last, heard = watcher.time, time.monotonic()
+        while True:
+            watcher.spin(0.1)
+            alive()
+            show(stop.name, goal)
+            if watcher.time > last:
+                last, heard = watcher.time, time.monotonic()
+            elif time.monotonic() - heard > SILENCE:
+                raise TensegrityError(f"the robot's time has stood still for {SILENCE:g} s; is the simulator running?")
+            position, orientation = errors(robot, goal, watcher.pose)
+            reached = position < POSITION_TOLERANCE and orientation < ORIENTATION_TOLERANCE
+            if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
+                reason = "" if reached else "not within 1 mm and 0.2 deg"
+                arrivals.append(Arrival(stop.name, reached, position, orientation, watcher.time - start, reason))
+                break
+    return arrivals

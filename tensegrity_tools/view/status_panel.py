@@ -1,0 +1,127 @@
+"""The texts of the panel as HTML: what the robot does, and what its colours mean."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.visualization.structure_picture import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR
+
+from .display_units import LengthUnit, roll_pitch_yaw
+from .kinds import Kind
+from .state import ViewState
+
+MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
+MOST_NAMES = 8
+
+
+def status_html(
+    kind: Kind, state: ViewState | None, pose: Pose | None, ceiling: float, unit: LengthUnit, notes: tuple[str, ...]
+) -> str:
+    """The status table of one instant; `notes` are shown as warnings."""
+    if state is None:
+        return _table([("", "waiting for the first state of the robot ...")]) + _warnings(notes)
+    mode = escape(state.mode or "no controller")
+    badge = (
+        f'<span style="background:{MODE_COLOURS.get(state.mode, "#6b7280")};color:#fff;border-radius:0.7em;'
+        f'padding:0.05em 0.7em">{mode}</span>'
+    )
+    rows = [("Controller", badge), ("Time", _time(state))]
+    if pose is not None:
+        position = ", ".join(_number(x / unit.metres, unit.decimals) for x in pose[0])
+        rows.append(("Position", f"{position} {unit.name}"))
+        if kind.attitude:
+            angles = ", ".join(_number(angle, 1) for angle in roll_pitch_yaw(pose[1]))
+            rows.append(("Roll, pitch, yaw", f"{angles} °"))
+        if state.goal is not None:
+            rows.append(("Off the goal", _error(state.goal, pose, unit, kind.turns)))
+    tensions = state.tensions
+    if tensions is not None and kind.pulls.any():
+        rows.append(("Tension", _tension_range(kind, tensions)))
+        slack = np.flatnonzero(kind.slack(tensions, ceiling))
+        rows.append(("Slack", _names([kind.names[row] for row in slack])))
+    warnings = list(notes) + list(state.notes)
+    if not state.converged:
+        warnings.append("the shape has not converged; do not trust it")
+    return _table(rows) + _warnings(tuple(warnings))
+
+
+def legend_html(ceiling: float, cell: float, unit: LengthUnit) -> str:
+    """The colour scale from 0 to ceiling [N], what grey means, and how large a cell of the ground is [m]."""
+    steps = ", ".join("rgb({:.0f},{:.0f},{:.0f})".format(*colour) for colour in TENSION_COLOURS)
+    grey, green = ("rgb({},{},{})".format(*colour) for colour in (SLACK_COLOUR, UNKNOWN_COLOUR))
+    ticks = "".join(f"<span>{value:.3g}</span>" for value in np.linspace(0.0, ceiling, 5))
+    dashed = f"background:repeating-linear-gradient(90deg,{grey} 0 5px,transparent 5px 9px)"
+    swatch = "display:inline-block;width:2.2em;height:4px;vertical-align:middle;margin-right:0.4em"
+    return (
+        '<div style="font-size:0.85em;padding:0.2em 0.8em 0.4em">'
+        f'<div style="height:0.8em;border-radius:0.3em;background:linear-gradient(90deg,{steps})"></div>'
+        f'<div style="display:flex;justify-content:space-between">{ticks}</div>'
+        '<div style="display:flex;justify-content:space-between;margin-top:0.2em"><span>tension [N]</span>'
+        f'<span><i style="{swatch};{dashed}"></i>slack</span>'
+        f'<span><i style="{swatch};background:{green}"></i>not known</span></div>'
+        f"{_ground(cell, unit)}</div>"
+    )
+
+
+def ground_html(cell: float, unit: LengthUnit) -> str:
+    """How large a cell of the ground is [m], for robots without a colour scale."""
+    return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.4em">{_ground(cell, unit)}</div>'
+
+
+def _ground(cell: float, unit: LengthUnit) -> str:
+    size = f"{round(cell / unit.metres, 9):g} {unit.name}"
+    return f'<div style="color:#777;margin-top:0.2em">ground: one cell is {size}</div>'
+
+
+def _number(value: float, decimals: int) -> str:
+    """Fixed decimals, and never a minus before zero."""
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+
+
+def _time(state: ViewState) -> str:
+    factor = state.real_time_factor
+    speed = f" &nbsp;·&nbsp; {factor:.2f} × real time" if np.isfinite(factor) else ""
+    return f"{state.time:.1f} s{speed}"
+
+
+def _error(goal: Pose, pose: Pose, unit: LengthUnit, turns: bool) -> str:
+    error = pose_error(goal, pose)
+    text = f"{np.linalg.norm(error[:3]) / unit.metres:.{unit.decimals + 1}f} {unit.name}"
+    return text + (f", {np.degrees(np.linalg.norm(error[3:])):.2f} °" if turns else "")
+
+
+def _tension_range(kind: Kind, tensions: NDArray[np.float64]) -> str:
+    values = tensions[kind.pulls]
+    values = values[np.isfinite(values)]
+    return f"{values.min():.2f} to {values.max():.2f} N" if values.size else "not known"
+
+
+def _names(names: list[str]) -> str:
+    if not names:
+        return "none"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f'<b style="color:#b3261e">{escape(", ".join(names[:MOST_NAMES]))}{more}</b>'
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    cells = "".join(
+        f'<tr><td style="color:#777;padding-right:0.9em;white-space:nowrap;vertical-align:top">{name}</td>'
+        f"<td>{value}</td></tr>"
+        for name, value in rows
+    )
+    return (
+        '<table style="font-size:0.85em;margin:0.2em 0.8em 0.3em;line-height:1.55;font-variant-numeric:tabular-nums">'
+        f"{cells}</table>"
+    )
+
+
+def _warnings(notes: tuple[str, ...]) -> str:
+    return "".join(
+        '<div style="font-size:0.85em;margin:0 0.8em 0.4em;padding:0.2em 0.6em;background:#fdf0d5;border-radius:0.3em">'
+        f"{escape(note)}</div>"
+        for note in notes
+    )

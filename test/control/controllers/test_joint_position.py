@@ -1,0 +1,128 @@
+"""Mechanisms led to poses by the positions of their actuators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import JointShapes
+from tensegrity_control.inverse_kinematics.mechanism_ik import limited, make_limits, plan_path
+from tensegrity_control.paths.joint_curve import JointCurve
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
+
+
+@pytest.fixture(scope="module")
+def manipulator():
+    return JointShapes(load_robot("manipulator"))
+
+
+@pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
+def test_slopes_are_the_derivatives_of_pose_and_tensions(name):
+    shapes = JointShapes(load_robot(name))
+    slopes, h = shapes.slopes(shapes.home), 1e-4
+    for k in range(len(shapes.joints)):
+        turn = h * np.eye(len(shapes.joints))[k]
+        ahead, behind = (shapes.solve(shapes.home.positions + sign * turn, shapes.home) for sign in (1.0, -1.0))
+        rows = slopes.pose[:3, k]
+        np.testing.assert_allclose((ahead.pose[0] - behind.pose[0]) / (2 * h), rows, atol=1e-6)
+        pull = (ahead.tensions - behind.tensions) / (2 * h)
+        np.testing.assert_allclose(pull, slopes.tensions[:, k], atol=1e-5 * (1.0 + np.max(np.abs(pull), initial=0.0)))
+
+
+@pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
+def test_a_goal_is_reached_by_the_simulated_robot(name):
+    robot = load_robot(name)
+    controller, simulation = make_controller("joint_position", robot), Simulation(robot)
+    controller.reset(0.0, RobotState(positions=simulation.model.positions()))
+    goal = controller.home.pose[0] + np.array([0.05, 0.02, 0.0])
+    accepted = controller.set_goal(0.0, goal)
+    while simulation.model.time < accepted.arrival + 1.0:
+        simulation.advance(duration=0.02, position=controller.command(simulation.model.time).as_dict())
+    rows = robot.outputs[0].rows
+    assert np.max(np.abs((simulation.observe().pose[0] - goal)[rows])) < 2e-4
+    assert controller.status(simulation.model.time).phase == "holding"
+
+
+def test_shapes_of_a_plan_keep_the_limits_and_end_at_the_goal(manipulator):
+    goal = manipulator.home.pose[0] + np.array([0.0, 0.08, -0.05])
+    path = plan_path(manipulator, manipulator.home, goal, None)
+    limits = make_limits(manipulator)
+    for shape in path:
+        assert limits.violation(limited(manipulator, shape, None)[0]) < 0.03
+    assert limits.violation(limited(manipulator, path[-1], None)[0]) < 1e-3
+    assert np.linalg.norm(path[-1].pose[0] - goal) < 1e-6
+    assert all(np.linalg.norm(b.pose[0] - a.pose[0]) < 0.025 for a, b in pairwise(path))
+
+
+def test_the_same_goal_from_elsewhere_has_nearly_the_same_tensions(manipulator):
+    goal = manipulator.home.pose[0] + np.array([0.05, 0.0, 0.0])
+    direct = plan_path(manipulator, manipulator.home, goal, None)[-1]
+    aside = plan_path(manipulator, manipulator.home, goal + np.array([0.0, 0.06, -0.03]), None)[-1]
+    other = plan_path(manipulator, aside, goal, None)[-1]
+    assert np.max(np.abs(direct.tensions - other.tensions)) < 0.05 * np.max(direct.tensions)
+
+
+def test_goal_beyond_the_reach_names_what_binds_and_the_nearest_pose(manipulator):
+    goal = manipulator.home.pose[0] + np.array([0.0, 0.0, 1.0])
+    with pytest.raises(UnreachableGoalError, match=r"out of reach\. Nearest pose found") as caught:
+        plan_path(manipulator, manipulator.home, goal, None)
+    assert caught.value.nearest.pose[0][2] > manipulator.home.pose[0][2]
+    assert caught.value.binding
+
+
+def test_narrow_positions_bind_by_name():
+    robot = load_robot("biglide")
+    near = replace(robot, actuators=tuple(replace(each, position=(-0.05, 0.05)) for each in robot.actuators))
+    shapes = JointShapes(near)
+    with pytest.raises(UnreachableGoalError, match=r"foot_\d: position .* m at its highest of 0\.05 m"):
+        plan_path(shapes, shapes.home, shapes.home.pose[0] + np.array([0.0, 0.2, 0.0]), None)
+
+
+def test_curve_passes_through_its_shapes_with_the_rates_of_its_poses(manipulator):
+    goal = manipulator.home.pose[0] + np.array([0.04, -0.03, 0.02])
+    path = plan_path(manipulator, manipulator.home, goal, None)
+    curve = JointCurve(manipulator, path)
+    assert np.array_equal(curve.lengths(0.0), path[0].positions)
+    assert np.array_equal(curve.lengths(1.0), path[-1].positions)
+    for place in (0.21, 0.5, 0.83):
+        solved = curve.shape_at(place)
+        assert np.linalg.norm(curve.pose(place)[0] - solved.pose[0]) < 2e-4
+        h = 1e-5
+        rate = (curve.pose(place + h)[0] - curve.pose(place - h)[0]) / (2 * h)
+        np.testing.assert_allclose(curve.pose_slopes(place)[:3], rate, atol=1e-5)
+        turned = (curve.lengths(place + h) - curve.lengths(place - h)) / (2 * h)
+        np.testing.assert_allclose(curve.length_slopes(place), turned, atol=1e-4)
+
+
+def test_a_motion_is_broken_off_without_a_jump():
+    robot = load_robot("manipulator")
+    controller = make_controller("joint_position", robot)
+    controller.reset(0.0)
+    accepted = controller.set_goal(0.0, controller.home.pose[0] + np.array([0.05, 0.0, 0.0]))
+    middle = 0.5 * accepted.arrival
+    before = controller.command(middle - 1e-4).values
+    controller.hold(middle)
+    after = [controller.command(middle + t).values for t in (0.0, 1e-4, 5.0, 6.0)]
+    np.testing.assert_allclose(after[1] - after[0], after[0] - before, atol=1e-5)
+    assert np.array_equal(after[2], after[3])
+
+
+def test_waypoints_that_are_too_fast_name_the_actuator_in_its_units():
+    controller = make_controller("joint_position", load_robot("single_strut"))
+    controller.reset(0.0)
+    with pytest.raises(InfeasibleControlError, match=r"ask B\d for .* rad/s, above its rate limit of 30 rad/s"):
+        controller.follow(0.0, [(0.01, controller.home.pose[0] + np.array([0.2, 0.0, 0.0]), None)])
+
+
+def test_positions_that_make_no_sense_are_refused():
+    controller = make_controller("joint_position", load_robot("single_strut"))
+    with pytest.raises(TensegrityError, match="positions must be 3 finite numbers: B1, B2, B3"):
+        controller.reset(0.0, RobotState(positions=np.array([0.0, np.nan, 0.0])))
+    with pytest.raises(TensegrityError, match="has not seen the robot yet"):
+        controller.set_goal(0.0, [0.0, 0.0, 1.0])

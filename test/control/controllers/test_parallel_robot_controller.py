@@ -1,0 +1,145 @@
+"""Kinematic control and computed torque of parallel mechanisms, on the machine of document 002."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from multibody_machines import FOOT_MASS, LEG, TIP_MASS, WIDTH
+
+from tensegrity_control.controllers.computed_torque import ComputedTorqueControl
+from tensegrity_control.controllers.kinematic import KinematicControl
+from tensegrity_control.trajectories.quintic import QuinticSpline
+from tensegrity_control.trajectories.splines import HermiteSpline
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
+
+START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("biglide")
+
+
+@pytest.fixture(scope="module")
+def path():
+    return QuinticSpline([0.0, DURATION], [START, END], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
+
+
+def jacobian(place):
+    """p' = J q' of the closed form, working mode (-1, -1): each foot stands one leg below the tip's circle."""
+    x, _ = place
+    sides = (x + 0.5 * WIDTH, x - 0.5 * WIDTH)
+    rises = [np.sqrt(LEG**2 - side**2) for side in sides]
+    a = np.array([[side, rise] for side, rise in zip(sides, rises, strict=True)])
+    return np.linalg.solve(a, np.diag(rises))
+
+
+def largest_error(robot, path, period, gain=2.0):
+    """m, at the instants of communication, with the active joints moving at held rates in between."""
+    kinematics = loop_kinematics(robot)
+    control, q = KinematicControl(kinematics, path, gain=gain), np.array(robot.mechanism.start)
+    active, worst = np.zeros(2), 0.0
+    for k in range(round(DURATION / period)):
+        active = active + period * control.velocity(k * period, q)
+        q = kinematics.direct(active, q)
+        worst = max(worst, float(np.linalg.norm(kinematics.output_values(q) - path.value((k + 1) * period))))
+    return worst
+
+
+def test_rates_are_those_of_the_closed_form(robot, path):
+    kinematics = loop_kinematics(robot)
+    control = KinematicControl(kinematics, path, gain=0.0)
+    for time in (0.3, 1.0, 1.7):
+        q = kinematics.inverse(path.value(time), robot.mechanism.start)
+        own = jacobian(path.value(time)) @ control.velocity(time, q)
+        np.testing.assert_allclose(own, path.value(time, 1), atol=1e-9)
+
+
+def test_error_is_proportional_to_the_communication_time(robot, path):
+    errors = [largest_error(robot, path, period) for period in (0.1, 0.05, 0.025)]
+    assert 1.7 < errors[0] / errors[1] < 2.4
+    assert 1.8 < errors[1] / errors[2] < 2.3
+
+
+def test_an_error_dies_out_with_the_gain(robot):
+    kinematics = loop_kinematics(robot)
+    still = HermiteSpline([0.0, 4.0], [[0.02, 0.28], [0.02, 0.28]], np.zeros((2, 2)))
+    left = {}
+    for gain in (2.0, 0.0):
+        control, q, active = (
+            KinematicControl(kinematics, still, gain=gain),
+            np.array(robot.mechanism.start),
+            np.zeros(2),
+        )
+        for k in range(200):
+            active = active + 0.02 * control.velocity(0.02 * k, q)
+            q = kinematics.direct(active, q)
+        left[gain] = np.linalg.norm(kinematics.output_values(q) - still.value(4.0))
+    assert left[2.0] < 1.1 * np.exp(-2.0 * 4.0) * left[0.0]
+
+
+def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
+    kinematics = loop_kinematics(robot)
+    edge = LEG - 0.5 * WIDTH
+    q = kinematics.inverse([edge - 1e-7, 0.1], robot.mechanism.start)
+    still = HermiteSpline([0.0, 1.0], [[0.0, 0.3], [0.0, 0.3]], np.zeros((2, 2)))
+    with pytest.raises(InfeasibleControlError, match=r"joint rail_\d cannot move the output any more \(Type 1"):
+        KinematicControl(kinematics, still).velocity(0.0, q)
+
+
+def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
+    """tau = m_f q'' + m_p J' P'' (002, 2.32) without deviations."""
+    kinematics = loop_kinematics(robot)
+    control = ComputedTorqueControl(kinematics, path, robot.mechanism.start)
+    for time in (0.4, 1.0, 1.6):
+        wanted = control.reference(time)
+        found = control.effort(time, wanted.q, wanted.v)
+        place = path.value(time)
+        expected = FOOT_MASS * wanted.acceleration + TIP_MASS * jacobian(place).T @ path.value(time, 2)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_computed_torque_follows_the_path_in_simulation(robot, path):
+    kinematics = loop_kinematics(robot)
+    control = ComputedTorqueControl(kinematics, path, robot.mechanism.start)
+    simulation, worst = Simulation(robot, 1e-3), 0.0
+    for _ in range(2000):
+        state = simulation.state
+        force = control.effort(state.time, state.q, state.v)
+        state = simulation.step(effort={"foot_1": force[0], "foot_2": force[1]})
+        worst = max(worst, float(np.linalg.norm(kinematics.output_values(state.q) - path.value(state.time))))
+    assert worst < 1e-3
+    assert control.saturated == 0
+
+
+def test_deviations_die_out_as_the_gains_say(robot):
+    """K_p = 1, K_d = 2: critically damped with one second, whatever the mass."""
+    kinematics = loop_kinematics(robot)
+    still = HermiteSpline([0.0, 10.0], [[0.0, 0.30005393]] * 2, np.zeros((2, 2)))
+    control = ComputedTorqueControl(kinematics, still, robot.mechanism.start)
+    simulation = Simulation(robot, 1e-3, start=kinematics.direct([0.01, 0.01], robot.mechanism.start))
+    for _ in range(3000):
+        state = simulation.state
+        force = control.effort(state.time, state.q, state.v)
+        simulation.step(effort={"foot_1": force[0], "foot_2": force[1]})
+    place = simulation.observe().positions["foot_1"]
+    assert abs(place / 0.01 - (1.0 + 3.0) * np.exp(-3.0)) < 5e-3
+
+
+def test_efforts_stay_within_their_limits_and_cuts_are_counted(robot, path):
+    control = ComputedTorqueControl(loop_kinematics(robot), path, robot.mechanism.start, limits=np.array([0.01, 0.01]))
+    wanted = control.reference(0.5)
+    assert np.max(np.abs(control.effort(0.5, wanted.q, wanted.v))) <= 0.01
+    assert control.saturated == 1
+
+
+def test_gains_and_limits_are_checked(robot, path):
+    kinematics, start = loop_kinematics(robot), robot.mechanism.start
+    with pytest.raises(TensegrityError, match="stiffness is -1"):
+        ComputedTorqueControl(kinematics, path, start, stiffness=-1.0)
+    with pytest.raises(TensegrityError, match="limits must be 2 efforts above zero"):
+        ComputedTorqueControl(kinematics, path, start, limits=np.array([1.0, 0.0]))
+    with pytest.raises(TensegrityError, match="must not be negative"):
+        KinematicControl(kinematics, path, gain=-2.0)

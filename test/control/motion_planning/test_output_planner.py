@@ -1,0 +1,197 @@
+"""Task plans of elastic mechanisms: their model, their optimality, and what following them reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tensegrity_control.controllers.task_tracker import TaskControl
+from tensegrity_control.motion_planning.output_model import TaskModel
+from tensegrity_control.motion_planning.output_planner import TaskWeights, _Pieces, _riccati, plan_task
+from tensegrity_control.trajectories.splines import HermiteSpline
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.mechanisms import forward_dynamics
+from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+
+PERIOD = 5e-3
+
+
+def path_around(robot, moves, times):
+    """A cubic spline of the output through places relative to the one at rest."""
+    home = TaskModel(robot)
+    rest = Simulation(robot).observe().pose[0][home.rows]
+    return HermiteSpline(times, rest + np.array(moves), np.zeros_like(np.array(moves)))
+
+
+@pytest.fixture(scope="module")
+def manipulator():
+    return load_robot("manipulator")
+
+
+@pytest.fixture(scope="module")
+def planned(manipulator):
+    model = TaskModel(manipulator)
+    path = path_around(manipulator, [[0, 0, 0], [0.0, -0.03, -0.03], [0, 0, 0]], [0.0, 0.6, 1.2])
+    return model, path, plan_task(model, path.value, 1.2, PERIOD)
+
+
+def follow(robot, path, control, start, duration):
+    """Largest distance from the path [m] on the way and at the end, and the least tension [N]."""
+    simulation = Simulation(robot, 1e-3, start=start)
+    errors, least = [], np.inf
+    for _ in range(round(duration / PERIOD)):
+        state = simulation.state
+        simulation.advance(5, effort=control.as_dict(control.effort(state.time, state.q, state.v)))
+        seen = simulation.observe()
+        errors.append(np.linalg.norm(seen.pose[0][control.model.rows] - path.value(min(seen.time, path.end))))
+        least = min(least, *seen.tensions.values())
+    return max(errors), errors[-1], least
+
+
+# -- the model ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
+def test_chosen_coordinates_are_all_independent_ones_with_the_drives_among_them(name):
+    robot = load_robot(name)
+    model = TaskModel(robot)
+    freedom = {"manipulator": 12, "single_strut": 5, "biglide": 2}[name]
+    assert len(model.names) == freedom
+    assert {robot.mechanism.joint_of(each.drives) for each in robot.actuators} <= set(model.names)
+
+
+def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
+    model, mechanism = TaskModel(manipulator), manipulator.mechanism.mechanism
+    simulation = Simulation(manipulator)
+    q = simulation.state.q
+    effort = np.array(list(simulation.observe().efforts.values()))
+    rate = 0.05 * np.random.default_rng(0).normal(size=12)
+    matrix, inputs, acceleration = model.linearised(q, rate, effort)
+    jacobian = model.output_jacobian(q)
+
+    def slope(w, speed, torques):
+        place = model.place(q, w)
+        v = model._basis(place, np.zeros(39)) @ speed
+        full = np.zeros(39)
+        full[model.drives] = torques
+        return forward_dynamics(mechanism, place, v, full).acceleration[model.index]
+
+    w = q[model.q_index]
+    np.testing.assert_allclose(acceleration, slope(w, rate, effort), atol=1e-7 * np.max(np.abs(acceleration)))
+    random, h = np.random.default_rng(1), 1e-5
+    change, speed, push = random.normal(size=12), random.normal(size=12), random.normal(size=6)
+    sides = [slope(w + s * h * change, rate + s * h * speed, effort + s * h * push) for s in (1.0, -1.0)]
+    found = (sides[0] - sides[1]) / (2 * h)
+    own = (matrix @ np.concatenate((change, speed)) + inputs @ push)[12:]
+    np.testing.assert_allclose(own, found, atol=1e-4 * np.max(np.abs(found)))
+    ahead, behind = (model.output_place(model.place(q, w + s * h * change)) for s in (1.0, -1.0))
+    np.testing.assert_allclose(jacobian @ change, (ahead - behind) / (2 * h), atol=1e-7)
+
+
+def test_coordinates_that_are_no_choice_are_named(manipulator):
+    names = list(TaskModel(manipulator).names)
+    with pytest.raises(TensegrityError, match="missing B1-dummyJt"):
+        TaskModel(manipulator, names[1:])
+    with pytest.raises(TensegrityError, match="There is no coordinate 'B1-dumyJt'"):
+        TaskModel(manipulator, ["B1-dumyJt", *names[1:]])
+    with pytest.raises(TensegrityError, match="part of a joint with several"):
+        TaskModel(manipulator, ["B1-top-involuteJt.strain", *names[1:]])
+
+
+# -- the plan -------------------------------------------------------------------------------------------------------
+
+
+def test_riccati_sweeps_give_the_least_cost():
+    """Against the same quadratic program solved at once as one linear system."""
+    random = np.random.default_rng(3)
+    size, drives, rows, count = 4, 2, 1, 6
+    pieces = _Pieces([], [], [], [], [])
+    for k in range(count):
+        pieces.jacobian.append(random.normal(size=(rows, size)))
+        pieces.error.append(random.normal(size=rows))
+        if k < count - 1:
+            pieces.ahead.append(np.eye(size) + 0.2 * random.normal(size=(size, size)))
+            pieces.push.append(random.normal(size=(size, drives)))
+            pieces.defect.append(random.normal(size=size))
+    state_cost, effort_cost, output = 0.3 * np.eye(size), 0.7 * np.eye(drives), 0.5
+    gains = np.zeros((count, drives, size))
+    steps = _riccati(pieces, state_cost, effort_cost, output, gains)
+
+    def cost(changes, terminal):
+        x, total = np.zeros(size), 0.0
+        for k in range(count):
+            miss = pieces.jacobian[k] @ x + pieces.error[k]
+            if k < count - 1:
+                total += miss @ miss / output**2 + x @ state_cost @ x + changes[k] @ effort_cost @ changes[k]
+                x = pieces.ahead[k] @ x + pieces.push[k] @ changes[k] + pieces.defect[k]
+        return total + x @ terminal @ x + 2.0 * x @ (pieces.jacobian[-1].T @ pieces.error[-1]) / output**2
+
+    from scipy.linalg import solve_discrete_are
+
+    last = pieces.jacobian[-1].T @ pieces.jacobian[-1] / output**2 + state_cost
+    terminal = solve_discrete_are(pieces.ahead[-1], pieces.push[-1], last, effort_cost)
+    x, changes = np.zeros(size), []
+    for k in range(count - 1):
+        changes.append(-steps[k] - gains[k] @ x)
+        x = pieces.ahead[k] @ x + pieces.push[k] @ changes[k] + pieces.defect[k]
+    best = cost(changes, terminal)
+    for _ in range(50):
+        other = [each + 0.01 * random.normal(size=drives) for each in changes]
+        assert cost(other, terminal) > best
+
+
+def test_plan_keeps_its_output_on_the_path_and_meets_the_dynamics(planned):
+    _, _, plan = planned
+    assert plan.miss < 1e-5
+    assert plan.defect < 1e-5
+
+
+def test_path_is_followed_and_held_at_its_end(manipulator, planned):
+    model, path, plan = planned
+    worst, last, least = follow(manipulator, path, TaskControl(model, plan), plan.position, 2.4)
+    assert worst < 5e-5 and last < 2e-5
+    assert least > 5.0
+
+
+@pytest.mark.parametrize("scale", [0.9, 1.1])
+def test_same_gains_follow_with_other_cables(manipulator, planned, scale):
+    model, path, plan = planned
+    young = 2e9 * scale
+    other = replace(manipulator, model=with_cables(manipulator.mechanism, young=young))
+    worst, _, least = follow(other, path, TaskControl(model, plan), plan.position, 1.2)
+    assert worst < 2e-4 and least > 5.0
+
+
+def test_robots_without_free_motions_are_led_alike():
+    robot = load_robot("single_strut")
+    path = path_around(robot, [[0, 0], [0.1, -0.05], [0, 0]], [0.0, 0.5, 1.0])
+    model = TaskModel(robot)
+    plan = plan_task(model, path.value, 1.0, PERIOD)
+    worst, _, least = follow(robot, path, TaskControl(model, plan), plan.position, 1.5)
+    assert worst < 1e-4 and least > 10.0
+
+
+def test_efforts_beyond_the_limits_are_refused_by_name():
+    robot = load_robot("single_strut")
+    weak = replace(robot, actuators=tuple(replace(each, effort=4.5) for each in robot.actuators))
+    path = path_around(robot, [[0, 0], [0.1, 0.0], [0, 0]], [0.0, 0.15, 0.3])
+    with pytest.raises(InfeasibleControlError, match=r"the path needs .* N m of B\d, above its limit of 4\.5"):
+        plan_task(TaskModel(weak), path.value, 0.3, PERIOD)
+
+
+def test_paths_beyond_the_reach_are_refused():
+    robot = load_robot("single_strut")
+    path = path_around(robot, [[0, 0], [1.5, 0.0], [0, 0]], [0.0, 1.0, 2.0])
+    with pytest.raises(UnreachableGoalError, match="out of reach"):
+        plan_task(TaskModel(robot), path.value, 2.0, PERIOD)
+
+
+def test_weights_and_periods_are_checked():
+    with pytest.raises(TensegrityError, match="weight output is 0"):
+        TaskWeights(output=0.0)
+    robot = load_robot("single_strut")
+    with pytest.raises(TensegrityError, match="at most a tenth of it"):
+        plan_task(TaskModel(robot), lambda t: np.zeros(2), 1.0, 0.5)

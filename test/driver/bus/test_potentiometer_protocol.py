@@ -1,0 +1,103 @@
+"""Messages of the potentiometer board survive any stream around them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensegrity_driver.bus.potentiometer_protocol import (
+    POSITIONS,
+    STATE,
+    AnswerReader,
+    BoardAnswer,
+    BoardRequest,
+    BoardState,
+    RequestReader,
+    crc16,
+    encode_answer,
+    encode_request,
+)
+from tensegrity_dynamics.errors import BusError
+
+WORD = st.integers(0, 65535)
+
+
+@st.composite
+def states(draw, most: int = 14) -> BoardState:
+    count = draw(st.integers(0, most))
+    arrays = [tuple(draw(st.lists(WORD, min_size=count, max_size=count))) for _ in range(3)]
+    return BoardState(*arrays)
+
+
+answers = st.one_of(
+    st.builds(BoardAnswer, st.just(STATE), st.integers(0, 255), states()),
+    st.builds(BoardAnswer, st.just(POSITIONS), st.integers(0, 255)),
+)
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return [data[a:b] for a, b in pairwise(places)]
+
+
+def test_the_checksum_is_the_one_of_protocol_two() -> None:
+    # ping of servo 1, from the description of protocol 2.0
+    assert crc16(bytes.fromhex("FFFFFD00010300 01".replace(" ", ""))) == 0x4E19
+
+
+@given(st.lists(answers, max_size=4), st.lists(st.integers(0, 400), max_size=6))
+def test_answers_come_out_as_they_went_in_however_the_stream_is_cut(sent: list[BoardAnswer], cuts: list[int]) -> None:
+    reader, found = AnswerReader(), []
+    for piece in pieces(b"".join(encode_answer(each) for each in sent), cuts):
+        found += reader.feed(piece)
+    assert found == sent
+    assert reader.skipped == 0
+
+
+@given(st.binary(max_size=60), answers, st.integers(0, 255))
+def test_a_whole_answer_behind_garbage_is_found(garbage: bytes, answer: BoardAnswer, fill: int) -> None:
+    reader = AnswerReader()
+    # enough bytes behind it that no false start in the garbage can still be waiting for more
+    found = reader.feed(garbage + encode_answer(answer) + bytes([fill]) * 1600)
+    assert answer in found
+
+
+@given(st.integers(1, 14), st.integers(0, 255), st.data())
+def test_requests_come_out_as_they_went_in(channels: int, sequence: int, data: st.DataObject) -> None:
+    move = BoardRequest(POSITIONS, sequence, tuple(data.draw(st.lists(WORD, min_size=channels, max_size=channels))))
+    ask = BoardRequest(STATE, sequence)
+    stream = encode_request(move) + encode_request(ask)
+    cut = data.draw(st.integers(0, len(stream)))
+    reader = RequestReader(channels)
+    assert reader.feed(stream[:cut]) + reader.feed(stream[cut:]) == [move, ask]
+
+
+@given(answers, st.integers(0, 10_000), st.integers(1, 255))
+def test_a_damaged_answer_is_never_taken_for_another(answer: BoardAnswer, place: int, change: int) -> None:
+    data = bytearray(encode_answer(answer))
+    data[place % len(data)] ^= change  # a change within one byte: a CRC-16 finds all of them
+    assert AnswerReader().feed(bytes(data)) == []
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5))
+def test_no_bytes_make_the_readers_fail(chunks: list[bytes]) -> None:
+    request, answer = RequestReader(12), AnswerReader()
+    for chunk in chunks:
+        request.feed(chunk)
+        answer.feed(chunk)
+    request.quiet()
+    answer.quiet()
+    assert request.feed(encode_request(BoardRequest(STATE, 7))) == [BoardRequest(STATE, 7)]
+    assert answer.feed(encode_answer(BoardAnswer(POSITIONS, 7))) == [BoardAnswer(POSITIONS, 7)]
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(BusError, match="16-bit"):
+        encode_request(BoardRequest(POSITIONS, 0, (70000,)))
+    with pytest.raises(BusError, match="no request 9"):
+        encode_request(BoardRequest(9, 0))
+    with pytest.raises(BusError, match="same number"):
+        BoardState((1,), (), ())

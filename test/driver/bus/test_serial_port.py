@@ -1,0 +1,180 @@
+"""The port waits for bytes without losing any, and every failure of the system is one error that names the port."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from bus_line import Line
+
+from tensegrity_driver.bus.serial_port import SerialPort
+from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY, UsbAdapter, find_usb_adapter
+from tensegrity_dynamics.errors import BusError
+
+PATIENCE = 0.2
+
+
+def open_port(line: Line) -> SerialPort:
+    port = SerialPort(line.path, patience=PATIENCE)
+    port.open()
+    return port
+
+
+def test_bytes_come_in_pieces_and_none_is_lost() -> None:
+    with Line(lambda data: bytes(reversed(data))) as line:
+        port = open_port(line)
+        port.clearPort()
+        assert port.writePort([1, 2, 3, 4, 5]) == 5
+        port.setPacketTimeout(5)
+        assert port.readPort(2) == b"\x05\x04"
+        assert port.readPort(3) == b"\x03\x02\x01"
+        assert not port.isPacketTimeout()
+        assert port.readPort(0) == b""
+        assert port.readPort(-3) == b""
+        port.close()
+
+
+def test_a_read_ends_with_what_there_is_when_the_time_is_over() -> None:
+    with Line() as line:
+        port = open_port(line)
+        port.setPacketTimeout(4)
+        line.send(b"ab")
+        assert port.readPort(4) == b"ab"
+        assert port.isPacketTimeout()
+        assert port.readPort(4) == b""
+        port.close()
+
+
+def test_bytes_that_came_in_time_count_even_if_they_are_read_late() -> None:
+    with Line() as line:
+        port = open_port(line)
+        port.setPacketTimeoutMillis(1.0)
+        line.send(b"abcd")
+        time.sleep(0.05)  # longer than the packet may take
+        assert not port.isPacketTimeout()
+        assert port.readPort(4) == b"abcd"
+        assert port.isPacketTimeout()
+        port.close()
+
+
+def test_an_endless_stream_does_not_hold_a_reader_for_ever() -> None:
+    with Line() as line:
+        port = open_port(line)
+        port.setPacketTimeoutMillis(0.0)
+        line.send(b"x" * 2000)
+        time.sleep(0.05)
+        read = 0
+        while data := port.readPort(100):
+            read += len(data)
+            line.send(b"x" * 200)
+        assert read <= 4096  # what was there when the time was over
+        port.close()
+
+
+def test_unread_bytes_are_kept_aside_when_the_next_packet_goes_out() -> None:
+    with Line(lambda data: data + data) as line:
+        port = open_port(line)
+        port.writePort(b"abc")
+        port.setPacketTimeout(3)
+        assert port.readPort(3) == b"abc"
+        port.setPacketTimeout(3)
+        while port.getBytesAvailable() < 3:
+            time.sleep(0.001)
+        port.clearPort()
+        assert port.leftover == b"abc"
+        port.clearPort()
+        assert port.leftover == b""
+        port.close()
+
+
+def test_settling_swallows_what_is_still_coming() -> None:
+    with Line() as line:
+        port = open_port(line)
+        line.send(b"rest of something")
+        while port.getBytesAvailable() < 17:
+            time.sleep(0.001)
+        port.settle()
+        assert port.getBytesAvailable() == 0
+        port.close()
+
+
+def test_two_programs_cannot_use_one_port() -> None:
+    with Line() as line:
+        first = open_port(line)
+        second = SerialPort(line.path)
+        with pytest.raises(BusError, match=f"{line.path}.*no other program"):
+            second.open()
+        first.close()
+        second.open()
+        second.close()
+
+
+def test_a_port_can_be_closed_and_opened_again() -> None:
+    with Line(lambda data: data) as line:
+        port = open_port(line)
+        port.close()
+        port.close()
+        for use in (lambda: port.writePort(b"a"), port.clearPort):
+            with pytest.raises(BusError, match="is closed"):
+                use()
+        port.open()
+        port.open()
+        port.writePort(b"a")
+        port.setPacketTimeout(1)
+        assert port.readPort(1) == b"a"
+        port.close()
+
+
+def test_an_unplugged_adapter_is_an_error_that_names_the_port_wherever_it_is_noticed() -> None:
+    for use in (lambda port: port.readPort(4), lambda port: port.clearPort(), lambda port: port.writePort(b"abcd")):
+        line = Line()
+        port = open_port(line)
+        port.setPacketTimeout(4)
+        line.unplug()
+        with pytest.raises(BusError, match=f"{line.path} is gone"):
+            use(port)
+        assert not port.is_open
+        with pytest.raises(BusError, match="cannot be opened"):
+            port.open()
+
+
+def test_a_port_that_is_not_there_is_named() -> None:
+    with pytest.raises(BusError, match=r"/dev/no_such_port.*plugged in"):
+        SerialPort("/dev/no_such_port").open()
+
+
+def test_the_speed_can_be_changed_while_open() -> None:
+    with Line(lambda data: data) as line:
+        port = open_port(line)
+        for rate in (57_600, 1_000_000, 115_200):
+            port.set_baud_rate(rate)
+            assert port.getBaudRate() == rate
+            port.writePort(b"a")
+            port.setPacketTimeout(1)
+            assert port.readPort(1) == b"a"
+        port.close()
+
+
+def test_an_adapter_tells_its_serial_number_and_latency_timer(tmp_path: Path) -> None:
+    device = tmp_path / "devices" / "usb1" / "1-1"
+    serial_device = device / "1-1:1.0" / "ttyUSB7"
+    serial_device.mkdir(parents=True)
+    (device / "serial").write_text("FT3M9STO\n")
+    (tmp_path / "class" / "tty" / "ttyUSB7").mkdir(parents=True)
+    (tmp_path / "class" / "tty" / "ttyUSB7" / "device").symlink_to(serial_device)
+    file = tmp_path / "bus" / "usb-serial" / "devices" / "ttyUSB7" / "latency_timer"
+    file.parent.mkdir(parents=True)
+    file.write_text("16\n")
+    assert find_usb_adapter("/dev/ttyUSB7", tmp_path) == UsbAdapter("FT3M9STO", 0.016, file)
+
+
+def test_a_pseudo_terminal_has_no_adapter_and_the_usual_patience(tmp_path: Path) -> None:
+    with Line() as line:
+        port = SerialPort(line.path)
+        port.open()
+        assert port.adapter == UsbAdapter()
+        assert port.patience > 2.0 * DEFAULT_LATENCY
+        assert port.device == line.path
+        port.close()
+    assert find_usb_adapter("/dev/ttyUSB7", tmp_path) == UsbAdapter()

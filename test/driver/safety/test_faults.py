@@ -1,0 +1,380 @@
+"""Every fault is found within its bus cycles, stops what it must, and stays until its cause has gone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from fault_cell import CASES, NAMES, Case, Cell, K, S
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spool_bench import COUNT, PERIOD, RADIUS, spool
+
+from tensegrity_driver.safety.faults import DEFAULT_REACTIONS, FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety.monitors.bus import BUS_MONITORS
+from tensegrity_driver.safety.monitors.sensors import Motion, SensorFrozen, Stuck, worst_bound
+from tensegrity_driver.safety.safety_layer import TENDON_MONITORS
+from tensegrity_driver.spools.position_loop import PositionLoop
+from tensegrity_driver.spools.readings import Drive, DriveCommand, Line, Readings, ServoReading, TendonReading
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind.value)
+def test_a_fault_is_found_in_time_stops_its_tendon_and_ends_only_with_its_cause(case: Case) -> None:
+    cell = Cell(encoder=case.encoder, safety=replace(S, **case.settings), **case.spool)
+    cell.run(40)
+    assert not cell.layer.latch.faults
+    case.inject(cell)
+    points = {} if case.move is None else {"draw_1": (Mode.POSITION, case.move)}
+    fault = cell.until(case.kind, case.tendon, case.within, points, case.first)
+    assert fault.line.startswith(f"{case.tendon or 'bus'}: ") and ";" in fault.line
+
+    # the reaction, on this tendon and on the others
+    step = cell.run(1)
+    assert step.reactions.get("draw_1") == case.reaction
+    assert step.reactions.get("draw_2") == (None if case.reaction is None else Reaction.HOLD)
+    others = [cell.bench.axes[name].length for name in NAMES[1:]]
+    here = cell.axis.length
+    goals = {name: (Mode.POSITION, 0.19) for name in NAMES}
+    if case.reaction is not None:
+        step = cell.run(100, goals)  # commands are not followed any more
+        assert [cell.bench.axes[name].length for name in NAMES[1:]] == pytest.approx(others, abs=3e-4)
+        if case.reaction is Reaction.HOLD and case.kind is not K.STUCK:
+            assert cell.axis.length == pytest.approx(here, abs=6e-4)
+        if case.reaction is Reaction.TORQUE_OFF:
+            assert step.commands["draw_1"].kind is Drive.TORQUE_OFF
+        if case.reaction is Reaction.RELEASE:
+            assert 0.0 < cell.axis.length - here <= S.release_distance + 1e-3
+
+    # while the cause is there it stays; without it the fault is cleared, at once or by a person
+    latched = case.kind in S.latched
+    gone = {K.SENSOR_JUMP, K.RUNAWAY, K.WRONG_SIGN, K.STUCK, K.TENSION_CEILING}  # by the reaction itself
+    if latched and case.kind not in gone:
+        with pytest.raises(CommandRefused, match="causes are there"):
+            cell.layer.clear(cell.bench.read())
+    cell.each_cycle = None
+    case.mend(cell)
+    cell.run(30)
+    if latched:
+        assert case.kind in {each.kind for each in cell.layer.latch.faults}
+        cell.layer.clear(cell.bench.read())
+    assert not [each for each in cell.layer.latch.faults if each.kind is not K.SLACK]
+
+    # and the robot goes on from where it is, without a jump, and follows again
+    stands = [cell.bench.axes[name].length for name in NAMES]
+    cell.run(20)
+    assert [cell.bench.axes[name].length for name in NAMES] == pytest.approx(stands, abs=3e-4)
+    cell.run(200, {"draw_1": (Mode.POSITION, 0.208)})
+    assert cell.axis.length == pytest.approx(0.208, abs=3e-4)
+    assert not [each for each in cell.layer.latch.faults if each.kind is not K.SLACK]
+
+
+def test_every_kind_of_fault_is_injected_by_some_test() -> None:
+    elsewhere = {K.SPOOL_LIMIT, K.TURNS_LOST, K.SLACK}
+    assert {case.kind for case in CASES} | elsewhere == set(FaultKind)
+    assert not {case.kind for case in CASES} & elsewhere
+
+
+def test_every_monitor_states_how_many_cycles_it_needs_and_none_needs_a_second() -> None:
+    monitors = Cell().layer.monitors
+    assert len(monitors) == len(BUS_MONITORS) + len(NAMES) * len(TENDON_MONITORS)
+    assert all(1 <= each.detects_within <= 50 for each in monitors)
+    assert worst_bound(monitors) == S.lag + S.window + 1
+
+
+def test_a_spool_outside_its_limits_is_found_holds_and_can_be_jogged_back() -> None:
+    cell = Cell()
+    cell.axis.length = cell.axis.reach = 0.275
+    cell.layer.take_over(cell.bench.read())
+    for _ in range(2):
+        step = cell.layer.step(cell.cycle, cell.bench.read(), {})
+        cell.bench.move(dict(step.commands))
+    assert [(each.kind, each.tendon) for each in step.new] == [(K.SPOOL_LIMIT, "draw_1")]
+    with pytest.raises(CommandRefused, match="outside 160"):
+        cell.layer.clear(cell.bench.read())
+    with pytest.raises(CommandRefused, match="may not be moved by hand"):
+        cell.layer.jog("draw_2", 0.2)
+    with pytest.raises(CommandRefused, match="outside its limits"):
+        cell.layer.jog("draw_1", 0.3)
+    cell.layer.jog("draw_1", 0.268)
+    before = cell.axis.length
+    for _ in range(150):
+        step = cell.layer.step(cell.cycle, cell.bench.read(), {})
+        cell.bench.move(dict(step.commands))
+        assert cell.axis.length <= before + 1e-9 or abs(cell.axis.length - 0.268) < 1e-3  # never further out
+        before = cell.axis.length
+    assert cell.axis.length == pytest.approx(0.268, abs=5e-4)
+    cell.layer.clear(cell.bench.read())
+    assert not cell.layer.latch.latched
+
+
+@pytest.mark.parametrize("turns", [-3, 1, 7])
+def test_lost_turns_take_the_torque_off_and_need_a_new_home(turns: int) -> None:
+    cell = Cell(encoder=True)
+    cell.run(40)
+    position = cell.axis.read().position
+    assert position is not None
+    cell.axis.override["position"] = position + 2.0 * math.pi * turns
+    fault = cell.until(K.TURNS_LOST, "draw_1", 1, first=())
+    assert f"{abs(turns)} whole turns" in fault.line and "home this tendon again" in fault.line
+    assert cell.layer.sent["draw_1"].kind is Drive.TORQUE_OFF  # else the servo would run after the lost turns
+    cell.run(10)
+    with pytest.raises(CommandRefused, match="causes are there"):
+        cell.layer.clear(cell.bench.read())
+    home = replace(cell.axis.spool, encoder=Line(-RADIUS, 0.21 + 2.0 * math.pi * turns * RADIUS))
+    del cell.axis.override["position"]
+    cell.axis.spool = home
+    cell.layer.replace_spool(home, PositionLoop(home, PERIOD))
+    cell.run(2)
+    cell.layer.clear(cell.bench.read())
+    stands = cell.axis.length
+    cell.run(20)
+    assert cell.axis.length == pytest.approx(stands, abs=3e-4)
+    cell.run(200, {"draw_1": (Mode.POSITION, 0.209)})
+    assert cell.axis.length == pytest.approx(0.209, abs=2e-4)
+
+
+def test_a_calibration_in_use_is_not_changed() -> None:
+    cell = Cell()
+    cell.run(3)
+    with pytest.raises(CommandRefused, match="is in use"):
+        cell.layer.replace_spool(cell.axis.spool, cell.loops["draw_1"])
+
+
+def test_a_tendon_that_gets_slack_slowly_is_named_but_goes_on() -> None:
+    cell = Cell()
+    cell.each_cycle = lambda: setattr(cell.axis, "reach", max(cell.axis.reach - 2e-5, 0.2))
+    cell.run(20, {"draw_2": (Mode.POSITION, 0.209)})
+    fault = cell.until(K.SLACK, "draw_1", 120 + S.persist)
+    assert "slack" in fault.line
+    cell.run(200)
+    assert cell.bench.axes["draw_2"].length == pytest.approx(0.209, abs=2e-4)
+    cell.each_cycle = None
+    cell.axis.reach = 0.2125
+    cell.run(2)
+    assert not cell.layer.latch.faults  # it ends with its cause
+
+
+def test_paying_out_is_not_a_snapped_tendon_even_where_it_is_stiff() -> None:
+    cell = Cell()
+    cell.axis.reach = 0.2115
+    cell.run(100)
+    step = cell.run(150, {"draw_1": (Mode.POSITION, 0.2145)})
+    assert cell.axis.tension == 0.0
+    assert {each.kind for each in step.faults} == {K.SLACK}
+
+
+def test_a_fault_of_one_tendon_never_hides_that_of_another() -> None:
+    cell = Cell()
+    cell.run(10)
+    cell.bench.axes["draw_2"].silent = True
+    cell.until(K.SERVO_SILENT, "draw_2", S.silent)
+    cell.axis.override["temperature"] = 90.0
+    cell.until(K.OVERHEATING, "draw_1", S.persist)
+    step = cell.run(1)
+    assert step.reactions == {"draw_1": Reaction.TORQUE_OFF, "draw_2": Reaction.HOLD, "saddle_1": Reaction.HOLD}
+    cell.axis.override.clear()
+    cell.run(10)
+    with pytest.raises(CommandRefused, match="draw_2"):
+        cell.layer.clear(cell.bench.read())
+    assert {each.tendon for each in cell.layer.latch.faults} >= {"draw_1", "draw_2"}  # all stay, not only the one
+
+
+def test_reactions_are_those_that_the_robot_file_chooses() -> None:
+    chosen = SafetySettings.from_mapping(
+        {"period": PERIOD, "reactions": {"overheating": "hold", "servo_silent": "torque off"}, "others": "torque off"}
+    )
+    cell = Cell(safety=chosen)
+    cell.run(5)
+    cell.axis.override["temperature"] = 90.0
+    cell.until(K.OVERHEATING, "draw_1", S.persist)
+    assert cell.run(1).reactions["draw_1"] is Reaction.HOLD
+    assert cell.run(1).commands["draw_2"].kind is Drive.TORQUE_OFF
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ({"silnet": 3}, "Did you mean 'silent'"),
+        ({"reactions": {"runawy": "hold"}}, "Did you mean 'runaway'"),
+        ({"reactions": {"runaway": "wait"}}, "no reaction 'wait'"),
+        ({"reactions": {"runaway": "warn"}}, "choose hold, release or torque off"),
+        ({"others": "warn"}, "must at least hold"),
+        ({"silent": 0}, "above zero"),
+        ({"silent": 2.5}, "whole number"),
+        ({"silent": "5"}, "whole number"),
+        ({"window": True}, "whole number"),
+        ({"period": "20 ms"}, "finite number"),
+        ({"slack_tension": -1.0}, "above zero"),
+        ({"temperatures": 70.0}, "the lower one first"),
+        ({"temperatures": [60.0, 70.0, 80.0]}, "the lower one first"),
+        ({"period": math.nan}, "above zero"),
+        ({"voltages": [12.0, 9.0]}, "the lower one first"),
+        ({"latched": ["slack", "bliss"]}, "no fault 'bliss'"),
+        ({"latched": 3}, "must be a list"),
+        ({"reactions": 3}, "must name a reaction"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_naming_the_field(block, words) -> None:
+    with pytest.raises(TensegrityError, match=words):
+        SafetySettings.from_mapping(block)
+
+
+# -- how soon, and how rarely for nothing ------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(speed=st.floats(2.2e-3, 30e-3), way=st.sampled_from([-1, 1]), moving=st.booleans(), encoder=st.booleans())
+def test_a_spool_that_moves_by_itself_is_found_as_soon_as_stated_at_every_speed(speed, way, moving, encoder) -> None:
+    cell = Cell(encoder=encoder)
+    motion = next(each for each in cell.layer.monitors if isinstance(each, Motion))
+    assert speed > motion.slowest
+    cell.run(40, {"draw_1": (Mode.POSITION, 0.2085)} if moving else None)
+    cell.axis.gain, cell.axis.drift = 0.0, way * speed
+    asked_until = 0
+    for k in range(1, motion.detects_within + 60):
+        step = cell.run(1)
+        if step.commands["draw_1"].kind is not Drive.TORQUE_OFF and way * commanded(cell) > 0.0:
+            asked_until = k  # as long as the loop asks for motion that way, it is not without a command
+        found = [each for each in step.new if each.kind in (K.RUNAWAY, K.WRONG_SIGN)]
+        if found:
+            break
+    assert found, "not found"
+    assert k - asked_until <= motion.detects_within_at(speed) + 1
+    assert k <= motion.detects_within + 8
+
+
+def commanded(cell: Cell) -> float:
+    """Speed [m/s] that the last command of the first tendon asks for."""
+    sent = cell.layer.sent["draw_1"]
+    return sent.value if sent.kind is Drive.VELOCITY else sent.value - cell.axis.length
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    delay=st.integers(0, 4),
+    gain=st.floats(0.7, 1.3),
+    encoder=st.booleans(),
+    mode=st.sampled_from([Mode.POSITION, Mode.VELOCITY]),
+    at_rest=st.booleans(),
+)
+def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(
+    seed, delay, gain, encoder, mode, at_rest
+) -> None:
+    random = Random(seed)
+    cell = Cell(encoder=encoder, axis={"delay": delay, "gain": gain}, load_at_rest=at_rest or encoder)
+    noise = 0.0 if encoder else COUNT
+
+    def shake() -> None:
+        for axis in cell.bench.axes.values():
+            axis.slipped = random.uniform(-noise, noise)
+
+    cell.each_cycle = shake
+    for _ in range(8):
+        span = (0.2035, 0.235) if mode is Mode.POSITION else (-0.015, 0.015)
+        points = {name: (mode, random.uniform(*span)) for name in NAMES}
+        cell.bench.period = random.choice([PERIOD, 0.7 * PERIOD, 1.4 * PERIOD])
+        step = cell.run(random.randint(1, 120), points)
+        assert {each.kind for each in step.faults} <= {K.SLACK}, [each.line for each in step.faults]
+
+
+# -- the table for builders --------------------------------------------------------------------------------------------
+
+
+def test_the_fault_table_says_what_the_code_does() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text[: text.index("## Settings")].splitlines()
+        if line.startswith("| `")
+    ]
+    table = {row[0].strip("`"): row for row in rows}
+    assert set(table) == {kind.value for kind in FaultKind}
+    defaults = Cell(safety=SafetySettings()).layer.monitors
+    bounds = {each.kind: each.detects_within for each in defaults}
+    bounds[K.TURNS_LOST], bounds[K.WRONG_SIGN] = bounds[K.SENSOR_JUMP], bounds[K.RUNAWAY]
+    for kind in FaultKind:
+        row = table[kind.value]
+        assert int(row[3]) == bounds[kind], kind
+        assert row[4] == DEFAULT_REACTIONS[kind].value, kind
+        assert (row[5] == "by itself") == (kind not in SafetySettings().latched), kind
+        assert all(row), kind
+
+
+def test_a_servo_that_pushes_only_while_it_winds_in_does_not_seem_snapped_when_it_stops() -> None:
+    cell = Cell(load_at_rest=False)
+    cell.axis.reach = 0.2145
+    cell.run(50)
+    step = cell.run(200, {"draw_1": (Mode.POSITION, 0.2075)})
+    assert cell.axis.tension > 100.0 and cell.axis.read().load == 0.0
+    assert not step.faults
+    cell.axis.reach += 0.004  # pulled above the ceiling: seen as soon as it winds in, and not followed
+    cell.pulled = cell.axis.tension
+    stands = cell.axis.length
+    cell.run(100, {"draw_1": (Mode.POSITION, 0.2005)})
+    assert cell.axis.length > stands - 1e-3
+
+
+def test_a_servo_that_stops_pushing_at_its_ceiling_does_not_creep_past_it() -> None:
+    cell = Cell(load_at_rest=False, axis={"limited": False}, stiffness=None)
+    cell.axis.reach = 0.2165
+    cell.pulled = 1000.0  # the servo has no torque limit here; what is asked of it must be enough
+    highest = []
+
+    def watch() -> None:
+        highest.append(cell.axis.tension)
+
+    cell.each_cycle = watch
+    cell.run(300, {"draw_1": (Mode.POSITION, 0.2)})
+    # 15 mm/s go on for three cycles when the ceiling is met; then a slow try after 25, 50, 100... cycles
+    assert max(highest) <= 200.0 + cell.axis.stiffness * PERIOD * 3 * (0.015 + 4 * 0.0018)
+
+
+def test_a_spool_that_turns_under_a_frozen_sensor_is_not_called_stuck() -> None:
+    each = spool()
+    stuck = Stuck(each, S)
+    asked = {"draw_1": DriveCommand(Drive.VELOCITY, -0.015, 0.015, 200.0)}
+    for moves, found in ((True, False), (False, True)):
+        stuck.finding(TendonReading("draw_1", math.nan, math.nan, 0.0, ServoReading("draw_1")), Readings({}), None)
+        faults = []
+        for k in range(40):
+            second = 0.2 - 0.0003 * k if moves else 0.2
+            tendon = TendonReading("draw_1", 0.2, second, 0.0, ServoReading("draw_1"))
+            faults.append(stuck.update(k, Readings({"draw_1": tendon}, period=PERIOD), asked))
+        assert any(faults) == found
+
+
+def test_a_servo_that_speaks_again_after_its_spool_has_moved_does_not_make_its_potentiometer_seem_frozen() -> None:
+    frozen = SensorFrozen(spool(), S)
+    length = second = 0.2
+    for k in range(60):
+        silent = 10 <= k < 30
+        length += 0.0003 if 10 <= k < 25 else 0.0
+        second = second if silent else length
+        raw = ServoReading("draw_1", age=k - 9 if silent else 0)
+        tendon = TendonReading("draw_1", length, second, 0.0, raw)
+        assert frozen.update(k, Readings({"draw_1": tendon}, period=PERIOD), {}) is None
+
+
+def test_the_settings_in_the_documentation_are_those_of_the_code() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    said: dict[str, str] = {}
+    for line in text[text.index("## Settings") :].splitlines():
+        if line.startswith("| `"):
+            names, values = (cell.strip() for cell in line.strip("|").split("|")[:2])
+            each = [name.strip(" `") for name in names.split(",")]
+            said.update(zip(each, values.split(", ") if len(each) > 1 else [values], strict=True))
+    defaults = SafetySettings()
+    assert list(said) == [each.name for each in fields(SafetySettings)]
+    for name, value in said.items():
+        default = getattr(defaults, name)
+        if isinstance(default, (int, float)):
+            assert float(value) == default, name
+        elif isinstance(default, tuple):
+            assert value == str(list(default)), name
+    assert said["others"] == defaults.others.value

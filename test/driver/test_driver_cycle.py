@@ -1,0 +1,260 @@
+"""A whole cycle, in radians and counts: commands through the gate to the servos and back to tendons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
+
+from tensegrity_driver.calibration.calibrated_spools import make_loops
+from tensegrity_driver.driver_cycle import DriverCycle
+from tensegrity_driver.safety.faults import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.spools.readings import BusReading, Drive, DriveCommand, Line, ServoCommand, ServoReading
+from tensegrity_dynamics.command_gate import Mode
+from tensegrity_dynamics.errors import BusError, CommandRefused
+
+NAMES = ("draw_1", "draw_2")
+LINE = Line(-RADIUS, 0.21)
+
+
+class BenchLink:
+    """The bench behind what the safety layer knows of a bus; a command stays until the next one, as in a servo."""
+
+    def __init__(self, axes: dict[str, Axis]) -> None:
+        self.axes = axes
+        self.bus = BusReading(packets=2)
+        self.written: dict[str, ServoCommand] = {}
+        self.alive = True
+
+    def _open(self) -> None:
+        if not self.alive:
+            raise BusError("/dev/ttyUSB0 is gone; plug the adapter in again.")
+
+    def read(self) -> tuple[Mapping[str, ServoReading], BusReading]:
+        self._open()
+        return {name: axis.read() for name, axis in self.axes.items()}, self.bus
+
+    def write(self, commands: Mapping[str, ServoCommand]) -> None:
+        self._open()
+        self.written.update(commands)
+
+    def move(self) -> None:
+        for name, axis in self.axes.items():
+            axis.move(self._tendon(axis, self.written.get(name)), PERIOD)
+
+    @staticmethod
+    def _tendon(axis: Axis, command: ServoCommand | None) -> DriveCommand | None:
+        """The servo's side turned back into that of its tendon, torque limit included."""
+        if command is None or command.kind is Drive.TORQUE_OFF:
+            return None if command is None else DriveCommand(Drive.TORQUE_OFF)
+        assert command.torque_fraction is not None
+        tension = command.torque_fraction * 1.5 / RADIUS
+        if command.kind is Drive.VELOCITY:
+            return DriveCommand(Drive.VELOCITY, -axis.spool.direction * command.speed * RADIUS, 0.015, tension)
+        assert axis.spool.encoder is not None
+        return DriveCommand(Drive.POSITION, axis.spool.encoder(command.position), 0.015, tension)
+
+
+class Machine:
+    """A driver cycle on a bench, with a clock that the test turns."""
+
+    def __init__(self, *, encoder: bool = False, direction: int = 1, line: Line = LINE) -> None:
+        kinds = {name: spool(name, encoder=encoder, direction=direction) for name in NAMES}
+        spools = {name: replace(each, encoder=line) for name, each in kinds.items()}
+        self.link = BenchLink({name: Axis(each) for name, each in spools.items()})
+        self.driver = DriverCycle(self.link, spools, make_loops(spools, PERIOD), SafetySettings(period=PERIOD))
+        self.now = 100.0
+        self.driver.begin(self.now)
+
+    def run(self, cycles: int):
+        for _ in range(cycles):
+            self.now += PERIOD
+            step = self.driver.run(PERIOD, self.now)
+            self.link.move()
+        return step
+
+    def ask(self, values: Mapping[str, float], mode: Mode = Mode.POSITION, source: str = "controller", stamp=None):
+        stamp = self.now if stamp is None else stamp
+        return self.driver.command(list(values), list(values.values()), mode, source=source, stamp=stamp, now=self.now)
+
+    def follow(self, values: Mapping[str, float], cycles: int, **settings):
+        """As a controller does: the command again in every cycle."""
+        for _ in range(cycles):
+            self.ask(values, **settings)
+            step = self.run(1)
+        return step
+
+    def lengths(self) -> list[float]:
+        return [self.link.axes[name].length for name in NAMES]
+
+
+@pytest.mark.parametrize("encoder", [False, True])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_goal_is_reached_through_radians_in_both_directions(encoder: bool, direction: int) -> None:
+    machine = Machine(encoder=encoder, direction=direction, line=Line(-direction * RADIUS, 0.21))
+    step = machine.follow({"draw_1": 0.2065, "draw_2": 0.2115}, 150)
+    assert machine.lengths() == pytest.approx([0.2065, 0.2115], abs=2.0 * COUNT)
+    assert not step.faults and not step.notes
+
+
+def test_a_killed_controller_stops_the_spools_within_its_cycles_and_a_new_one_goes_on() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.23}, 20)
+    assert {each.kind for each in machine.run(25).faults} == {FaultKind.SLACK}
+    step = machine.run(1)
+    assert [each.kind for each in step.new] == [FaultKind.STALE_COMMAND]
+    stands = machine.lengths()
+    assert not machine.run(50).new
+    assert machine.lengths() == pytest.approx(stands, abs=4e-4)
+    step = machine.follow({"draw_1": 0.212}, 200, source="another")
+    assert not step.faults
+    assert machine.lengths()[0] == pytest.approx(0.212, abs=2.0 * COUNT)
+
+
+def test_a_second_publisher_is_refused_and_holds_the_robot_while_it_speaks() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.209}, 10)
+    machine.ask({"draw_1": 0.209})
+    assert not machine.ask({"draw_1": 0.16}, source="rival").accepted
+    step = machine.run(1)
+    assert step.new[0].kind is FaultKind.TWO_SOURCES
+    assert "'rival' commands while 'controller' does" in step.new[0].line
+    step = machine.follow({"draw_1": 0.209}, 100)
+    assert not step.faults
+    assert machine.lengths()[0] == pytest.approx(0.209, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 9.0, -0.1])
+def test_values_that_may_not_be_move_nothing_and_going_on_with_them_is_a_fault(value: float) -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.21, "draw_2": 0.21}, 30)
+    before = machine.lengths()
+    kinds = set()
+    for _ in range(60):
+        machine.ask({"draw_1": value})
+        kinds |= {each.kind for each in machine.run(1).new}
+    assert machine.lengths() == pytest.approx(before, abs=2e-4)
+    assert kinds == {FaultKind.REFUSED_COMMANDS, FaultKind.STALE_COMMAND}
+
+
+def test_an_emergency_stop_holds_at_once_and_needs_release_and_clearing() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.23}, 20)
+    machine.driver.gate.stop("pressed")
+    step = machine.run(1)
+    assert step.reactions == dict.fromkeys(NAMES, Reaction.HOLD)
+    with pytest.raises(CommandRefused, match="pressed"):
+        machine.driver.clear()
+    machine.driver.gate.release()
+    machine.run(2)
+    assert [each.kind for each in machine.driver.clear()] == [FaultKind.EMERGENCY_STOP]
+    stands = machine.lengths()
+    machine.run(30)
+    assert machine.lengths() == pytest.approx(stands, abs=4e-4)
+
+
+def test_after_clearing_any_source_may_command_at_once() -> None:
+    machine = Machine()
+    machine.link.axes["draw_2"].override["voltage"] = 5.0
+    machine.follow({"draw_1": 0.211}, 20)
+    machine.link.axes["draw_2"].override.clear()
+    machine.follow({"draw_1": 0.211}, 5)
+    machine.driver.clear()
+    assert machine.ask({"draw_1": 0.211}, source="another").accepted
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 10.0, 1e9])
+def test_a_clock_jump_holds_in_the_cycle_in_which_it_is_seen(jump: float) -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.22}, 20)
+    machine.now += jump
+    assert [each.kind for each in machine.run(1).new][-1] is FaultKind.CLOCK_JUMP
+    machine.run(1)
+    machine.driver.clear()
+    machine.follow({"draw_1": 0.22}, 150)
+    assert machine.lengths()[0] == pytest.approx(0.22, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("encoder", [False, True])
+def test_an_adapter_that_is_unplugged_and_comes_back_loses_nothing(encoder: bool) -> None:
+    machine = Machine(encoder=encoder)
+    machine.follow({"draw_1": 0.2095, "draw_2": 0.211}, 60)
+    machine.link.alive = False
+    machine.ask({"draw_1": 0.2})
+    step = machine.run(1)
+    assert [each.kind for each in step.new] == [FaultKind.PORT_LOST]
+    assert "plug the adapter in again" in step.notes[0]
+    step = machine.run(30)  # the servos do what they were told last
+    assert {each.kind for each in step.faults} >= {FaultKind.PORT_LOST, FaultKind.SERVO_SILENT}
+    with pytest.raises(CommandRefused, match="serial port is gone"):
+        machine.driver.clear()
+    machine.link.alive = True
+    machine.run(3)
+    machine.driver.clear()
+    stands = machine.lengths()
+    machine.run(20)
+    assert machine.lengths() == pytest.approx(stands, abs=2e-4)
+    machine.follow({"draw_1": 0.2095, "draw_2": 0.211}, 100)
+    assert machine.lengths() == pytest.approx([0.2095, 0.211], abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("encoder", [False, True])
+def test_the_last_thing_sent_stops_every_motor(encoder: bool) -> None:
+    machine = Machine(encoder=encoder)
+    machine.follow({"draw_1": 0.23}, 20)
+    machine.driver.end()
+    machine.link.move()
+    stands = machine.lengths()
+    for _ in range(50):
+        machine.link.move()
+    assert machine.lengths() == pytest.approx(stands, abs=4e-4)
+    machine.driver.end(release_torque=True)
+    assert {each.kind for each in machine.link.written.values()} == {Drive.TORQUE_OFF}
+
+
+def test_a_position_that_the_servo_cannot_count_is_said_and_not_sent() -> None:
+    machine = Machine(encoder=True)
+    machine.driver.gate.stop("service")
+    machine.run(2)
+    axis = machine.link.axes["draw_1"]
+    axis.spool = replace(axis.spool, encoder=Line(-RADIUS, 0.21 + 260.0 * 2.0 * math.pi * RADIUS))
+    machine.driver.layer.replace_spool(axis.spool, make_loops({"draw_1": axis.spool}, PERIOD)["draw_1"])
+    machine.link.written.clear()
+    step = machine.run(1)
+    assert "wind it to the middle" in step.notes[0]
+    assert set(machine.link.written) == {"draw_2"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    commands=st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["draw_1", "draw_2", "draw_9"]), max_size=3),
+            st.one_of(st.floats(), st.floats(0.1, 0.3)),
+            st.sampled_from(list(Mode)),
+            st.sampled_from(["a", "b"]),
+            st.one_of(st.floats(-2.0, 2.0), st.floats()),
+        ),
+        max_size=25,
+    ),
+    encoder=st.booleans(),
+)
+def test_no_message_at_all_moves_a_spool_beyond_its_limits_or_its_rate(commands, encoder) -> None:
+    machine = Machine(encoder=encoder)
+    before = machine.lengths()
+    for names, value, mode, source, age in commands:
+        machine.driver.command(
+            names, [value] * len(names), mode, source=source, stamp=machine.now - age, now=machine.now
+        )
+        machine.run(3)
+        after = machine.lengths()
+        for was, now, axis in zip(before, after, machine.link.axes.values(), strict=True):
+            assert abs(now - was) <= 3 * 0.015 * PERIOD + 1e-9
+            assert 0.16 <= now <= 0.27
+            assert axis.tension <= 200.0 + 1e-9
+        before = after

@@ -1,0 +1,120 @@
+"""The observer of mechanisms beside the simulated truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
+from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
+from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+
+PERIOD = 5e-3
+
+
+def run(simulation: Simulation, observer: MechanismObserver, cycles: int, effort, tensions: bool = False):
+    """Let both run; returns the truth and the estimate at the end, and the largest errors of q on the way."""
+    errors = []
+    for k in range(cycles):
+        simulation.advance(duration=PERIOD, effort=effort(k * PERIOD))
+        seen, state = simulation.observe(), simulation.state
+        estimate = observer.update(state.time, seen.positions, seen.efforts, seen.tensions if tensions else None)
+        errors.append(float(np.max(np.abs(estimate.q - state.q))))
+    return state, estimate, errors
+
+
+def holding(simulation: Simulation):
+    held = simulation.observe().efforts
+    return lambda time: {
+        name: value * (1.0 + 0.05 * np.sin(9.0 * time + k)) for k, (name, value) in enumerate(held.items())
+    }
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator", "biglide"])
+def test_observer_follows_positions_and_velocities_of_a_moving_mechanism(name):
+    robot = load_robot(name)
+    simulation = Simulation(robot)
+    state, estimate, errors = run(simulation, MechanismObserver(robot), 60, holding(simulation))
+    assert estimate.converged and max(errors) < 1e-3
+    np.testing.assert_allclose(estimate.q, state.q, atol=2e-5)
+    np.testing.assert_allclose(estimate.v, state.v, atol=2e-3)
+    seen = simulation.observe()
+    np.testing.assert_allclose(estimate.twist, seen.twist, atol=2e-3)
+    for cable, tension in seen.tensions.items():
+        assert estimate.tensions[cable] == pytest.approx(tension, abs=0.2)
+
+
+def test_a_swing_that_was_not_known_at_the_start_is_found():
+    robot = load_robot("manipulator")
+    simulation = Simulation(robot)
+    held = simulation.observe().efforts
+    push = holding(simulation)
+    for k in range(40):
+        simulation.advance(duration=PERIOD, effort=push(k * PERIOD))
+    observer = MechanismObserver(robot)  # begins now, with a shape at rest
+    state, estimate, _ = run(simulation, observer, 1, lambda _: held)
+    assert np.max(np.abs(estimate.v - state.v)) > 1.0
+    state, estimate, _ = run(simulation, observer, 200, lambda _: held)
+    assert np.max(np.abs(estimate.v - state.v)) < 5e-3
+
+
+def test_measured_tensions_correct_a_model_with_wrong_cables():
+    robot = load_robot("single_strut")
+    young = robot.mechanism.entries[0].young
+    other = replace(robot, model=with_cables(robot.mechanism, young=0.9 * young))
+    found = {}
+    for tensions in (False, True):
+        simulation = Simulation(other, start="file")
+        observer = MechanismObserver(robot, Noise(tension=0.01))
+        effort = {each.name: 0.07 * 60.0 for each in robot.actuators}
+        run(simulation, observer, 60, lambda _, given=effort: given, tensions)
+        true = simulation.observe().tensions
+        found[tensions] = max(abs(observer._last.tensions[name] - true[name]) for name in true)
+    assert found[True] < 0.7 * found[False]
+
+
+def test_without_efforts_it_answers_as_the_estimator_of_shapes_at_rest():
+    robot = load_robot("single_strut")
+    positions = Simulation(robot).observe().positions
+    observer, still = MechanismObserver(robot), MechanismEstimator(robot)
+    for time in (0.0, 0.1):
+        np.testing.assert_array_equal(observer.update(time, positions).q, still.update(time, positions).q)
+    broken = {name: float("nan") for name in positions}
+    assert not observer.update(0.2, broken, broken).converged
+
+
+def test_readings_far_from_the_model_bring_back_the_shape_at_rest_without_motion():
+    robot = load_robot("single_strut")
+    seen = Simulation(robot).observe()
+    observer = MechanismObserver(robot)
+    observer.update(0.0, seen.positions, seen.efforts)
+    observer.update(PERIOD, seen.positions, seen.efforts)
+    moved = {name: value + 0.3 for name, value in seen.positions.items()}
+    estimate = observer.update(2 * PERIOD, moved, seen.efforts)
+    assert estimate.converged and not np.any(estimate.v)
+    np.testing.assert_allclose(estimate.q, MechanismEstimator(robot).update(0.0, moved).q, atol=1e-6)
+
+
+def test_the_same_time_gives_the_same_answer_and_an_earlier_one_starts_anew():
+    robot = load_robot("single_strut")
+    seen = Simulation(robot).observe()
+    observer = MechanismObserver(robot)
+    first = observer.update(1.0, seen.positions, seen.efforts)
+    second = observer.update(1.0 + PERIOD, seen.positions, seen.efforts)
+    assert observer.update(1.0 + PERIOD, {}, {}) is second
+    again = observer.update(0.5, seen.positions, seen.efforts)
+    np.testing.assert_allclose(again.q, first.q, atol=1e-9)
+    assert not np.any(again.v)
+
+
+def test_noise_and_unknown_cables_are_refused():
+    with pytest.raises(TensegrityError, match="noise effort is -1"):
+        Noise(effort=-1.0)
+    robot = load_robot("three_prism")
+    with pytest.raises(TensegrityError, match="shapes at rest"):
+        make_estimator(robot, observer=True)

@@ -1,0 +1,223 @@
+"""Mechanisms in time: balances of energy and momentum, integrators against each other, servos, ends of cables."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from multibody_examples import random_state, random_tree
+
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work, place_bodies
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import make_solver
+from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+from tensegrity_dynamics.mechanisms.simulation.adaptive import integrate
+from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, runge_kutta
+
+
+def with_other_cables(name, **changes):
+    robot = load_robot(name)
+    return replace(robot, model=with_cables(robot.mechanism, **changes))
+
+
+def kept(energy):
+    """What stays the same, whatever happens."""
+    return energy.total - energy.actuators + energy.damping + energy.winding
+
+
+def pulled(simulation):
+    """The torques that hold, a little more of each but the first, so that no cable goes slack."""
+    return {name: effort * (1.0 + 0.1 * k) for k, (name, effort) in enumerate(simulation.observe().efforts.items())}
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator", "biglide"])
+def test_a_robot_left_alone_stays_where_it_is(name):
+    simulation = Simulation(load_robot(name))
+    before = simulation.state.q
+    simulation.advance(duration=0.5)
+    assert np.allclose(simulation.state.q, before, atol=1e-9)
+    assert simulation.observe().constraint_error < 1e-12
+
+
+@pytest.mark.parametrize("variant", ["u", "epsilon", "length"])
+@pytest.mark.parametrize("name", ["single_strut", "manipulator"])
+def test_energy_balances_with_work_damping_and_winding(name, variant):
+    robot = with_other_cables(name, variant=variant)
+    simulation = Simulation(robot, 1e-4)
+    start, at_rest = kept(simulation.energy()), simulation.energy()
+    simulation.advance(2000, effort=pulled(simulation))
+    energy = simulation.energy()
+    exchanged = abs(energy.actuators) + abs(energy.damping) + abs(energy.winding)
+    assert exchanged > 0.01 * at_rest.elastic
+    assert abs(kept(energy) - start) < 1e-6 * exchanged
+
+
+def test_undamped_energy_is_conserved_while_no_cable_winds():
+    robot = with_other_cables("single_strut", damping=0.0)
+    simulation = Simulation(robot, 1e-4)
+    q = simulation.state.q
+    v = np.zeros(14)
+    v[:2] = 0.3
+    basis_start = equations(robot.mechanism.mechanism, q, v).loop
+    pulleys = [
+        robot.mechanism.mechanism.velocities_of(robot.mechanism.joint_of(a.drives)).start for a in robot.actuators
+    ]
+    held = np.vstack((basis_start, np.eye(14)[pulleys]))
+    v -= np.linalg.pinv(held) @ (held @ v)
+    simulation.model.set_state(q, v)
+    before = simulation.energy()
+    simulation.advance(3000)
+    after = simulation.energy()
+    assert before.kinetic > 1e-3
+    assert abs(kept(after) - kept(before)) < 1e-6 * before.kinetic
+
+
+def test_momentum_of_a_free_mechanism_is_conserved():
+    kinds = ["floating", "revolute", "involute_epsilon", "universal"]
+    mechanism = random_tree(kinds, ["world", "b0", "b1", "b0"], 4, cables=True, gravity=np.zeros(3))
+    q, v = random_state(mechanism, 4)
+    flat = mechanism.flat
+    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
+
+    def momentum():
+        place_bodies(flat, q, v, work)
+        total = np.zeros(6)
+        for i in range(flat.mass.size):
+            rotation, angular = work.rotation[i], work.velocity[i, :3]
+            centre = work.position[i] + rotation @ flat.centre[i]
+            linear = flat.mass[i] * (work.velocity[i, 3:] + np.cross(angular, centre))
+            spin = rotation @ flat.inertia[i] @ rotation.T @ angular
+            total += np.concatenate((spin + np.cross(centre, linear), linear))
+        return total
+
+    before = momentum()
+    assert runge_kutta(flat, q, v, np.zeros(v.size), 1e-4, 2000, 0.0, work, solver, stages) == 0
+    np.testing.assert_allclose(momentum(), before, atol=1e-8 * np.max(np.abs(before)))
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator"])
+def test_three_integrators_agree(name):
+    robot = load_robot(name)
+    ends = {}
+    for integrator, step in (("rk4", 5e-5), ("implicit", 2e-4), ("adaptive", 0.1)):
+        simulation = Simulation(robot, step, integrator)
+        simulation.advance(duration=0.1, effort=pulled(simulation))
+        ends[integrator] = simulation.state.q
+        assert simulation.observe().constraint_error < 1e-12
+    moved = np.max(np.abs(ends["adaptive"] - Simulation(robot).state.q))
+    assert moved > 1e-2
+    assert np.max(np.abs(ends["rk4"] - ends["adaptive"])) < 1e-7 * max(1.0, moved)
+    assert np.max(np.abs(ends["implicit"] - ends["adaptive"])) < 1e-3 * max(1.0, moved)
+
+
+def test_adaptive_steps_find_where_a_cable_goes_slack_and_taut_again():
+    robot = with_other_cables("single_strut", damping=0.0, strain=0.0005)
+    model = robot.mechanism
+    mechanism = model.mechanism
+    effort = Simulation(robot).model.observe().efforts
+    held_torques = np.zeros(14)
+    for entry in model.entries:
+        held_torques[mechanism.velocities_of(entry.joints[1])] = effort[entry.name]
+    v = np.zeros(14)
+    v[mechanism.velocities_of("x-revoluteJt")] = 1.0
+    basis = equations(mechanism, model.start, v).loop
+    # the strut swings and takes the blocks along, pulleys at rest
+    held = np.vstack((basis, np.eye(14)[[mechanism.velocities_of(e.joints[1]).start for e in model.entries]]))
+    v -= np.linalg.pinv(held) @ (held @ v)
+    path = integrate(mechanism, model.start, v, held_torques, 0.1)
+    kinds = [event.kind for event in path.events]
+    assert {"slack", "taut"} <= set(kinds)
+    for event in path.events:
+        q, speed = path.at(event.time)
+        k = [cable.name for cable in mechanism.cables].index(event.cable)
+        assert abs(equations(mechanism, q[0], speed[0]).strain[k]) < 1e-10
+    for name in {event.cable for event in path.events}:
+        own = [event.kind for event in path.events if event.cable == name]
+        assert own[0] == "slack" and all(a != b for a, b in itertools.pairwise(own))
+
+
+def test_dense_output_lies_on_the_motion():
+    robot = load_robot("manipulator")
+    model = robot.mechanism
+    effort = np.zeros(39)
+    whole = integrate(model.mechanism, model.start, np.zeros(39), effort, 0.05)
+    half = integrate(model.mechanism, model.start, np.zeros(39), effort, 0.025)
+    q, v = whole.at([0.025])
+    np.testing.assert_allclose(q[0], half.q[-1], atol=1e-7)
+    np.testing.assert_allclose(v[0], half.v[-1], atol=1e-5)
+    with pytest.raises(TensegrityError, match=r"lasts from 0 to 0\.05 s"):
+        whole.at(0.06)
+
+
+def test_servos_arrive_at_their_target_and_keep_their_rate():
+    robot = load_robot("single_strut")
+    simulation = Simulation(robot)
+    goal = {"B1": 1.5, "B2": -0.5, "B3": -0.5}
+    fastest = 0.0
+    for _ in range(200):
+        simulation.advance(10, position=goal)
+        fastest = max(fastest, *(abs(rate) for rate in simulation.observe().rates.values()))
+    seen = simulation.observe()
+    assert all(abs(seen.positions[name] - value) < 1e-4 for name, value in goal.items())
+    assert fastest < 1.2 * robot.actuators[0].rate
+    assert abs(seen.pose[0][0]) > 0.05
+
+
+def test_servo_gives_no_more_than_its_effort():
+    robot = load_robot("manipulator")
+    weak = replace(robot, actuators=tuple(replace(each, effort=0.3) for each in robot.actuators))
+    simulation = Simulation(weak)
+    for _ in range(20):
+        simulation.advance(20, position={each.name: 2.0 for each in weak.actuators})
+        assert max(abs(effort) for effort in simulation.observe().efforts.values()) <= 0.3 + 1e-12
+
+
+def test_joint_stops_at_its_position_limit_in_every_mode():
+    robot = load_robot("biglide")
+    near = replace(robot, actuators=tuple(replace(each, position=(-0.02, 0.02)) for each in robot.actuators))
+    for mode, value in (("effort", 5.0), ("velocity", 0.2), ("position", 0.5)):
+        simulation = Simulation(near)
+        simulation.advance(duration=1.0, **{mode: {"foot_1": value, "foot_2": value}})
+        assert all(abs(place - 0.02) < 2e-3 for place in simulation.observe().positions.values())
+
+
+def test_cable_wound_past_its_end_stops_the_simulation_with_its_name():
+    robot = load_robot("single_strut")
+    free = replace(robot, actuators=tuple(replace(each, position=(-1e3, 1e3)) for each in robot.actuators))
+    simulation = Simulation(free, 1e-4)
+    with pytest.raises(
+        TensegrityError, match=r"cable B\d is unwound past its end: all 2\.2 m of it are off the pulley"
+    ):
+        simulation.advance(duration=20.0, velocity={"B1": -5.0, "B2": -5.0, "B3": -5.0})
+    last = simulation.state
+    assert np.all(np.isfinite(last.q)) and 0.0 < last.time < 20.0
+    assert simulation.observe().constraint_error < 1e-12
+
+
+def test_reset_starts_the_same_motion_again():
+    simulation = Simulation(load_robot("manipulator"))
+    ends = []
+    for _ in range(2):
+        simulation.advance(100, effort={"B1-top": 2.0})
+        ends.append(simulation.state.q)
+        simulation.reset()
+    assert np.array_equal(*ends)
+    assert simulation.energy().actuators == 0.0
+
+
+def test_gravity_of_the_simulation_replaces_that_of_the_file():
+    light = Simulation(load_robot("manipulator"), gravity=[0.0, 0.0, 0.0])
+    assert light.energy().gravity == 0.0
+
+
+def test_unknown_integrator_and_start_are_refused():
+    robot = load_robot("biglide")
+    with pytest.raises(TensegrityError, match="There is no integrator for mechanisms 'rattle'"):
+        Simulation(robot, integrator="rattle")
+    with pytest.raises(TensegrityError, match="start is 'home'; give 'file'"):
+        Simulation(robot, start="home")
+    with pytest.raises(TensegrityError, match=r"q has shape \(3,\), this mechanism needs \(4,\)"):
+        Simulation(robot, start=[0.0, 0.0, 0.0])

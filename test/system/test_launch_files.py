@@ -1,0 +1,98 @@
+"""Launch files start nodes that exist, and the real launch system accepts them where it is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH_FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+NEEDS_LAUNCH = "the launch system comes with a ROS installation, not from the Python package index"
+
+NEEDED = {"hardware.launch.py": ["port:=emulated"]}
+"""Arguments without which a launch file starts nothing that moves."""
+
+
+def name_of(path: Path) -> str:
+    return path.name
+
+
+def nodes_started(path: Path) -> set[str]:
+    """Names given to the file's own helper `node(...)`."""
+    return {
+        call.args[0].value
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "node"
+        if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+    }
+
+
+def description(path: Path) -> Any:
+    pytest.importorskip("launch_ros", reason=NEEDS_LAUNCH)
+    specification = importlib.util.spec_from_file_location(path.name.replace(".", "_"), path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.generate_launch_description()
+
+
+@pytest.mark.parametrize("path", LAUNCH_FILES, ids=name_of)
+def test_every_node_that_a_launch_file_starts_exists(path: Path) -> None:
+    nodes = nodes_started(path)
+    assert nodes
+    missing = [node for node in nodes if not list(ROOT.glob(f"tensegrity_*/*/{node}_node.py"))]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", LAUNCH_FILES, ids=name_of)
+def test_every_launch_argument_is_described_and_has_a_default(path: Path) -> None:
+    arguments = description(path).get_launch_arguments()
+    assert "robot" in {argument.name for argument in arguments}
+    for argument in arguments:
+        assert argument.default_value is not None, argument.name
+        assert argument.description != "no description given", argument.name
+
+
+LAUNCH = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+service = LaunchService()
+source = PythonLaunchDescriptionSource(sys.argv[1])
+arguments = [tuple(text.split(":=")) for text in sys.argv[2:]]
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+sys.exit(service.run())
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("path", LAUNCH_FILES, ids=name_of)
+def test_launched_nodes_report_the_shape_of_the_robot_and_end_on_ctrl_c(path: Path) -> None:
+    pytest.importorskip("launch_ros", reason=NEEDS_LAUNCH)
+    import rclpy
+    from rclpy.wait_for_message import wait_for_message
+    from tensegrity.msg import StructureState
+
+    arguments = ["view:=false", "lockstep:=true", *NEEDED.get(path.name, [])]
+    launch = subprocess.Popen([sys.executable, "-c", LAUNCH, str(path), *arguments])
+    try:
+        rclpy.init()
+        listener = rclpy.create_node("launch_listener")
+        received, state = wait_for_message(StructureState, listener, "structure_state", time_to_wait=120.0)
+        listener.destroy_node()
+        rclpy.shutdown()
+    finally:
+        launch.send_signal(signal.SIGINT)
+        code = launch.wait(timeout=30.0)
+    assert received
+    assert len(state.node_position) == len(state.node_name) > 0
+    assert code == 0

@@ -1,0 +1,231 @@
+"""The whole system as real processes over DDS: goals in lock-step, refusals, and what happens when a node dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from tensegrity.msg import ActuatorCommand, StructureState  # noqa: E402
+
+from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics.ros.state_decoding import pose_from_message, seconds  # noqa: E402
+from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
+from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
+from tensegrity_tools.runtime.tour import errors  # noqa: E402
+
+pytestmark = pytest.mark.system
+
+PATIENCE = 90.0  # s of wall time for anything; only a stuck system takes so long
+ROBOT = "tensebot"
+HOLDING = ("holding", "moving")
+
+
+class System:
+    """A running robot, and somebody who watches it."""
+
+    def __init__(self, **parameters):
+        common = {"robot": parameters.get("robot", ROBOT), "lockstep": parameters.get("lockstep", True)}
+        self.robot = load_robot(common["robot"])
+        self.nodes = NodeProcesses()
+        self.nodes.start("simulator", {**common, **parameters})
+        self.nodes.start("estimator", common)
+        self.nodes.start("controller", common)
+        self.watcher = Watcher("test_watcher")
+        self.truths: dict[float, tuple] = {}
+        reliable = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+        self.watcher.node.create_subscription(StructureState, "simulator/truth", self._record, reliable)
+        self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
+
+    def _record(self, message):
+        nodes = np.array([(p.x, p.y, p.z) for p in message.node_position])
+        bits = nodes.tobytes() + np.array([*message.q, *message.v]).tobytes()
+        self.truths[seconds(message.header.stamp)] = bits
+
+    def wait(self, condition):
+        assert self.watcher.wait_until(condition, PATIENCE), {k: v.message for k, v in self.watcher.diagnostics.items()}
+
+    def diagnosis(self, node):
+        status = self.watcher.diagnostics.get(node)
+        return "" if status is None else status.message
+
+    def pause(self, paused):
+        answer = self.watcher.call("simulator/set_paused", SetBool.Request(data=paused))
+        assert answer.success
+
+    def close(self):
+        self.watcher.close()
+        self.nodes.stop()
+
+
+@pytest.fixture
+def system():
+    made = []
+
+    def start(**parameters):
+        made.append(System(**parameters))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def goal_from_rest(watcher):
+    """A goal 12 mm up and 8 mm aside of where the robot is."""
+    position, quaternion = watcher.pose
+    return position + [0.008, 0.0, 0.012], quaternion
+
+
+def reach(system):
+    """Start paused, send the goal, go; the truth of every stamp until the goal is reached, and the errors then."""
+    goal = goal_from_rest(system.watcher)
+    answer = system.watcher.send_goal(*goal)
+    assert answer.accepted, answer.reason
+    arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+    system.pause(False)
+    system.wait(lambda: system.watcher.time > arrival + 1.0)
+    system.pause(True)
+    system.watcher.spin(0.5)
+    last = {stamp: bits for stamp, bits in system.truths.items() if stamp <= arrival + 1.0}
+    return last, errors(system.robot, goal, system.watcher.pose)
+
+
+@pytest.mark.parametrize("robot", [ROBOT, "manipulator"])
+def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal(system, robot):
+    runs = []
+    for _ in range(2):
+        running = system(paused=True, robot=robot)
+        truths, (position, orientation) = reach(running)
+        assert position < 1e-3
+        assert orientation < np.radians(0.2)
+        runs.append(truths)
+        running.close()
+    shared = sorted(set(runs[0]) & set(runs[1]))
+    assert len(shared) > 0.95 * max(len(runs[0]), len(runs[1])) > 50
+    assert all(runs[0][stamp] == runs[1][stamp] for stamp in shared)
+
+
+def test_bad_goals_are_refused_with_a_reason_while_the_robot_holds(system):
+    running = system()
+    watcher = running.watcher
+    position, quaternion = watcher.pose
+    cases = [
+        ((np.nan, 0.0, 0.2), quaternion, {}, "finite"),
+        ((0.0, 0.0, 5.0), quaternion, {}, "reach"),
+        (position, quaternion, {"frame": "kitchen"}, "kitchen"),
+        (position, quaternion, {"duration": -1.0}, "duration"),
+    ]
+    for goal, turned, options, word in cases:
+        answer = watcher.send_goal(goal, turned, **options)
+        assert not answer.accepted
+        assert word in answer.reason
+    far = watcher.send_goal((0.0, 0.0, 5.0), quaternion)
+    assert far.binding
+    assert pose_from_message(far.nearest)[0][2] > position[2]
+    watcher.spin(0.5)
+    np.testing.assert_allclose(watcher.pose[0], position, atol=1e-6)
+    assert running.diagnosis("controller") == "holding"
+
+
+def test_stop_latches_until_hold(system):
+    watcher = system().watcher
+    assert watcher.call("stop").success
+    refused = watcher.send_goal(*goal_from_rest(watcher))
+    assert not refused.accepted
+    assert "stopped" in refused.reason
+    assert watcher.call("hold").success
+    assert watcher.send_goal(*goal_from_rest(watcher)).accepted
+
+
+def test_a_second_source_of_commands_is_refused(system):
+    running = system(lockstep=False)
+    watcher = running.watcher
+    publisher = watcher.node.create_publisher(ActuatorCommand, "actuator_command", 1)
+
+    def intrude():
+        command = ActuatorCommand(source="intruder", mode=ActuatorCommand.POSITION, name=["draw_1"], value=[0.2])
+        command.header.stamp = watcher.truth.header.stamp
+        publisher.publish(command)
+        return "intruder" in running.diagnosis("simulator")
+
+    running.wait(intrude)
+    assert "controller" in running.diagnosis("simulator")
+    assert watcher.tendons is not None
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
+    running = system(lockstep=lockstep, silence=0.5)
+    watcher = running.watcher
+    assert watcher.send_goal(*goal_from_rest(watcher)).accepted
+    start = watcher.time
+    running.wait(lambda: watcher.time > start + 0.3)
+    running.nodes.running["controller"].kill()
+    running.wait(lambda: "hold" in running.diagnosis("simulator"))
+    watcher.spin(1.0)
+    rests = list(watcher.tendons.rest_length)
+    watcher.spin(1.0)
+    assert list(watcher.tendons.rest_length) == rests  # the spools stand still
+
+
+def test_a_killed_simulator_is_reported(system):
+    running = system()
+    running.nodes.running["simulator"].kill()
+    running.wait(lambda: "no structure_state" in running.diagnosis("controller"))
+    assert "simulator" in running.nodes.ended()
+
+
+def test_emergency_stop_holds_until_released(system):
+    running = system(lockstep=False)
+    watcher = running.watcher
+    stop = watcher.node.create_client(Trigger, "emergency_stop")
+    release = watcher.node.create_client(Trigger, "simulator/release")
+    for client in (stop, release):
+        assert client.wait_for_service(timeout_sec=10.0)
+    future = stop.call_async(Trigger.Request())
+    running.wait(future.done)
+    running.wait(lambda: "emergency stop" in running.diagnosis("simulator"))
+    future = release.call_async(Trigger.Request())
+    running.wait(future.done)
+    assert future.result().success
+    running.wait(lambda: running.diagnosis("simulator") == "running")
+
+
+def test_ctrl_c_ends_every_process():
+    words = [sys.executable, "-m", "tensegrity_tools.cli", "up", "sim", ROBOT, "--no-view", "--stay"]
+    started = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        for line in started.stdout:
+            if "keeps running" in line:
+                break
+        children = subprocess.run(["pgrep", "-P", str(started.pid)], capture_output=True, text=True).stdout.split()
+        assert len(children) >= 4
+        started.send_signal(signal.SIGINT)
+        started.wait(PATIENCE)
+    finally:
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
+    limit = time.monotonic() + 20.0
+    while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < limit:
+        time.sleep(0.2)
+    assert not [child for child in children if os.path.exists(f"/proc/{child}")]
+
+
+def test_a_robot_that_cannot_be_driven_is_refused_in_plain_words():
+    words = [sys.executable, "-m", "tensegrity_tools.cli", "up", "sim", "four_prism", "--tour", "--no-view"]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 1
+    assert "not a prestressed structure" in " ".join((ended.stdout + ended.stderr).split())
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,358 @@
+"""The `tensegrity` command: what it prints, what it refuses, and that it starts quickly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tensegrity_tools.cli import COMMANDS, app
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run the command in this process: (exit status, standard output, standard error)."""
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def call(*words: str) -> tuple[int, str, str]:
+        status = 0
+        try:
+            app(list(words))
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def refused(result: tuple[int, str, str]) -> str:
+    """The one message of a refused command: status not zero, nothing on standard output, no traceback."""
+    status, out, err = result
+    assert status != 0
+    assert out == ""
+    assert "Traceback" not in err
+    return " ".join(err.replace("│", " ").split())
+
+
+# -- what commands print --------------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command(run) -> None:
+    status, out, _ = run("--help")
+    assert status == 0
+    for command in COMMANDS:
+        assert command in out
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_explains_itself(run, command: str) -> None:
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    assert "Usage" in out
+
+
+def test_check_says_what_a_robot_is_and_what_is_not_printed_in_its_source(run) -> None:
+    status, out, _ = run("check", "tensebot")
+    assert status == 0
+    for words in ("12 bars, 12 tendons, 6 springs", "prestressed", "rigid bars", "deduced", "assumed", "12 AX-12A"):
+        assert words in out
+    assert "not prestressed" not in out
+
+
+def test_check_names_what_is_wrong_with_a_robot_that_cannot_stand(run) -> None:
+    status, out, _ = run("check", "four_prism")
+    assert status == 0
+    assert "not prestressed" in out
+    assert "slack" in out
+    assert "e-1" not in out.replace("e-13 N after", "")  # no rounding errors for people
+
+
+def test_check_tells_weight_from_prestress(run, tmp_path: Path) -> None:
+    path = tmp_path / "load.yaml"
+    path.write_text(
+        "kind: structure\nname: load\nnodes:\n  a: {position: [0, 0, 1], fixed: true}\n"
+        "  b: {position: [1, 0, 1], fixed: true}\n  c: {position: [0, 1, 1], fixed: true}\n"
+        "  d: {position: [0.3, 0.3, 0.2], mass: 1}\n"
+        "defaults:\n  tendon: {stiffness: 1000, rest_length: 0.9}\nmembers:\n"
+        + "".join(f"  - {{name: {end}d, kind: tendon, nodes: [{end}, d]}}\n" for end in "abc")
+        + "actuators:\n  - {drives: ad, position: [0.5, 1], rate: 0.1, effort: 50}\n"
+        "outputs:\n  - {name: d, nodes: {d: [0, 0, 0]}, controlled: [z]}\n",
+        encoding="utf-8",
+    )
+    status, out, _ = run("check", str(path))
+    assert status == 0
+    assert "stands by its loads alone" in out
+    assert "with rigid bars" not in out
+
+
+def test_check_as_json_is_one_document(run) -> None:
+    status, out, err = run("check", "three_prism", "--json")
+    figures = json.loads(out)
+    assert status == 0
+    assert err == ""
+    assert set(figures) == {"robot", "shape", "shape_with_rigid_bars", "prestress", "warnings"}
+    assert figures["robot"]["members"] == {"bar": 3, "tendon": 9, "spring": 0}
+    assert figures["shape"]["stable"] is True
+    assert figures["prestress"]["prestressed"] is True
+    assert figures["warnings"] == []
+
+
+def test_fk_takes_lengths_with_units(run) -> None:
+    _, inches, _ = run("fk", "tensebot", "--length", "draw_1=8.3in", "--json")
+    _, metres, _ = run("fk", "tensebot", "-l", "draw_1=0.21082", "--json")
+    first, second = json.loads(inches), json.loads(metres)
+    assert first["rest_lengths_m"]["draw_1"] == pytest.approx(0.21082)
+    assert first["nodes_m"]["top_1"] == pytest.approx(second["nodes_m"]["top_1"], abs=1e-9)
+
+
+def test_fk_takes_forces_which_add_up(run) -> None:
+    down = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-5lbf", "-f", "top_1=0,0,-5lbf", "--json")[1])
+    once = json.loads(run("fk", "tensebot", "-f", "top_1=0,0,-44.482216152605", "--json")[1])
+    free = json.loads(run("fk", "tensebot", "--json")[1])
+    assert down["nodes_m"]["top_1"] == pytest.approx(once["nodes_m"]["top_1"], abs=1e-9)
+    assert down["nodes_m"]["top_1"][2] < free["nodes_m"]["top_1"][2] - 1e-3
+
+
+def test_fk_says_that_simulation_takes_bars_as_rigid(run) -> None:
+    assert "--rigid-bars" in run("fk", "three_prism")[1]
+    assert "--rigid-bars" not in run("fk", "three_prism", "--rigid-bars")[1]
+
+
+def test_lengths_that_ik_finds_give_the_pose_in_fk(run) -> None:
+    _, out, _ = run("ik", "tensebot", "--move", "5, 0, 10 mm", "--turn", "3,0,0", "--json")
+    plan = json.loads(out)
+    lengths = [word for name, value in plan["rest_lengths_m"].items() for word in ("--length", f"{name}={value!r}")]
+    _, out, _ = run("fk", "tensebot", *lengths, "--json")
+    there, home = json.loads(out)["pose"], json.loads(run("fk", "tensebot", "--json")[1])["pose"]
+    assert there["position_m"] == pytest.approx(plan["shape"]["pose"]["position_m"], abs=1e-9)
+    moved = [a - b for a, b in zip(there["position_m"], home["position_m"], strict=True)]
+    assert moved == pytest.approx([0.005, 0.0, 0.010], abs=1e-8)
+
+
+def test_ik_shows_lengths_limits_and_the_axes_that_follow(run) -> None:
+    status, out, _ = run("ik", "three_prism", "--move", "0,0,-10mm")
+    assert status == 0
+    assert "side_1" in out
+    assert "platform controls z, rx, ry; x, y, rz follow" in out
+
+
+def test_a_goal_out_of_reach_names_what_binds_and_the_nearest_pose(run) -> None:
+    message = refused(run("ik", "three_prism", "--move", "0,0,2"))
+    assert "out of reach" in message
+    assert "Nearest reachable pose" in message
+    status, out, _ = run("ik", "three_prism", "--move", "0,0,2", "--json")
+    figures = json.loads(out)
+    assert status == 1
+    assert figures["reached"] is False
+    assert figures["binding"]
+    assert figures["nearest"]["shape"]["stable"] is True
+
+
+def test_simulate_moves_a_robot_and_draws_it(run, tmp_path: Path) -> None:
+    picture = tmp_path / "prism.png"
+    status, out, _ = run(
+        "simulate",
+        "three_prism",
+        "--duration",
+        "100 ms",
+        "--position",
+        "side_1=0.999",
+        "--plot-to",
+        str(picture),
+        "--json",
+    )
+    figures = json.loads(out)
+    assert status == 0
+    assert figures["end"]["time_s"] == pytest.approx(0.1, abs=figures["time_step_s"])
+    assert figures["start"]["position_m"] != figures["end"]["position_m"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_simulate_without_commands_stays_where_it_is(run) -> None:
+    figures = json.loads(run("simulate", "three_prism", "--duration", "50ms", "--json")[1])
+    assert figures["end"]["position_m"] == pytest.approx(figures["start"]["position_m"], abs=1e-9)
+
+
+def test_experiments_are_listed_with_what_they_show(run) -> None:
+    figures = json.loads(run("experiment", "--json")[1])
+    assert "relaxation" in figures
+    assert all(figures.values())
+
+
+# -- what commands refuse -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("check", "tensbot"), "Did you mean 'tensebot'?"),
+        (("check", "nowhere/x.yaml"), "no such file"),
+        (("fk", "tensebot", "-l", "draw_9=1"), "Did you mean 'draw_"),
+        (("fk", "tensebot", "-l", "draw_1"), "NAME=LENGTH"),
+        (("fk", "tensebot", "-l", "draw_1=3kg"), "a length is needed"),
+        (("fk", "tensebot", "-l", "draw_1=nan"), "finite"),
+        (("fk", "tensebot", "-l", "draw_1=-1"), "above zero"),
+        (("fk", "tensebot", "-l", "draw_1=1", "-l", "draw_1=2"), "given twice"),
+        (("fk", "tensebot", "-f", "top1=0,0,1N"), "Did you mean 'top_1'?"),
+        (("fk", "tensebot", "-f", "top_1=0,0,1mm"), "a force is needed"),
+        (("fk", "tensebot", "--method", "newtn"), "Did you mean 'newton'?"),
+        (("ik", "tensebot"), "say where to"),
+        (("ik", "tensebot", "--move", "1,2"), "write 3 numbers"),
+        (("ik", "tensebot", "--move", "0,0,3kg"), "a length is needed"),
+        (("ik", "tensebot", "--turn", "0,0,3mm"), "an angle is needed"),
+        (("ik", "tensebot", "--move", "0,0,nan"), "finite"),
+        (("ik", "tensebot", "--move", "0,0,0", "--position", "0,0,1"), "not both"),
+        (("ik", "four_prism", "--move", "0,0,1mm"), "four_prism"),
+        (("simulate", "tensebot", "--duration", "0"), "above zero"),
+        (("simulate", "tensebot", "--integrator", "euler"), "rk4"),
+        (("simulate", "tensebot", "--position", "drw_1=1"), "Did you mean 'draw_1'?"),
+        (("simulate", "tensebot", "--plot-to", "/nowhere/at/all.png"), "no folder"),
+        (("simulate", "tensebot", "--plot-to", "all.xyz"), ".png"),
+        (("experiment", "relaxtion"), "Did you mean 'relaxation'?"),
+        (("up", "simm"), "known: sim"),
+        (("checkk", "tensebot"), "checkk"),
+        (("check",), "robot"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_words_are_refused_with_what_is_right(run, words: tuple[str, ...], told: str) -> None:
+    assert told.lower() in refused(run(*words)).lower()
+
+
+def test_a_wrong_file_is_told_by_file_line_and_field(run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("kind: structure\nname: mine\nnodes: {}\nmembers: []\ncolour: red\n", encoding="utf-8")
+    lines = run("check", str(path))[2].splitlines()
+    assert lines[0].startswith(f"{path}:3: nodes: ")
+    assert lines[1].startswith(f"{path}:4: members: ")
+    assert lines[2].startswith(f"{path}:5: colour: unknown field.")
+
+
+# -- without ROS, and from a cold start -----------------------------------------------------------------------------
+
+
+def separately(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("words", [["goal", "-0.01", "0", "0.2"], ["status"], ["stop"], ["up", "sim", "three_prism"]])
+def test_commands_that_need_ros_say_how_to_get_it(words: list[str]) -> None:
+    done = separately(
+        "import sys; sys.modules.update(rclpy=None, tensegrity=None)\n"
+        f"from tensegrity_tools.cli import app\napp({words})"
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "make setup" in done.stderr
+    assert "ROS" in done.stderr
+
+
+def test_help_loads_no_heavy_library() -> None:
+    done = separately(
+        "import sys\nfrom tensegrity_tools.cli import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = ('numba', 'scipy', 'pint', 'pydantic', 'matplotlib', 'viser', 'rclpy')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_command_whose_module_misses_something_still_stands_in_the_help(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "broken", ("no_such_module", "broken"))
+    status, out, _ = run("--help")
+    assert status == 0
+    assert "broken" in out
+    assert "no_such_module" in refused(run("broken", "--any", "thing"))
+
+
+# -- mechanisms -----------------------------------------------------------------------------------------------------
+
+
+def test_check_says_what_a_mechanism_is_and_how_it_stands(run) -> None:
+    status, out, _ = run("check", "manipulator")
+    assert status == 0
+    words = " ".join(out.split())
+    assert "39, held by 27 loop rows" in words and "degrees of freedom 12" in words
+    assert "B3-level-loopJt, predecessor: B2-strut, successor: B3-link" in words
+    assert "every cable is tight and within its limits" in words
+
+
+def test_check_of_a_mechanism_as_json_has_its_shape_at_rest(run) -> None:
+    status, out, _ = run("check", "single_strut", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["coordinates"], found["loop_rows"], found["degrees_of_freedom"]) == (14, 9, 5)
+    assert abs(found["at_rest"]["position_m"][2] - 1.0) < 1e-9 and found["at_rest"]["stable"]
+
+
+def test_simulate_drives_pulleys_by_torque_and_draws_tensions(run, tmp_path: Path) -> None:
+    picture = tmp_path / "strut.png"
+    words = (
+        "simulate",
+        "single_strut",
+        "--duration",
+        "0.1",
+        "--effort",
+        "B1=5 N m",
+        "--plot-to",
+        str(picture),
+        "--json",
+    )
+    status, out, _ = run(*words)
+    found = json.loads(out)
+    assert status == 0 and picture.stat().st_size > 10_000
+    assert found["end"]["tensions_N"]["B1"] > found["start"]["tensions_N"]["B1"]
+
+
+def test_torque_of_a_pulley_has_its_unit(run) -> None:
+    message = refused(run("simulate", "single_strut", "--effort", "B1=5 kg"))
+    assert "--effort 'B1=5 kg'" in message and "torque is needed" in message
+
+
+def test_variants_of_the_involute_joint_agree_as_the_document_says(run, tmp_path: Path) -> None:
+    picture = tmp_path / "variants.png"
+    status, out, _ = run("experiment", "variants", "--json", "--plot-to", str(picture))
+    found = json.loads(out)
+    assert status == 0 and picture.stat().st_size > 20_000
+    for case in found["cases"]:
+        assert max(case["largest_phi_rad"].values()) < 1e-12
+        assert all(own["largest"] < 1e-10 for own in case["deviations"].values())
+        assert case["psi_at_the_end_rad"] > 1e-4
+
+
+def test_shape_of_a_mechanism_follows_its_pulleys_and_back(run) -> None:
+    status, out, _ = run("ik", "manipulator", "--move", "20mm,0,-10mm", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["reached"]
+    given = [word for name, value in found["positions"].items() for word in ("-l", f"{name}={value!r} rad")]
+    status, out, _ = run("fk", "manipulator", *given, "--json")
+    again = json.loads(out)
+    assert status == 0
+    assert all(abs(a - b) < 1e-6 for a, b in zip(found["position_m"], again["position_m"], strict=True))
+    status, out, _ = run("fk", "single_strut", "-l", "B1=30 deg")
+    assert status == 0 and "0.5236 rad" in out and "stable" in out
+
+
+def test_goals_and_positions_of_mechanisms_are_checked(run) -> None:
+    assert "There is no actuator 'B4'" in refused(run("fk", "single_strut", "-l", "B4=1"))
+    assert "an angle is needed" in refused(run("fk", "single_strut", "-l", "B1=5 mm"))
+    assert "is a mechanism" in refused(run("fk", "single_strut", "--competing"))
+    assert "out of reach" in refused(run("ik", "single_strut", "--move", "1.5,0,0"))
+
+
+def test_experiments_with_the_parallel_mechanism_find_what_the_document_says(run) -> None:
+    status, out, _ = run("experiment", "biglide", "--json")
+    found = json.loads(out)
+    assert status == 0
+    errors = [row["largest_error_m"] for row in found["kinematic"]]
+    assert 0.45 < errors[1] / errors[0] < 0.55 and 0.45 < errors[2] / errors[1] < 0.55
+    assert found["computed_torque"]["largest_error_m"] < 1e-3
+    crossing = found["crossing"]
+    assert crossing["largest_force_without_criterion_N"] > 10 * crossing["largest_force_with_criterion_N"]
+    assert not crossing["refused"]["with the criterion"] and "Type 2" in crossing["refused"]["y'' = 0"]

@@ -1,0 +1,433 @@
+"""The browser view: its scene, its answers to people, its server, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from headless_browser import HeadlessBrowser, find_chromium
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from view_robots import prism_robot
+from view_visitor import free_port, visit, wait
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
+from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.structure import Structure
+from tensegrity_tools.view import Answer, View, ViewState, meshes
+from tensegrity_tools.view.display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
+from tensegrity_tools.view.tension_plot import MOST_LINES, TensionPlot
+
+
+def state_of(robot: Robot, time: float = 1.0, tension: float = 5.0, **more) -> ViewState:
+    structure = robot.structure
+    tensions = np.where(structure.unilateral, tension, np.nan)
+    return ViewState(time=time, nodes=np.array(structure.nodes), tensions=tensions, **more)
+
+
+@pytest.fixture
+def prism() -> Robot:
+    return prism_robot()
+
+
+@pytest.fixture
+def view(prism) -> Iterator[View]:
+    with View(prism, free_port()) as opened:
+        yield opened
+
+
+# -- scene --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_robots() if isinstance(load_robot(name).model, Structure)])
+def test_every_shipped_structure_can_be_seen(name):
+    robot = load_robot(name)
+    with View(robot, free_port()) as view, visit(view):
+        assert view.show(state_of(robot))
+        assert wait(lambda: view.drawn > 0)
+
+
+def test_robot_of_no_known_kind_is_refused_by_name():
+    with pytest.raises(TensegrityError, match="arm is a mechanism"):
+        View(Robot(name="arm", model=object()), free_port())
+
+
+def test_slack_tendon_is_named_and_dashed(view, prism):
+    state = state_of(prism)
+    state.tensions[prism.structure.member("side_2")] = 0.0
+    with visit(view):
+        view.show(state)
+        assert wait(lambda: "side_2" in view._status.content)
+        assert view._scene._slack.visible
+        assert len(view._scene._slack.points) > 1
+        hidden = view._scene._batches["tendon"]._handle.batched_scales[:, 0] == 0.0
+        assert [prism.structure.member_names[row] for row in view._scene._rows["tendon"][hidden]] == ["side_2"]
+        view.show(state_of(prism, time=2.0))
+        assert wait(lambda: "side_2" not in view._status.content)
+        assert not view._scene._slack.visible
+
+
+def test_scene_follows_the_nodes(view, prism):
+    moved = np.array(prism.structure.nodes)
+    moved[prism.structure.node("d")] += (0.01, 0.02, 0.03)
+    with visit(view):
+        view.show(ViewState(time=1.0, nodes=moved))
+        assert wait(lambda: view.drawn > 0)
+        np.testing.assert_allclose(view._scene._nodes.batched_positions, moved, atol=1e-6)
+        np.testing.assert_allclose(view._scene._frame.position, prism.output.pose(moved)[0])
+
+
+@pytest.mark.parametrize("bad", ["node", "shape", "time", "goal", "tensions"])
+def test_state_that_cannot_be_drawn_is_ignored_and_said(view, prism, bad):
+    nodes, tensions = np.array(prism.structure.nodes), None
+    if bad == "node":
+        nodes[2, 1] = np.nan
+    elif bad == "shape":
+        nodes = nodes[:-1]
+    elif bad == "tensions":
+        tensions = np.zeros(3)
+    goal = (np.full(3, np.inf), np.array([1.0, 0.0, 0.0, 0.0])) if bad == "goal" else None
+    state = ViewState(time=np.nan if bad == "time" else 1.0, nodes=nodes, tensions=tensions, goal=goal)
+    with visit(view):
+        assert view.show(state_of(prism))
+        assert wait(lambda: view.drawn > 0)
+        before = np.array(view._scene._nodes.batched_positions)
+        assert not view.show(state)
+        assert wait(lambda: "ignored 1 state" in view._status.content)
+        np.testing.assert_array_equal(view._scene._nodes.batched_positions, before)
+        view.show(state_of(prism, time=2.0))
+        assert wait(lambda: "ignored" not in view._status.content)
+
+
+def test_tension_that_is_not_known_is_drawn_as_not_known(view, prism):
+    with visit(view):
+        view.show(ViewState(time=1.0, nodes=np.array(prism.structure.nodes)))
+        assert wait(lambda: "Position" in view._status.content)
+        assert "Slack" not in view._status.content
+
+
+def test_names_from_a_robot_file_cannot_become_html(view, prism):
+    with visit(view):
+        view.show(state_of(prism, mode="<script>"))
+        assert wait(lambda: "&lt;script&gt;" in view._status.content)
+        assert "<script>" not in view._status.content
+
+
+def test_nothing_is_drawn_while_nobody_looks(view, prism):
+    for k in range(20):
+        view.show(state_of(prism, time=0.1 * k))
+    assert wait(lambda: not view._fresh.is_set())
+    assert view.drawn == 0
+    with visit(view):
+        assert wait(lambda: view.drawn > 0)  # who comes later sees the latest state at once
+
+
+def test_faster_states_than_pictures_are_skipped(prism):
+    with View(prism, free_port(), rate=5.0) as view, visit(view):
+        for k in range(200):
+            view.show(state_of(prism, time=0.01 * k))
+            time.sleep(0.002)
+        assert wait(lambda: "2.0 s" in view._status.content)
+        assert view.drawn < 50
+
+
+# -- goals and buttons --------------------------------------------------------------------------------------------
+
+
+def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
+    asked = []
+    with (
+        View(prism, free_port(), on_goal=lambda *goal: Answer(asked.append(goal) is None)) as view,
+        visit(view) as visitor,
+    ):
+        view.show(state_of(prism))
+        assert wait(lambda: view.drawn > 0)
+        quaternion = quaternion_from_roll_pitch_yaw([5.0, -10.0, 20.0])
+        visitor.drag_goal([0.01, -0.02, 0.22], quaternion.tolist())
+        assert wait(lambda: np.allclose(view.goal._position.value, [10.0, -20.0, 220.0]))
+        np.testing.assert_allclose(view.goal._angles.value, [5.0, -10.0, 20.0])
+        visitor.type(view.goal._duration, 2.5)
+        visitor.press(view.goal._send)
+        assert wait(lambda: bool(asked))
+        position, sent, duration = asked[0]
+        np.testing.assert_allclose(position, [0.01, -0.02, 0.22])
+        np.testing.assert_allclose(sent, quaternion, atol=1e-12)
+        assert duration == 2.5
+        assert wait(lambda: "Accepted" in view.goal._answer.content)
+        visitor.drag_goal([0.0, 0.0, 0.22], quaternion.tolist())
+        assert wait(lambda: not view.goal._answer.visible)  # that answer was to another goal
+
+
+def test_typed_numbers_move_the_handle(prism):
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
+        visitor.type(view.goal._position, [10.0, 20.0, 250.0])
+        assert wait(lambda: np.allclose(view.goal.pose[0], [0.01, 0.02, 0.25]))
+
+
+def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
+    with View(
+        prism, free_port(), on_goal=lambda *_: Answer(False, "side_1 would need 61 N, its limit is 50 N")
+    ) as view:
+        goal = (np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
+        view.goal.place(goal)
+        assert view.goal.send()[:2] == (False, "side_1 would need 61 N, its limit is 50 N")
+        assert "its limit is 50 N" in view.goal._answer.content
+        view.goal.update(prism.output.pose(np.array(prism.structure.nodes)), None)
+        np.testing.assert_allclose(view.goal.pose[0], goal[0])
+
+
+def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
+    nearest = (np.array([0.0, 0.01, 0.24]), np.array([1.0, 0.0, 0.0, 0.0]))
+    with View(prism, free_port(), on_goal=lambda *_: Answer(False, "out of reach", nearest)) as view:
+        with visit(view) as visitor:
+            assert not view.goal._near.visible
+            view.goal.send()
+            assert view.goal._near.visible
+            visitor.press(view.goal._near)
+            assert wait(lambda: np.allclose(view.goal.pose[0], nearest[0]))
+            assert not view.goal._near.visible
+
+
+def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
+    def broken(*_):
+        raise OSError("the bus is gone")
+
+    with View(prism, free_port(), on_goal=broken, on_stop=broken) as view, visit(view) as visitor:
+        assert "the bus is gone" in view.goal.send().text
+        visitor.press(view._stop)
+        assert wait(lambda: "Stop failed: OSError: the bus is gone" in view._status.content)
+        view.show(state_of(prism))
+        assert wait(lambda: view.drawn > 0)
+
+
+def test_handle_and_ghost_go_to_an_accepted_goal_until_somebody_drags(prism):
+    goal = (np.array([0.0, 0.0, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
+    other = (np.array([0.0, 0.05, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view:
+        present = prism.output.pose(np.array(prism.structure.nodes))
+        view.goal.update(present, goal)
+        np.testing.assert_allclose(view.goal.pose[0], goal[0])
+        assert view.goal._ghost.visible
+        view.goal.place(present)
+        view.goal.update(present, other)
+        np.testing.assert_allclose(view.goal.pose[0], present[0])
+        np.testing.assert_allclose(view.goal._ghost.position, other[0])
+        view.goal.send()
+        view.goal.update(present, other)
+        np.testing.assert_allclose(view.goal.pose[0], other[0])
+
+
+def test_hold_and_stop_are_passed_on(prism):
+    pressed = []
+
+    def note(what: str) -> Answer:
+        pressed.append(what)
+        return Answer(True)
+
+    with (
+        View(prism, free_port(), on_hold=lambda: note("hold"), on_stop=lambda: note("stop")) as view,
+        visit(view) as visitor,
+    ):
+        visitor.press(view._hold)
+        assert wait(lambda: pressed == ["hold"])
+        visitor.press(view._stop)
+        assert wait(lambda: pressed == ["hold", "stop"])
+
+
+def test_view_without_callbacks_only_looks(view):
+    assert view._hold.disabled
+    assert view._stop.disabled
+    assert view.goal._send.disabled
+    assert view.goal.send()[:2] == (False, "this view only looks")
+
+
+# -- server -------------------------------------------------------------------------------------------------------
+
+
+def test_server_answers_and_serves_several_browsers(view, prism):
+    with urllib.request.urlopen(f"http://127.0.0.1:{view.port}", timeout=30) as answer:
+        assert answer.status == 200
+        assert b"<html" in answer.read()[:2000].lower()
+    with visit(view) as first, visit(view) as second:
+        assert view.clients == 2
+        view.show(state_of(prism))
+        assert first.hears()
+        assert second.hears()
+    assert wait(lambda: view.clients == 0)
+
+
+def test_taken_port_leads_to_the_next_free_one_and_a_note(prism):
+    with View(prism, free_port()) as first, View(prism, first.port) as second:
+        assert second.port != first.port
+        assert f"port {first.port} is in use" in second.port_note
+        assert str(second.port) in second.url
+        assert first.port_note == ""
+
+
+def test_server_prints_nothing(prism, capsys):
+    View(prism, free_port()).close()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_real_browser_shows_the_robot_without_a_network(prism):
+    held = []
+    with (
+        View(prism, free_port(), on_hold=lambda: Answer(held.append(True) is None)) as view,
+        HeadlessBrowser(900, 700) as browser,
+    ):
+        browser.open(view.url)
+        view.show(state_of(prism, mode="moving"))
+        assert browser.wait(lambda: "moving" in browser.text(), timeout=120.0), browser.text()
+        assert browser.wait(lambda: "tension [N]" in browser.text())
+        assert browser.run("document.querySelectorAll('canvas').length") > 0
+        assert browser.press("Hold here")
+        assert browser.wait(lambda: bool(held))
+        elsewhere = [
+            url for url in browser.requests
+            if not url.startswith(("data:", "blob:", "about:")) and f"localhost:{view.port}" not in url
+        ]  # fmt: skip
+        assert elsewhere == []
+        assert browser.errors == []
+
+
+def pixel(view: View, browser: HeadlessBrowser, point: np.ndarray) -> tuple[float, float]:
+    """Where on the page a point (3,) m of the world is, as seen by the first camera."""
+    camera = view._server.initial_camera
+    back = (camera.position - camera.look_at) / np.linalg.norm(camera.position - camera.look_at)
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    away = point - camera.position
+    boxes = "[...document.querySelectorAll('canvas')].map(c => c.getBoundingClientRect())"
+    largest = f"{boxes}.map(r => [r.x, r.y, r.width, r.height]).sort((a, b) => b[2] * b[3] - a[2] * a[3])[0]"
+    x, y, width, height = browser.run(largest)
+    scale = 0.5 * height / np.tan(0.5 * camera.fov) / -(away @ back)
+    return x + 0.5 * width + scale * (away @ right), y + 0.5 * height - scale * (away @ np.cross(back, right))
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
+    asked = []
+
+    def refuse(*goal):
+        asked.append(goal)
+        return Answer(False, "side_1 is too short")
+
+    with View(prism, free_port(), on_goal=refuse) as view, HeadlessBrowser(1100, 700) as browser:
+        browser.open(view.url)
+        view.show(state_of(prism))
+        assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
+        start = view.goal.pose[0]
+        grip = start + [0.0, 0.0, 0.9 * view.goal._handle.scale]
+        places = [pixel(view, browser, grip), pixel(view, browser, grip + [0.0, 0.0, 0.03])]
+
+        def dragged() -> bool:  # the page may still be building its scene when the mouse first comes by
+            browser.drag(*places)
+            return browser.wait(lambda: view.goal.pose[0][2] > start[2] + 0.02, timeout=2.0)
+
+        assert browser.wait(dragged)
+        assert browser.press("Send goal")
+        assert browser.wait(lambda: "Refused: side_1 is too short" in browser.text())
+        np.testing.assert_allclose(asked[0][0], start + [0.0, 0.0, 0.03], atol=0.004)
+
+
+# -- small parts --------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(-179.0, 179.0), st.floats(-89.0, 89.0), st.floats(-179.0, 179.0))
+def test_roll_pitch_yaw_there_and_back(roll, pitch, yaw):
+    np.testing.assert_allclose(
+        roll_pitch_yaw(quaternion_from_roll_pitch_yaw([roll, pitch, yaw])), [roll, pitch, yaw], atol=1e-6
+    )
+
+
+@given(st.floats(-170.0, 170.0), st.sampled_from([-90.0, 90.0]), st.floats(-170.0, 170.0))
+def test_roll_pitch_yaw_straight_up_is_the_same_rotation(roll, pitch, yaw):
+    quaternion = quaternion_from_roll_pitch_yaw([roll, pitch, yaw])
+    again = quaternion_from_roll_pitch_yaw(roll_pitch_yaw(quaternion))
+    np.testing.assert_allclose(matrix_from_quaternion(again), matrix_from_quaternion(quaternion), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "volume", "share"),
+    [
+        (meshes.cylinder(200), np.pi, 0.01),
+        (meshes.ball(100, 200), 4.0 * np.pi / 3.0, 0.01),
+        # The wire's cross section times its length; some is lost in the sharp bends where it leaves the axis.
+        (meshes.coil(1.0, 0.1, 0.01, turns=7, sides=60), np.pi * 0.01**2 * (7.0 * 2.0 * np.pi * 0.1 + 0.44), 0.15),
+    ],
+    ids=["cylinder", "ball", "coil"],
+)
+def test_mesh_faces_outward_and_holds_its_volume(mesh, volume, share):
+    vertices, faces = mesh
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    assert np.sum(np.cross(a, b) * c) / 6.0 == pytest.approx(volume, rel=share)
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 400))
+def test_plot_keeps_the_last_seconds_only(count):
+    robot = prism_robot()
+    plot = TensionPlot(robot)
+    for k in range(count):
+        plot.add(0.1 * k, np.full(len(robot.structure.member_names), float(k)))
+    times = [moment for moment, _ in plot._points]
+    assert times[-1] == pytest.approx(0.1 * (count - 1))
+    assert times[-1] - times[0] <= 20.0 + 1e-9
+    assert plot.svg(100.0).count("<polyline") == 3
+
+
+def test_plot_starts_anew_when_the_clock_jumps_back():
+    robot = prism_robot()
+    plot = TensionPlot(robot)
+    tensions = np.ones(len(robot.structure.member_names))
+    for moment in (10.0, 10.5, 0.0, 0.5):
+        plot.add(moment, tensions)
+    assert [moment for moment, _ in plot._points] == [0.0, 0.5]
+
+
+def test_plot_of_unknown_tensions_has_no_numbers_that_are_none():
+    robot = prism_robot()
+    plot = TensionPlot(robot)
+    for moment in (0.0, 1.0):
+        plot.add(moment, np.full(len(robot.structure.member_names), np.nan))
+    assert "nan" not in plot.svg(1.0).lower()
+    assert len(plot.names) <= MOST_LINES
+
+
+def test_small_robots_are_measured_in_millimetres():
+    assert LengthUnit.for_span(0.4).text(0.0123) == "12.3 mm"
+    assert LengthUnit.for_span(40.0).text(1.5) == "1.5000 m"
+
+
+def test_colour_scale_follows_the_largest_tension_and_forgets_slowly(view, prism):
+    with visit(view):
+        for moment, tension, ceiling in ((1.0, 17.0, 20.0), (2.0, 4.0, 20.0), (3.0, 41.0, 50.0)):
+            drawn = view.drawn
+            view.show(state_of(prism, moment, tension))
+            assert wait(lambda drawn=drawn: view.drawn > drawn)
+            assert view._ceiling == pytest.approx(ceiling)
+
+
+def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
+    with visit(view):
+        view.show(state_of(prism, tension=1e-12))
+        assert wait(lambda: "side_0" in view._status.content)  # as slack
+        assert view._ceiling > 1e-4
+
+
+def test_offline_example_runs_and_reports():
+    example = Path(__file__).resolve().parents[3] / "examples" / "view_offline.py"
+    command = [sys.executable, str(example), "three_prism", "--seconds", "1", "--port", str(free_port())]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=example.parent.parent)
+    assert result.returncode == 0, result.stderr
+    assert "open http://localhost:" in result.stdout
+    assert "% of one processor" in result.stdout
