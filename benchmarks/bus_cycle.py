@@ -27,7 +27,7 @@ from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.dynamixel_bus import Bus
 from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.servos.servo import blocks_of
-from tensegrity_driver.servos.servo_group import ServoBus
+from tensegrity_driver.servos.servo_group import ServoGroup
 from tensegrity_driver.spools.readings import Drive, ServoCommand
 
 MODEL = {1: "AX-12A", 2: "XM430-W350"}
@@ -98,7 +98,7 @@ class Line:
 def our_cycle(path, protocol, ids):
     """A function that does one cycle of ours, and one that lets go of the port."""
     rows = [{"actuator": f"tendon_{i}", "id": i, "model": MODEL[protocol]} for i in ids]
-    link = ServoBus({"servos": rows}, Bus(SerialPort(path, patience=0.2), protocol))
+    link = ServoGroup({"servos": rows}, Bus(SerialPort(path, patience=0.2), protocol))
     link.open()
     link.check()
     link.prepare()

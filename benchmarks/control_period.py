@@ -17,11 +17,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tensegrity_control.controllers.task_tracker import TaskControl
+from tensegrity_control.controllers.task_tracker import OutputTracker
 from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
-from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidControl, NearRigidLaw
-from tensegrity_control.motion_planning.output_model import TaskModel
-from tensegrity_control.motion_planning.output_planner import plan_task
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker
+from tensegrity_control.motion_planning.output_model import OutputModel
+from tensegrity_control.motion_planning.output_planner import plan_output
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_tools.experiments import manipulator, near_rigid
 from tensegrity_tools.experiments._runs import Variants
@@ -50,7 +50,7 @@ def main():
     variants = Variants()
     strut = load_robot(str(near_rigid.strut_file(variants, 2e9)))
     floor = near_rigid.STRESS * strut.mechanism.mechanism.cables[0].area
-    own = NearRigidControl(strut, near_rigid.TRACKED, near_rigid.path(), period=1e-3, floor=floor)
+    own = NearRigidTracker(strut, near_rigid.TRACKED, near_rigid.path(), period=1e-3, floor=floor)
     law = NearRigidLaw(strut, near_rigid.TRACKED, near_rigid.STRESS / 2e9)
     q, v = np.array(strut.mechanism.start), np.zeros(14)
     print("single strut")
@@ -59,9 +59,9 @@ def main():
     print(f"  ratio {ours / theirs:.3f}; goal below 150 us: {'met' if ours < 150 else 'missed'}\n")
 
     robot = load_robot("manipulator")
-    model, path = TaskModel(robot), manipulator.path("vertical", 0.1)
-    plan = plan_task(model, path.value, path.end, manipulator.PERIOD)
-    control = TaskControl(model, plan)
+    model, path = OutputModel(robot), manipulator.path("vertical", 0.1)
+    plan = plan_output(model, path.value, path.end, manipulator.PERIOD)
+    control = OutputTracker(model, plan)
     stiffness = np.array([cable.young * cable.area for cable in robot.mechanism.mechanism.cables])
     extended = ExtendedNearRigidLaw(robot, manipulator.STRUTS, manipulator.FLOOR / stiffness)
     q, v = plan.position, np.zeros(39)

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from tensegrity_dynamics import ShapeSolver, Structure
+from tensegrity_dynamics import Structure, StructureEquilibriumSolver
 
 
 def lattice(size, seed=0):
@@ -51,7 +51,7 @@ def measure(size):
     structure = lattice(size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    solver = ShapeSolver(structure)
+    solver = StructureEquilibriumSolver(structure)
     shape = solver.solve()
     cold = time.perf_counter() - begin
     begin = time.perf_counter()

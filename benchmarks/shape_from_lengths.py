@@ -18,7 +18,7 @@ import numpy as np
 from compas_dr.numdata import InputData
 from compas_dr.solvers import dr_numpy
 
-from tensegrity_dynamics import ShapeSolver, load_robot
+from tensegrity_dynamics import StructureEquilibriumSolver, load_robot
 
 ROBOTS = ("three_prism", "tensebot")
 TOLERANCE = 1e-6  # N (sum of all residual lengths), what compas_dr is asked for
@@ -61,7 +61,7 @@ def measure(name, repeat):
     """Figures of one robot."""
     structure = load_robot(name).structure
     still = (0.0, 0.0, 0.0)
-    solver = ShapeSolver(structure)
+    solver = StructureEquilibriumSolver(structure)
     exact = solver.solve(gravity=still)
     lengths = np.array(structure.rest_lengths)
     moved = lengths * (

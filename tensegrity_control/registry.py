@@ -14,12 +14,12 @@ from .controller import Controller
 
 # Module and class by name; a module is imported only when its controller is asked for.
 CONTROLLERS: dict[str, tuple[str, str]] = {
-    "tendon_length": ("tensegrity_control.controllers.tendon_length", "TendonLengthControl"),
-    "joint_position": ("tensegrity_control.controllers.joint_position", "JointPositionControl"),
-    "near_rigid": ("tensegrity_control.controllers.near_rigid", "NearRigidMotion"),
-    "task": ("tensegrity_control.controllers.output_tracking", "TaskMotion"),
-    "computed_torque": ("tensegrity_control.controllers.parallel_robot_controller", "ComputedTorqueMotion"),
-    "kinematic": ("tensegrity_control.controllers.parallel_robot_controller", "KinematicMotion"),
+    "tendon_length": ("tensegrity_control.controllers.tendon_length", "TendonLengthController"),
+    "joint_position": ("tensegrity_control.controllers.joint_position", "JointPositionController"),
+    "near_rigid": ("tensegrity_control.controllers.near_rigid", "NearRigidController"),
+    "task": ("tensegrity_control.controllers.output_tracking", "OutputTrackingController"),
+    "computed_torque": ("tensegrity_control.controllers.parallel_robot_controller", "ComputedTorqueController"),
+    "kinematic": ("tensegrity_control.controllers.parallel_robot_controller", "KinematicController"),
 }
 STRUCTURES = ("tendon_length",)
 MECHANISMS = ("joint_position", "task", "near_rigid", "computed_torque", "kinematic")

@@ -15,10 +15,10 @@ from .robots.load_robot import load_robot, parse_robot, shipped_robots
 from .robots.output_frame import OutputFrame
 from .robots.robot import Actuator, Robot
 from .simulation import Simulation
-from .structures.analysis.multiple_equilibria import competing
+from .structures.analysis.multiple_equilibria import find_equilibria
 from .structures.analysis.prestress import analyze_prestress
-from .structures.form_finding.equilibrium import Shape
-from .structures.form_finding.equilibrium_solver import ShapeSolver
+from .structures.form_finding.equilibrium import StructureEquilibrium
+from .structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structures.form_finding.forward_kinematics import forward_kinematics
 from .structures.structure import Structure, make_structure
 
@@ -32,13 +32,13 @@ __all__ = [
     "Robot",
     "RobotFileError",
     "Shape",
-    "ShapeSolver",
     "Simulation",
     "Structure",
+    "StructureEquilibriumSolver",
     "TensegrityError",
     "UnreachableGoalError",
     "analyze_prestress",
-    "competing",
+    "find_equilibria",
     "forward_kinematics",
     "load_robot",
     "make_structure",

@@ -22,7 +22,7 @@ class UnreachableGoalError(TensegrityError):
     """A goal pose cannot be reached; carries the nearest pose that can and the tendons that bind.
 
     Attributes:
-        nearest: the nearest reachable shape (`Shape`), or None where none was found.
+        nearest: the nearest reachable shape (`StructureEquilibrium`), or None where none was found.
         rest_lengths: rest lengths of that shape by tendon name [m].
         binding: names of the tendons whose limit or tension floor stops the motion.
     """

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .errors import TensegrityError
 from .robots.output_frame import Pose
 from .robots.robot import Robot
-from .structures.form_finding.equilibrium import Shape
-from .structures.form_finding.equilibrium_solver import ShapeSolver
+from .structures.form_finding.equilibrium import StructureEquilibrium
+from .structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structures.form_finding.forward_kinematics import METHODS, forward_kinematics
 from .structures.structure import Structure
 
@@ -30,7 +30,7 @@ class Estimate:
     """
 
     time: float
-    shape: Shape
+    shape: StructureEquilibrium
     velocities: NDArray[np.float64]
     twist: NDArray[np.float64] | None
     converged: bool
@@ -67,7 +67,7 @@ class Estimate:
         return dict(zip(self.shape.structure.member_names, self.shape.tensions.tolist(), strict=True))
 
 
-class ShapeEstimator:
+class StructureEstimator:
     """Quasi-static estimator: every reading of the spools is solved for its equilibrium, from the last one.
 
     Args:
@@ -81,7 +81,7 @@ class ShapeEstimator:
     def __init__(self, robot: Robot, *, rigid_bars: bool = True) -> None:
         output = robot.outputs[0] if robot.outputs else None
         self.robot, self._rigid = robot, rigid_bars
-        self._solver = ShapeSolver(robot.structure, rigid_bars=rigid_bars, output=output)
+        self._solver = StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars, output=output)
         self._home = self._solver.solve()
         self._drives = {each.name: robot.structure.member(each.drives) for each in robot.actuators}
         self.reset()
@@ -148,7 +148,7 @@ class ShapeEstimator:
 
 
 def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = False) -> Any:
-    """The `ShapeEstimator` of a structure; of a mechanism the `MechanismEstimator` or, if wanted, `MechanismObserver`.
+    """The `StructureEstimator` of a structure; of a mechanism the `MechanismEstimator` or `MechanismObserver`.
 
     Raises:
         TensegrityError: an observer is wanted for a structure.
@@ -158,7 +158,7 @@ def make_estimator(robot: Robot, *, rigid_bars: bool = True, observer: bool = Fa
             raise TensegrityError(
                 f"{robot.name} is a structure, known by its shapes at rest; observers are for mechanisms."
             )
-        return ShapeEstimator(robot, rigid_bars=rigid_bars)
+        return StructureEstimator(robot, rigid_bars=rigid_bars)
     if observer:
         from .mechanisms.estimation.kalman_observer import MechanismObserver
 

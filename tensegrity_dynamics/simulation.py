@@ -124,16 +124,16 @@ class Simulation:
         self.robot, self.integrator = robot, integrator
         self.model: Model
         if isinstance(robot, Structure) or isinstance(robot.model, Structure):
-            from .structures.dynamics.structure_simulator import NetworkModel
+            from .structures.dynamics.structure_simulator import StructureSimulator
 
-            self.model = NetworkModel(
+            self.model = StructureSimulator(
                 robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
                 air_damping=air_damping,
             )  # fmt: skip
         else:
-            from .mechanisms.simulation.mechanism_simulator import SimulatedMechanism
+            from .mechanisms.simulation.mechanism_simulator import MechanismSimulator
 
-            self.model = SimulatedMechanism(robot, time_step, integrator, start=start, gravity=gravity)
+            self.model = MechanismSimulator(robot, time_step, integrator, start=start, gravity=gravity)
 
     @property
     def state(self) -> Any:

@@ -32,7 +32,7 @@ class JointReference:
     acceleration: Array
 
 
-class ComputedTorqueControl:
+class ComputedTorqueTracker:
     """See the module.
 
     Args:

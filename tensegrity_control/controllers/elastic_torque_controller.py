@@ -12,12 +12,12 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
-from ..inverse_kinematics.mechanism_equilibria import JointShape, JointShapes
+from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver
 from ..inverse_kinematics.mechanism_ik import plan_path
 from ..inverse_kinematics.pose_goal import make_goal
-from ..motion_planning.trajectory_tracking import MotionPlan, PlanFollower
+from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 from ..trajectories.path_clock import Progress
-from .goal_controller import Follower, MotionControl, Way
+from .goal_controller import Follower, GoalFeasibility, MotionController
 
 Array = NDArray[np.float64]
 
@@ -27,8 +27,8 @@ SETTLING = 2.0
 """Slowest periods of the shapes that a goal without a duration takes at least."""
 
 
-class ShapeMotion(MotionControl):
-    """See the module; `MotionControl` for the arguments.
+class ElasticTorqueController(MotionController):
+    """See the module; `MotionController` for the arguments.
 
     Args:
         model: that plans are made with. follower: another one of the same kind that plans are followed with, so that a
@@ -45,29 +45,29 @@ class ShapeMotion(MotionControl):
         brake_time: float,
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
-        self.model, self._follower_model, self.shapes = model, follower, JointShapes(robot)
+        self.model, self._follower_model, self.shapes = model, follower, PathEquilibriumSolver(robot)
         self._drives = np.array([robot.mechanism.mechanism.positions_of(each).start for each in self.shapes.joints])
 
-    def _static(self, shape: JointShape, gain: Array) -> PlanFollower:
+    def _static(self, shape: PathEquilibrium, gain: Array) -> LinearFeedbackTracker:
         """A follower that holds a shape with a gain (u, 2n)."""
         place = shape.shape.q[self.model.q_index]
         inputs = shape.shape.effort[self.model.drives]
-        plan = MotionPlan(
+        plan = TrackingPlan(
             np.zeros(1), np.concatenate((place, np.zeros(place.size)))[None], inputs[None], gain[None], place[None],
             inputs[None], shape.shape.q[None],
         )  # fmt: skip
-        return PlanFollower(self._follower_model, plan)
+        return LinearFeedbackTracker(self._follower_model, plan)
 
-    def _shape_at(self, q: Array) -> JointShape:
+    def _shape_at(self, q: Array) -> PathEquilibrium:
         """The shape at rest with the actuators as at q (nq,)."""
         return self.shapes.solve(q[self._drives], q)
 
-    def _present(self, state: RobotState) -> JointShape:
+    def _present(self, state: RobotState) -> PathEquilibrium:
         assert state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         return self.shapes.solve(positions, np.array(state.q))
 
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
+    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
         first = self._shape_at(q)
         make_goal(self.robot.output, position, quaternion, first.pose)
         path = plan_path(self.shapes, first, position, quaternion)
@@ -79,10 +79,10 @@ class ShapeMotion(MotionControl):
         slowest = int(np.argmax(travel / rates))
         settling = SETTLING * max(self.shapes.slopes(shape).slowest_period for shape in (path[0], path[-1]))
         end = self._coordinates(path[-1].shape.q)
-        return Way(end, float(travel[slowest] / rates[slowest]), self.names[slowest], settling)
+        return GoalFeasibility(end, float(travel[slowest] / rates[slowest]), self.names[slowest], settling)
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
-        assert isinstance(follower, PlanFollower)
+        assert isinstance(follower, LinearFeedbackTracker)
         place, pace, _ = progress
         if state is None:
             return follower.feed_forward(place, pace)
@@ -94,7 +94,7 @@ class ShapeMotion(MotionControl):
             )
         return follower.effort(place, state.q, state.v, pace)
 
-    def _checked(self, follower: PlanFollower) -> PlanFollower:
+    def _checked(self, follower: LinearFeedbackTracker) -> LinearFeedbackTracker:
         """The follower with a model of its own, if its plan keeps the actuators' rates and efforts."""
         follower.model = self._follower_model
         plan, count = follower.plan, self.model.index.size

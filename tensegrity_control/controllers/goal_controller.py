@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.mechanisms.mechanism_model import Places
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -53,7 +53,7 @@ class TooFastError(InfeasibleControlError):
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class GoalFeasibility:
     """What is known of the way to a goal before it is planned.
 
     Attributes:
@@ -68,7 +68,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class PlannedMotion:
     """A motion that can begin: its follower, duration [s], a note for whoever asked, what it rests on, and its goal."""
 
     follower: Follower
@@ -78,7 +78,7 @@ class Planned:
     goal: Pose
 
 
-class MotionControl(Controller):
+class MotionController(Controller):
     """See the module. A subclass says how shapes at rest, ways and followers are made.
 
     Args:
@@ -104,7 +104,7 @@ class MotionControl(Controller):
         )
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self._places, self._plan_places = Places(robot.mechanism), Places(robot.mechanism)
+        self._places, self._plan_places = BodyPoses(robot.mechanism), BodyPoses(robot.mechanism)
         self.longest = min(LONGEST, MOST_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Follower]] = []
@@ -124,7 +124,7 @@ class MotionControl(Controller):
         """(k,) controlled coordinates at a position (nq,)."""
 
     @abstractmethod
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
+    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
         """The way from the shape at rest at q (nq,) to a pose. Raises UnreachableGoalError, TensegrityError."""
 
     @abstractmethod
@@ -223,7 +223,7 @@ class MotionControl(Controller):
         duration: float | None = None,
         profile: str = "minimum_jerk",
         q: Array | None = None,
-    ) -> Planned:
+    ) -> PlannedMotion:
         """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
 
         Args:
@@ -264,7 +264,7 @@ class MotionControl(Controller):
 
     def plan_through(
         self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth", q: Array | None = None
-    ) -> Planned:
+    ) -> PlannedMotion:
         """A motion through poses (time from the start [s], position, quaternion), for `begin`.
 
         Args:
@@ -283,7 +283,7 @@ class MotionControl(Controller):
         path = self._through((self.period * periods).tolist(), np.array(values), interpolation, q)
         return self._planned(now, path, q, "", version)
 
-    def begin(self, now: float, planned: Planned) -> Accepted:
+    def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin a planned motion; one that is under way brakes first.
 
         Raises:
@@ -360,10 +360,10 @@ class MotionControl(Controller):
         braking.brake(now, self.brake_time)
         return follower, braking.last
 
-    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> Planned:
+    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> PlannedMotion:
         follower = self._follower(path, q, *self._braked(now))
         pose = self._plan_places.move(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
-        return Planned(follower, path.end, note, version, pose)
+        return PlannedMotion(follower, path.end, note, version, pose)
 
     def _pose(self, follower: Follower, time: float) -> Pose:
         return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]

@@ -15,18 +15,18 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
-from ..inverse_kinematics.mechanism_equilibria import JointShape, JointShapes
+from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver
 from ..inverse_kinematics.mechanism_ik import plan_path
-from ..paths.joint_curve import JointCurve
-from .path_controller import PathControl
+from ..paths.joint_curve import MechanismEquilibriumPath
+from .path_controller import PathController
 
 
-class JointPositionControl(PathControl):
+class JointPositionController(PathController):
     """See the module's text.
 
     Args:
         robot: a mechanism with actuators and an output.
-        rate_margin, swing_periods, brake_time: see `PathControl`.
+        rate_margin, swing_periods, brake_time: see `PathController`.
 
     Attributes:
         home: the shape with the actuators at their start, whose tensions all plans keep near.
@@ -38,12 +38,12 @@ class JointPositionControl(PathControl):
     def __init__(
         self, robot: Robot, *, rate_margin: float = 0.9, swing_periods: float = 8.0, brake_time: float = 0.3
     ) -> None:
-        self.shapes = JointShapes(robot)
+        self.shapes = PathEquilibriumSolver(robot)
         super().__init__(
             robot, self.shapes.home, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
         )
 
-    def _shape_of(self, state: RobotState | None) -> JointShape:
+    def _shape_of(self, state: RobotState | None) -> PathEquilibrium:
         if state is None or state.positions is None:
             return self.shapes.home
         positions = np.asarray(state.positions, dtype=np.float64)
@@ -52,9 +52,9 @@ class JointPositionControl(PathControl):
         return self.shapes.solve(positions, self.shapes.home)
 
     def _way_to(
-        self, start: JointShape, position: ArrayLike | None, quaternion: ArrayLike | None
-    ) -> Sequence[JointShape]:
+        self, start: PathEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
+    ) -> Sequence[PathEquilibrium]:
         return plan_path(self.shapes, start, position, quaternion)
 
-    def _curve(self, path: Sequence[JointShape], keep: Sequence[int] = ()) -> JointCurve:
-        return JointCurve(self.shapes, path)
+    def _curve(self, path: Sequence[PathEquilibrium], keep: Sequence[int] = ()) -> MechanismEquilibriumPath:
+        return MechanismEquilibriumPath(self.shapes, path)

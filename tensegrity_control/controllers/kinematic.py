@@ -19,7 +19,7 @@ from ..trajectories.splines import Trajectory
 Array = NDArray[np.float64]
 
 
-class KinematicControl:
+class KinematicTracker:
     """See the module.
 
     Args:

@@ -17,10 +17,10 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
 from ..motion_planning.near_rigid_model import NearRigidModel
-from ..motion_planning.near_rigid_tracker import NearRigidControl, Weights, regulator_gain
-from ..motion_planning.trajectory_tracking import PlanFollower
+from ..motion_planning.near_rigid_tracker import NearRigidTracker, Weights, regulator_gain
+from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
-from .elastic_torque_controller import ShapeMotion
+from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import Follower
 
 Array = NDArray[np.float64]
@@ -29,12 +29,12 @@ FADE = 0.5
 """s in which tensions go over from those that are held to those of a plan."""
 
 
-class NearRigidMotion(ShapeMotion):
-    """See `MotionControl`; gains are the deviations of `near_rigid.Weights`, which count at once.
+class NearRigidController(ElasticTorqueController):
+    """See `MotionController`; gains are the deviations of `near_rigid.Weights`, which count at once.
 
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most mass.
-        period, rate_margin, brake_time: see `MotionControl`.
+        period, rate_margin, brake_time: see `MotionController`.
         floor: N that every cable keeps (one, or one per cable); None takes the tensions of the shape at the start.
         position, rate, strain, strain_rate, effort: see `near_rigid.Weights`.
 
@@ -84,9 +84,9 @@ class NearRigidMotion(ShapeMotion):
             raise
 
     def _tune(self, follower: Follower) -> None:
-        if isinstance(follower, NearRigidControl):
+        if isinstance(follower, NearRigidTracker):
             follower.reweigh(self.weights)
-        elif isinstance(follower, PlanFollower):
+        elif isinstance(follower, LinearFeedbackTracker):
             plan = follower.plan
             still = np.zeros(self.model.index.size)
             gain = regulator_gain(
@@ -104,10 +104,10 @@ class NearRigidMotion(ShapeMotion):
         return np.asarray(q[self.model.q_y])
 
     def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
-        follower = NearRigidControl(
+        follower = NearRigidTracker(
             self.robot, self.model.tracked, path, period=self.period, floor=self.floor, weights=self.weights,
             model=self.model, start=q,
         )  # fmt: skip
-        assert isinstance(before, PlanFollower)
+        assert isinstance(before, LinearFeedbackTracker)
         follower.fade_from(q, before.feed_forward(last, 0.0), min(FADE, 0.5 * path.end))
         return self._checked(follower)

@@ -10,28 +10,28 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
-from ..motion_planning.output_model import TaskModel
-from ..motion_planning.output_planner import TaskWeights, plan_task, rest_gain
+from ..motion_planning.output_model import OutputModel
+from ..motion_planning.output_planner import OutputWeights, plan_output, rest_gain
 from ..trajectories.splines import PiecewisePolynomial
-from .elastic_torque_controller import ShapeMotion
+from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import Follower
-from .task_tracker import TaskControl
+from .task_tracker import OutputTracker
 
 Array = NDArray[np.float64]
 
 
-class TaskMotion(ShapeMotion):
-    """See `MotionControl`; gains are the deviations of `TaskWeights`, which count from the next motion on.
+class OutputTrackingController(ElasticTorqueController):
+    """See `MotionController`; gains are the deviations of `OutputWeights`, which count from the next motion on.
 
     Args:
-        robot: see `TaskModel`. period, rate_margin, brake_time: see `MotionControl`.
-        output, position, rate, effort: see `TaskWeights`.
+        robot: see `OutputModel`. period, rate_margin, brake_time: see `MotionController`.
+        output, position, rate, effort: see `OutputWeights`.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no such model.
     """
 
-    model: TaskModel
+    model: OutputModel
 
     GAINS = ("output", "position", "rate", "effort")
 
@@ -42,13 +42,13 @@ class TaskMotion(ShapeMotion):
         period: float = 0.005,
         rate_margin: float = 0.5,
         brake_time: float = 0.5,
-        output: float = TaskWeights.output,
-        position: float = TaskWeights.position,
-        rate: float = TaskWeights.rate,
-        effort: float = TaskWeights.effort,
+        output: float = OutputWeights.output,
+        position: float = OutputWeights.position,
+        rate: float = OutputWeights.rate,
+        effort: float = OutputWeights.effort,
     ) -> None:
-        self.weights = TaskWeights(output, position, rate, effort)
-        super().__init__(robot, TaskModel(robot), TaskModel(robot), period, rate_margin, brake_time)
+        self.weights = OutputWeights(output, position, rate, effort)
+        super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time)
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))
@@ -65,8 +65,8 @@ class TaskMotion(ShapeMotion):
         return self.model.output_place(q)
 
     def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
-        plan = plan_task(
+        plan = plan_output(
             self.model, path.value, path.end, self.period, weights=self.weights, start=self._shape_at(q),
             shapes=self.shapes,
         )  # fmt: skip
-        return self._checked(TaskControl(self.model, plan))
+        return self._checked(OutputTracker(self.model, plan))

@@ -21,9 +21,9 @@ from ..inverse_kinematics.pose_goal import make_goal
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory, crossings
 from ..trajectories.path_clock import Progress
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
-from .computed_torque import ComputedTorqueControl
-from .goal_controller import Follower, MotionControl, Way
-from .kinematic import KinematicControl
+from .computed_torque import ComputedTorqueTracker
+from .goal_controller import Follower, GoalFeasibility, MotionController
+from .kinematic import KinematicTracker
 from .path_controller import check_ranges
 
 Array = NDArray[np.float64]
@@ -31,11 +31,11 @@ Array = NDArray[np.float64]
 SAMPLES = 101
 
 
-class LoopMotion(MotionControl):
+class ParallelRobotController(MotionController):
     """What both controllers share.
 
     Args:
-        robot: a parallel mechanism of rigid links; `MotionControl` for the rest.
+        robot: a parallel mechanism of rigid links; `MotionController` for the rest.
         gains: by name, each from 0 to `largest`.
 
     Raises:
@@ -94,7 +94,7 @@ class LoopMotion(MotionControl):
     def _coordinates(self, q: Array) -> Array:
         return self.kinematics.output_values(q)
 
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> Way:
+    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
         pose = self._plan_places.move(q).output(self.robot.output)[0]  # type: ignore[arg-type]
         goal = make_goal(self.robot.output, position, quaternion, pose)
         end = goal.position[self._rows]
@@ -106,7 +106,7 @@ class LoopMotion(MotionControl):
         self._check_places(there, "goal")
         rates = np.array([each.rate for each in self.robot.actuators])
         slowest = int(np.argmax(travel / rates))
-        return Way(end, float(travel[slowest] / rates[slowest]), self.names[slowest])
+        return GoalFeasibility(end, float(travel[slowest] / rates[slowest]), self.names[slowest])
 
     def _check_places(self, q: Array, what: str) -> None:
         """Raise TensegrityError where an actuator is outside its position limits at q (nq,)."""
@@ -147,7 +147,7 @@ class LoopMotion(MotionControl):
         self._distance = self._following.first_order(q).type_2
 
 
-class _ComputedTorque(ComputedTorqueControl):
+class _ComputedTorqueFollower(ComputedTorqueTracker):
     crosses = False  # a singularity, as planned
     last_effort: Array | None = None
     last_rates: Array | None = None
@@ -163,11 +163,11 @@ class _ComputedTorque(ComputedTorqueControl):
         return wanted.q, wanted.v
 
 
-class ComputedTorqueMotion(LoopMotion):
+class ComputedTorqueController(ParallelRobotController):
     """Computed torque (`computed_torque`).
 
     Args:
-        robot: see `LoopMotion`. period, rate_margin, brake_time: see `MotionControl`.
+        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `MotionController`.
         stiffness: K_p [1/s^2]. damping: K_d [1/s].
         nearest: distance to a Type 2 singularity below which a planned crossing goes on without feedback, which has
             no hold there.
@@ -199,13 +199,13 @@ class ComputedTorqueMotion(LoopMotion):
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
         limits = np.array([each.effort for each in self.robot.actuators])
         gains = {name: self._gains[name] for name in ("stiffness", "damping")}
-        follower = _ComputedTorque(self._following, path, q, limits=limits, **gains)
+        follower = _ComputedTorqueFollower(self._following, path, q, limits=limits, **gains)
         follower.crosses = bool(crossings(self.kinematics, path, q))
         return follower
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
         """Feedback; on a planned crossing the plan's own efforts beside the singularity, and the last ones on it."""
-        assert isinstance(follower, _ComputedTorque)
+        assert isinstance(follower, _ComputedTorqueFollower)
         try:
             q, v = follower.motion(progress.place, progress.pace)
             beside = follower.crosses and self._following.first_order(q).type_2 < self._gains["nearest"]
@@ -220,7 +220,7 @@ class ComputedTorqueMotion(LoopMotion):
         return follower.last_effort
 
 
-class _Kinematic(KinematicControl):
+class _KinematicFollower(KinematicTracker):
     def __init__(self, *arguments: object, start: Array, **options: float) -> None:
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
         self._last = start
@@ -231,11 +231,11 @@ class _Kinematic(KinematicControl):
         return self._last, self.kinematics.from_output(self._last, rate, np.zeros(rate.size))[0]
 
 
-class KinematicMotion(LoopMotion):
+class KinematicController(ParallelRobotController):
     """Kinematic control (`kinematic`): rates of the actuators.
 
     Args:
-        robot: see `LoopMotion`. period, rate_margin, brake_time: see `MotionControl`.
+        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `MotionController`.
         gain: 1/s of the correction.
 
     Raises:
@@ -261,10 +261,10 @@ class KinematicMotion(LoopMotion):
         follower.gain = self._gains["gain"]  # type: ignore[attr-defined]
 
     def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        return _Kinematic(self._following, path, gain=self._gains["gain"], start=q)
+        return _KinematicFollower(self._following, path, gain=self._gains["gain"], start=q)
 
     def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
-        assert isinstance(follower, _Kinematic)
+        assert isinstance(follower, _KinematicFollower)
         if state is None:
             _, v = follower.motion(progress.place, progress.pace)
             return np.asarray(v[self._active_v])

@@ -21,18 +21,18 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import make_goal
-from ..paths.timed_path import Motion, Rest, through, timed
+from ..paths.timed_path import RestPoint, TimedPath, through, timed
 from ..trajectories.time_scaling import profile_named
 
 Array = NDArray[np.float64]
 Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 
-class PathControl(Controller):
+class PathController(Controller):
     """What controllers of structures and of mechanisms share; see the module's text.
 
     A subclass says how shapes are found: `_shape_of` a measured state, the way to a pose (`_way_to`), and the curve
-    through shapes (`_curve`), whose faces are those of `Shape` and `EquilibriumCurve`.
+    through shapes (`_curve`), whose faces are those of `StructureEquilibrium` and `EquilibriumPath`.
 
     Args:
         robot: with actuators and an output.
@@ -58,8 +58,8 @@ class PathControl(Controller):
         self.rate_margin, self.swing_periods, self.brake_time = rate_margin, swing_periods, brake_time
         self.names = tuple(actuator.name for actuator in robot.actuators)
         self._phase = "idle"
-        self._motions: list[Motion] = []
-        self._rest = Rest(self._curve((home,)), 1.0)
+        self._motions: list[TimedPath] = []
+        self._rest = RestPoint(self._curve((home,)), 1.0)
         self._goal: Pose | None = None
         self._arrival = self._last_time = -np.inf
 
@@ -90,7 +90,7 @@ class PathControl(Controller):
             TensegrityError: the positions are no numbers, or no stable shape belongs to them.
         """
         shape = self._shape_of(state)
-        self._rest = Rest(self._curve((shape,)), 1.0)
+        self._rest = RestPoint(self._curve((shape,)), 1.0)
         self._motions, self._goal = [], shape.pose
         self._phase = "stopped" if self._phase == "stopped" else "holding"
         self._arrival = self._last_time = time
@@ -154,7 +154,7 @@ class PathControl(Controller):
         brake, path, _ = self._way(now, [(position, quaternion)])
         curve = self._curve(path)
         timing, note = timed(curve, duration or None, law, self.rate_margin, self.swing_periods)
-        return self._start(now, brake, Motion(now if brake is None else brake.end, timing, curve), note)
+        return self._start(now, brake, TimedPath(now if brake is None else brake.end, timing, curve), note)
 
     def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
         """Pass through poses (time from the start [s], position, quaternion) without stopping, at rest at the last.
@@ -176,7 +176,7 @@ class PathControl(Controller):
         brake, path, ends = self._way(now, [(position, quaternion) for _, position, quaternion in waypoints])
         curve = self._curve(path, ends)
         timing = through(curve, times, curve.path_places[ends])
-        return self._start(now, brake, Motion(now if brake is None else brake.end, timing, curve), "")
+        return self._start(now, brake, TimedPath(now if brake is None else brake.end, timing, curve), "")
 
     def hold(self, now: float) -> None:
         """Break the motion off and hold what is reached then."""
@@ -201,38 +201,38 @@ class PathControl(Controller):
 
     def _way(
         self, now: float, poses: Sequence[tuple[ArrayLike | None, ArrayLike | None]]
-    ) -> tuple[Motion | None, list[Any], list[int]]:
+    ) -> tuple[TimedPath | None, list[Any], list[int]]:
         """Braking motion if any, shapes through all poses from its end, and the index of each pose's shape."""
         for position, quaternion in poses:
             make_goal(self.robot.output, position, quaternion, self._rest.pose)
         self._finish(now)
         motion = self._motion(now)
         brake = None if motion is None else motion.brake(now, self.brake_time)
-        rest = self._rest if brake is None else Rest(brake.curve, brake.at(brake.end)[0])
+        rest = self._rest if brake is None else RestPoint(brake.curve, brake.at(brake.end)[0])
         path, ends = [rest.shape()], [0]
         for position, quaternion in poses:
             path.extend(self._way_to(path[-1], position, quaternion)[1:])
             ends.append(len(path) - 1)
         return brake, path, ends
 
-    def _start(self, now: float, brake: Motion | None, motion: Motion, note: str) -> Accepted:
+    def _start(self, now: float, brake: TimedPath | None, motion: TimedPath, note: str) -> Accepted:
         self._motions = [motion] if brake is None else [brake, motion]
         self._goal = motion.curve.last.pose
         return Accepted(motion.end, motion.end - now, note)
 
-    def _motion(self, time: float) -> Motion | None:
+    def _motion(self, time: float) -> TimedPath | None:
         """The motion under way at a time."""
         for motion in self._motions:
             if time < motion.end:
                 return motion
         return None
 
-    def _rest_at(self, time: float) -> Rest:
+    def _rest_at(self, time: float) -> RestPoint:
         """Where the robot rests at a time at which no motion is under way."""
         if not self._motions or time < self._motions[0].begin:
             return self._rest
         last = self._motions[-1]
-        return Rest(last.curve, last.at(last.end)[0])
+        return RestPoint(last.curve, last.at(last.end)[0])
 
     def _finish(self, time: float) -> None:
         """Forget motions once they are over."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from ..inverse_kinematics.structure_jacobian import sensitivity
 from ..inverse_kinematics.tension_limits import TendonGuard
@@ -21,12 +21,12 @@ class PoseFeedback:
     Args:
         guard: the limits that the model watches.
         shape: the equilibrium that is held.
-        gain: 1/s, see `TendonLengthControl`.
+        gain: 1/s, see `TendonLengthController`.
         limit: m, largest correction of one rest length.
     """
 
     def __init__(
-        self, robot: Robot, guard: TendonGuard, shape: Shape, rigid_bars: bool, gain: float, limit: float
+        self, robot: Robot, guard: TendonGuard, shape: StructureEquilibrium, rigid_bars: bool, gain: float, limit: float
     ) -> None:
         slopes = sensitivity(shape, guard.members, rigid_bars=rigid_bars)
         assert slopes.pose is not None

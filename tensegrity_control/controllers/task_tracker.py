@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from ..motion_planning.output_model import TaskModel
-from ..motion_planning.output_planner import TaskPlan
-from ..motion_planning.trajectory_tracking import PlanFollower
+from ..motion_planning.output_model import OutputModel
+from ..motion_planning.output_planner import OutputPlan
+from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 
 
-class TaskControl(PlanFollower):
+class OutputTracker(LinearFeedbackTracker):
     """Follows a plan, and holds its end.
 
     Args:
         model: the model that was planned with. plan: the motion.
     """
 
-    model: TaskModel
-    plan: TaskPlan
+    model: OutputModel
+    plan: OutputPlan
 
-    def __init__(self, model: TaskModel, plan: TaskPlan) -> None:
+    def __init__(self, model: OutputModel, plan: OutputPlan) -> None:
         super().__init__(model, plan)

@@ -13,22 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from ..controller import RobotState, positions_of
-from ..inverse_kinematics.ik_result import Plan
+from ..inverse_kinematics.ik_result import InverseKinematicsResult
 from ..inverse_kinematics.solve_ik import inverse_kinematics
 from ..inverse_kinematics.start_equilibrium import shape_solver, start_shape
 from ..inverse_kinematics.structure_jacobian import longest_period
 from ..inverse_kinematics.tension_limits import TendonGuard
-from ..paths.equilibrium_path import EquilibriumCurve
-from .path_controller import PathControl, check_ranges
+from ..paths.equilibrium_path import EquilibriumPath
+from .path_controller import PathController, check_ranges
 from .pose_feedback import PoseFeedback
 
 Array = NDArray[np.float64]
 
 
-class TendonLengthControl(PathControl):
+class TendonLengthController(PathController):
     """See the module's text.
 
     Args:
@@ -78,7 +78,9 @@ class TendonLengthControl(PathControl):
             robot, home, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
         )  # fmt: skip
 
-    def plan(self, start: Shape, position: ArrayLike | None, quaternion: ArrayLike | None) -> Plan:
+    def plan(
+        self, start: StructureEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
+    ) -> InverseKinematicsResult:
         """The equilibrium path from a shape to a pose, with the posture of the robot file's rest lengths."""
         return inverse_kinematics(
             self.robot, position, quaternion, start=start, preferred=self.home,
@@ -100,17 +102,19 @@ class TendonLengthControl(PathControl):
 
     # -- how shapes are found -------------------------------------------------------------------------------------
 
-    def _shape_of(self, state: RobotState | None) -> Shape:
+    def _shape_of(self, state: RobotState | None) -> StructureEquilibrium:
         lengths = np.array(self.home.rest_lengths)
         lengths[self.guard.members] = positions_of(self.robot, None if state is None else state.positions)
         nodes = self.home.nodes if state is None or state.nodes is None else state.nodes
         return start_shape(self.robot, self.solver.solve(lengths, start=nodes), self.solver)
 
-    def _way_to(self, start: Shape, position: ArrayLike | None, quaternion: ArrayLike | None) -> Sequence[Shape]:
+    def _way_to(
+        self, start: StructureEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
+    ) -> Sequence[StructureEquilibrium]:
         return self.plan(start, position, quaternion).path
 
-    def _curve(self, path: Sequence[Shape], keep: Sequence[int] = ()) -> EquilibriumCurve:
-        return EquilibriumCurve(self.robot, path, self.solver, keep=keep)
+    def _curve(self, path: Sequence[StructureEquilibrium], keep: Sequence[int] = ()) -> EquilibriumPath:
+        return EquilibriumPath(self.robot, path, self.solver, keep=keep)
 
     # -- feedback -------------------------------------------------------------------------------------------------
 

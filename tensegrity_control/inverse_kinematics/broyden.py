@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import pose_error
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
-from .ik_result import Plan
+from .ik_result import InverseKinematicsResult
 from .structure_jacobian import Sensitivity
 from .tension_limits import TOLERANCE
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .continuation import Continuation
 
 
-def broyden_search(search: Continuation, tolerance: float, max_iterations: int) -> Plan:
+def broyden_search(search: Continuation, tolerance: float, max_iterations: int) -> InverseKinematicsResult:
     """Run Algorithm 2 from the start of `search`. Raises UnreachableGoalError where it does not get there."""
     goal, guard = search.goal, search.guard
     slopes = search.slopes(search.shape)
@@ -55,7 +55,9 @@ def broyden_search(search: Continuation, tolerance: float, max_iterations: int) 
     raise search.give_up(tolerance, max_iterations)
 
 
-def follow(slopes: Sensitivity, before: Shape, after: Shape, change: NDArray[np.float64]) -> Sensitivity:
+def follow(
+    slopes: Sensitivity, before: StructureEquilibrium, after: StructureEquilibrium, change: NDArray[np.float64]
+) -> Sensitivity:
     """Broyden's update of all three Jacobians with what a change (a,) m of the actuated lengths has done."""
     direction = change / float(change @ change)
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, UnreachableGoalError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import ShapeSolver
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 
-from .ik_result import Plan
+from .ik_result import InverseKinematicsResult
 from .ik_step import Limits, Posture, Step, solve_step
 from .pose_goal import PoseGoal
 from .structure_jacobian import Sensitivity, sensitivity
@@ -50,10 +50,10 @@ class Continuation:
         self,
         robot: Robot,
         goal: PoseGoal,
-        start: Shape,
-        preferred: Shape,
+        start: StructureEquilibrium,
+        preferred: StructureEquilibrium,
         tension_floor: float | Mapping[str, float] | None,
-        solver: ShapeSolver,
+        solver: StructureEquilibriumSolver,
         length_weight: float,
     ) -> None:
         self.robot, self.goal, self.solver = robot, goal, solver
@@ -76,11 +76,11 @@ class Continuation:
         self._last_change = np.zeros(self.members.size)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> StructureEquilibrium:
         """Where the way has led so far."""
         return self.path[-1]
 
-    def run(self, tolerance: float, max_iterations: int) -> Plan:
+    def run(self, tolerance: float, max_iterations: int) -> InverseKinematicsResult:
         """The plan of the whole way. Raises UnreachableGoalError where there is none."""
         if self.walk(tolerance, max_iterations):
             return self.plan("newton")
@@ -111,7 +111,7 @@ class Continuation:
 
     # -- parts of a step ------------------------------------------------------------------------------------------
 
-    def slopes(self, shape: Shape) -> Sensitivity:
+    def slopes(self, shape: StructureEquilibrium) -> Sensitivity:
         """Derivatives with respect to the actuated rest lengths."""
         return sensitivity(shape, self.members, rigid_bars=self.solver.rigid_bars)
 
@@ -136,7 +136,7 @@ class Continuation:
 
     def solve(
         self,
-        shape: Shape,
+        shape: StructureEquilibrium,
         slopes: Sensitivity,
         error: Array,
         limits: Limits,
@@ -153,7 +153,7 @@ class Continuation:
             posture or self.posture, radius or self.radius, weights, self.caution,
         )  # fmt: skip
 
-    def straight(self, shape: Shape, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
+    def straight(self, shape: StructureEquilibrium, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
         """As far along the straight way as the radius allows, without leaving the preferred posture for speed.
 
         A radius on the whole step would drive every tendon at its bound; the step to the goal, scaled down, does not.
@@ -168,7 +168,7 @@ class Continuation:
         remaining = error - self.goal.jacobian(shape.nodes, slopes.pose) @ step.change
         return replace(step, progress=part * step.progress, remaining=remaining, confined=True)
 
-    def unmoved(self, shape: Shape) -> Posture:
+    def unmoved(self, shape: StructureEquilibrium) -> Posture:
         """The posture that asks for the shortest change of lengths and nothing else."""
         return replace(
             self.posture,
@@ -204,7 +204,7 @@ class Continuation:
             self.radius = min(2.0 * self.radius, LARGEST_STEP * self.guard.length_scale)
         return True
 
-    def nearer(self, moved: Shape, step: Step) -> bool:
+    def nearer(self, moved: StructureEquilibrium, step: Step) -> bool:
         """Whether the pose error shrank by a fair part of what the step promised; promises of nothing are kept."""
         weights = self.goal.weights()
         before = float(np.linalg.norm(weights * self.goal.error(self.shape.nodes)))
@@ -229,7 +229,9 @@ class Continuation:
         """Whether steps have become too small to go on."""
         return self.radius < SMALLEST_STEP * self.guard.length_scale
 
-    def attempt(self, shape: Shape, slopes: Sensitivity, change: Array) -> tuple[Shape | None, float]:
+    def attempt(
+        self, shape: StructureEquilibrium, slopes: Sensitivity, change: Array
+    ) -> tuple[StructureEquilibrium | None, float]:
         """The shape after a change of lengths and its relative distance from the prediction; None if it is no good."""
         lengths = np.array(shape.rest_lengths)
         lengths[self.members] += change
@@ -256,7 +258,7 @@ class Continuation:
             return moved, deviation
         return None, deviation
 
-    def correct(self, shape: Shape, limits: Limits, step: Step) -> Shape | None:
+    def correct(self, shape: StructureEquilibrium, limits: Limits, step: Step) -> StructureEquilibrium | None:
         """Undo what the curvature of a step has overrun: limits, and the goal where the step went all the way.
 
         The shortest change does it, so that the posture, which may pull elsewhere, has no say here.
@@ -281,12 +283,12 @@ class Continuation:
 
     # -- results --------------------------------------------------------------------------------------------------
 
-    def plan(self, method: str) -> Plan:
+    def plan(self, method: str) -> InverseKinematicsResult:
         """The way so far as a plan."""
         shape = self.shape
         lengths = shape.rest_lengths[self.members]
         lowest = [min(self.guard.margins(each).items(), key=lambda item: item[1]) for each in self.path]
-        return Plan(
+        return InverseKinematicsResult(
             rest_lengths={a.name: float(value) for a, value in zip(self.robot.actuators, lengths, strict=True)},
             shape=shape,
             path=tuple(self.path),
@@ -315,7 +317,7 @@ class Continuation:
             nearest = again.drawn_in()
         return unreachable(self.goal, self.guard, bound, nearest, binding, trouble)
 
-    def drawn_in(self) -> Shape:
+    def drawn_in(self) -> StructureEquilibrium:
         """From where the way ended, the nearest shape a little inside the limits, so that it can be asked for."""
         inside = self.guard.drawn_in(1e-3)
         for _ in range(8):

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class InverseKinematicsResult:
     """What the inverse kinematics found.
 
     Attributes:
@@ -28,8 +28,8 @@ class Plan:
     """
 
     rest_lengths: dict[str, float]
-    shape: Shape
-    path: tuple[Shape, ...]
+    shape: StructureEquilibrium
+    path: tuple[StructureEquilibrium, ...]
     pose_error: NDArray[np.float64]
     margins: dict[str, float]
     lowest_margin: tuple[str, float]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import Places
-from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import EquilibriumSolver, MechanismShape
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -20,17 +20,17 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class JointShape:
+class PathEquilibrium:
     """An equilibrium with the actuators at `positions` (a,) rad or m; pose of the output, tensions (c,) N of cables."""
 
     positions: Array
     pose: Pose
     tensions: Array
-    shape: MechanismShape
+    shape: MechanismEquilibrium
 
 
 @dataclass(frozen=True, eq=False)
-class JointSlopes:
+class PathSlopes:
     """What a shape does per rad or m of the actuators: pose (6, a) m and rad, tensions (c, a) N; slowest period [s]."""
 
     pose: Array
@@ -38,7 +38,7 @@ class JointSlopes:
     slowest_period: float
 
 
-class JointShapes:
+class PathEquilibriumSolver:
     """Finds shapes of one mechanism; keeps its arrays.
 
     Args:
@@ -54,18 +54,18 @@ class JointShapes:
         self.robot, self.model = robot, robot.mechanism
         self.output: BodyOutput = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
-        self._solver = EquilibriumSolver(self.model.mechanism, self.joints)
-        self._places = Places(self.model)
+        self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)
+        self._places = BodyPoses(self.model)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
         self.home = self.solve(np.array(starts), self.model.start)
 
-    def solve(self, positions: Array, start: JointShape | Array) -> JointShape:
+    def solve(self, positions: Array, start: PathEquilibrium | Array) -> PathEquilibrium:
         """The stable shape near a start for positions (a,) rad or m.
 
         Raises:
             TensegrityError: there is none.
         """
-        q = start.shape.q if isinstance(start, JointShape) else start
+        q = start.shape.q if isinstance(start, PathEquilibrium) else start
         wanted = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
         try:
             shape = self._solver.solve(q, wanted)
@@ -74,9 +74,9 @@ class JointShapes:
         if not shape.stable:
             raise TensegrityError(f"{self.robot.name} would not stay in its shape there (softest {shape.softest:.3g}).")
         pose, _ = self._places.move(shape.q).output(self.output)
-        return JointShape(np.array(positions, dtype=np.float64), pose, shape.tension, shape)
+        return PathEquilibrium(np.array(positions, dtype=np.float64), pose, shape.tension, shape)
 
-    def slopes(self, shape: JointShape) -> JointSlopes:
+    def slopes(self, shape: PathEquilibrium) -> PathSlopes:
         """Derivatives at a shape."""
         found = sensitivity(self._solver, shape.shape)
         mechanism = self.model.mechanism
@@ -84,7 +84,7 @@ class JointShapes:
         motion = found.motion[:, order]
         jacobian = wrench_jacobian(mechanism, shape.shape.q, self.output.body, self.output.frame.origin)
         twist = np.vstack((jacobian[3:], jacobian[:3])) @ motion
-        return JointSlopes(twist, found.tension[:, order], found.slowest_period)
+        return PathSlopes(twist, found.tension[:, order], found.slowest_period)
 
     def cable_of(self, actuator: int) -> int:
         """Index among the elastic cables of the one that an actuator winds; -1 where it drives another joint."""

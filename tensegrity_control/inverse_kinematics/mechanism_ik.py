@@ -14,7 +14,7 @@ from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robots.output_frame import AXES, pose_error
 
 from .ik_step import Limits, Posture, solve_step
-from .mechanism_equilibria import JointShape, JointShapes, JointSlopes
+from .mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver, PathSlopes
 from .pose_goal import PoseGoal, make_goal, rotation_error_rate
 
 Array = NDArray[np.float64]
@@ -27,8 +27,8 @@ RADIUS = 1.0  # rad or m that one actuator may change in one step
 
 
 def plan_path(
-    shapes: JointShapes, start: JointShape, position: ArrayLike | None, quaternion: ArrayLike | None
-) -> list[JointShape]:
+    shapes: PathEquilibriumSolver, start: PathEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
+) -> list[PathEquilibrium]:
     """Shapes from `start` to one whose output is at a pose, at most `LONGEST` apart.
 
     Args:
@@ -79,7 +79,7 @@ def plan_path(
     raise _unreachable(shapes, goal, shape, limits, (), f"after {MOST_STEPS} steps the way is still not done")
 
 
-def make_limits(shapes: JointShapes) -> Limits:
+def make_limits(shapes: PathEquilibriumSolver) -> Limits:
     """Limits of tensions (of cables that actuators wind) and of positions, in the order of `limited`."""
     low, high, scale, names, quantities = [], [], [], [], []
     typical = max(1.0, float(np.max(np.abs(shapes.home.tensions), initial=1.0)))
@@ -100,7 +100,7 @@ def make_limits(shapes: JointShapes) -> Limits:
     return Limits(np.array(low), np.array(high), np.array(scale), tuple(names), tuple(quantities))
 
 
-def limited(shapes: JointShapes, shape: JointShape, slopes: JointSlopes | None) -> tuple[Array, Array]:
+def limited(shapes: PathEquilibriumSolver, shape: PathEquilibrium, slopes: PathSlopes | None) -> tuple[Array, Array]:
     """Values of what is limited, and their derivatives (r, a); zeros without slopes."""
     count = len(shapes.robot.actuators)
     rows = [shapes.cable_of(k) for k in range(count) if shapes.cable_of(k) >= 0]
@@ -109,11 +109,11 @@ def limited(shapes: JointShapes, shape: JointShape, slopes: JointSlopes | None) 
     return values, np.vstack((pulls, np.eye(count)))
 
 
-def _error(goal: PoseGoal, shape: JointShape) -> Array:
+def _error(goal: PoseGoal, shape: PathEquilibrium) -> Array:
     return np.asarray(pose_error(goal.pose, shape.pose)[goal.output.rows])
 
 
-def _actuated(shapes: JointShapes, shape: JointShape, slopes: JointSlopes) -> tuple[Array, Array, Array]:
+def _actuated(shapes: PathEquilibriumSolver, shape: PathEquilibrium, slopes: PathSlopes) -> tuple[Array, Array, Array]:
     """Tensions, their derivatives and the positions by actuator; joints without a cable have no tension."""
     count = len(shapes.robot.actuators)
     tensions, pulls = np.zeros(count), np.zeros((count, count))
@@ -124,14 +124,16 @@ def _actuated(shapes: JointShapes, shape: JointShape, slopes: JointSlopes) -> tu
     return tensions, pulls, shape.positions
 
 
-def _posture(shapes: JointShapes) -> Posture:
+def _posture(shapes: PathEquilibriumSolver) -> Posture:
     count = len(shapes.robot.actuators)
     rows = [shapes.cable_of(k) for k in range(count)]
     tensions = np.array([shapes.home.tensions[row] if row >= 0 else 0.0 for row in rows])
     return Posture(tensions, shapes.home.positions, max(1.0, float(np.max(np.abs(tensions), initial=1.0))), 1.0, 0.01)
 
 
-def _moved(shapes: JointShapes, shape: JointShape, change: Array, limits: Limits) -> JointShape | None:
+def _moved(
+    shapes: PathEquilibriumSolver, shape: PathEquilibrium, change: Array, limits: Limits
+) -> PathEquilibrium | None:
     """The shape after a change, or after part of it; None where not even a small part has a shape within the limits."""
     allowed = max(limits.violation(limited(shapes, shape, None)[0]), 1e-6)
     part = 1.0
@@ -148,7 +150,7 @@ def _moved(shapes: JointShapes, shape: JointShape, change: Array, limits: Limits
     return None
 
 
-def _thinned(path: list[JointShape]) -> list[JointShape]:
+def _thinned(path: list[PathEquilibrium]) -> list[PathEquilibrium]:
     """Without the last small corrections, which are no part of the way."""
     kept = [path[0]]
     for shape in path[1:-1]:
@@ -159,7 +161,12 @@ def _thinned(path: list[JointShape]) -> list[JointShape]:
 
 
 def _unreachable(
-    shapes: JointShapes, goal: PoseGoal, nearest: JointShape, limits: Limits, binding: tuple[int, ...], trouble: str
+    shapes: PathEquilibriumSolver,
+    goal: PoseGoal,
+    nearest: PathEquilibrium,
+    limits: Limits,
+    binding: tuple[int, ...],
+    trouble: str,
 ) -> UnreachableGoalError:
     error = _error(goal, nearest)
     axes = [AXES[row] for row in goal.output.rows]

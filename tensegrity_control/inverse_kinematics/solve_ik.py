@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import ShapeSolver
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 
 from .broyden import broyden_search
 from .continuation import Continuation
-from .ik_result import Plan
+from .ik_result import InverseKinematicsResult
 from .pose_goal import make_goal
 from .start_equilibrium import shape_solver, start_shape
 
@@ -33,16 +33,16 @@ def inverse_kinematics(
     position: ArrayLike | None = None,
     quaternion: ArrayLike | None = None,
     *,
-    start: Shape | None = None,
-    preferred: Shape | None = None,
+    start: StructureEquilibrium | None = None,
+    preferred: StructureEquilibrium | None = None,
     tension_floor: float | Mapping[str, float] | None = None,
     rigid_bars: bool = False,
     method: str = "newton",
     tolerance: float = 1e-9,
     max_iterations: int = 300,
     length_weight: float = 1.0,
-    solver: ShapeSolver | None = None,
-) -> Plan:
+    solver: StructureEquilibriumSolver | None = None,
+) -> InverseKinematicsResult:
     """Find rest lengths that put the output frame at a goal pose, and the equilibria on the way.
 
     Args:

@@ -6,16 +6,18 @@ import numpy as np
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import ShapeSolver
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 
 
-def shape_solver(robot: Robot, rigid_bars: bool) -> ShapeSolver:
+def shape_solver(robot: Robot, rigid_bars: bool) -> StructureEquilibriumSolver:
     """The solver that plans of a robot share; shapes from it report the robot's output frame."""
-    return ShapeSolver(robot.structure, rigid_bars=rigid_bars, output=robot.output)
+    return StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars, output=robot.output)
 
 
-def start_shape(robot: Robot, start: Shape | None, solver: ShapeSolver) -> Shape:
+def start_shape(
+    robot: Robot, start: StructureEquilibrium | None, solver: StructureEquilibriumSolver
+) -> StructureEquilibrium:
     """A stable equilibrium of the robot with every actuated tendon tight.
 
     Args:

@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.structures.energy import free_positions, tangent_stiffness
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,9 @@ class Sensitivity:
     pose: Array | None
 
 
-def sensitivity(shape: Shape, members: NDArray[np.int64] | None = None, *, rigid_bars: bool = False) -> Sensitivity:
+def sensitivity(
+    shape: StructureEquilibrium, members: NDArray[np.int64] | None = None, *, rigid_bars: bool = False
+) -> Sensitivity:
     """Differentiate a shape with respect to rest lengths.
 
     Args:
@@ -76,7 +78,7 @@ def sensitivity(shape: Shape, members: NDArray[np.int64] | None = None, *, rigid
     return Sensitivity(columns, nodes, tensions, pose)
 
 
-def longest_period(shape: Shape, *, rigid_bars: bool = False) -> float:
+def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> float:
     """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and the lumped masses.
 
     Raises:
@@ -97,7 +99,7 @@ def longest_period(shape: Shape, *, rigid_bars: bool = False) -> float:
     return float(2.0 * np.pi * np.sqrt(max(squares[-1], 0.0)))
 
 
-def _tangent(shape: Shape, rigid_bars: bool) -> Array:
+def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:
     """(f, f) tangent stiffness; with rigid bars without the bars' own stiffness, which the constraint replaces."""
     structure = shape.structure
     material = np.where(~structure.unilateral & rigid_bars, 0.0, structure.stiffness)
@@ -109,7 +111,7 @@ def _tangent(shape: Shape, rigid_bars: bool) -> Array:
     return matrix
 
 
-def _directions(shape: Shape) -> Array:
+def _directions(shape: StructureEquilibrium) -> Array:
     """A, (f, m): how fast each member grows with each free coordinate."""
     structure = shape.structure
     first, second = structure.members.T
@@ -122,7 +124,12 @@ def _directions(shape: Shape) -> Array:
 
 
 def _rigid(
-    matrix: Array, directions: Array, stiffness: Array, drive: Array, bars: NDArray[np.bool_], shape: Shape
+    matrix: Array,
+    directions: Array,
+    stiffness: Array,
+    drive: Array,
+    bars: NDArray[np.bool_],
+    shape: StructureEquilibrium,
 ) -> tuple[Array, Array]:
     """Motion (f, a) and tensions (m, a) with bars that keep their length; dependent bars are allowed."""
     held = directions[:, bars]
@@ -141,14 +148,14 @@ def _rigid(
     return motion, tensions
 
 
-def _solve(matrix: Array, right: Array, shape: Shape) -> Array:
+def _solve(matrix: Array, right: Array, shape: StructureEquilibrium) -> Array:
     try:
         return cho_solve(cho_factor(matrix, lower=True), right)
     except LinAlgError:
         raise _unstable(shape) from None
 
 
-def _unstable(shape: Shape) -> TensegrityError:
+def _unstable(shape: StructureEquilibrium) -> TensegrityError:
     return TensegrityError(
         f"the shape is not stable (softest stiffness {shape.softest:.3g} N/m), so it does not follow its rest "
         "lengths; start from a stable shape, with more tension in the tendons."

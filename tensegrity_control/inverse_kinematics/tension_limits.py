@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from .ik_step import Limits
 from .structure_jacobian import Sensitivity
@@ -36,7 +36,7 @@ class TendonGuard:
     """
 
     def __init__(
-        self, robot: Robot, reference: Shape, tension_floor: float | Mapping[str, float] | None = None
+        self, robot: Robot, reference: StructureEquilibrium, tension_floor: float | Mapping[str, float] | None = None
     ) -> None:
         structure = robot.structure
         self.members = robot.actuated_members()
@@ -78,7 +78,7 @@ class TendonGuard:
             limits.quantities,
         )
 
-    def values(self, shape: Shape) -> Array:
+    def values(self, shape: StructureEquilibrium) -> Array:
         """(r,) N and m: what the limits bound, at a shape."""
         return np.concatenate((shape.tensions[self.guarded], shape.rest_lengths[self.members]))
 
@@ -86,11 +86,11 @@ class TendonGuard:
         """(r, a): how the bounded values answer to the actuated rest lengths."""
         return np.vstack((slopes.tensions[self.guarded], np.eye(self.members.size)))
 
-    def slackened(self, shape: Shape) -> tuple[str, ...]:
+    def slackened(self, shape: StructureEquilibrium) -> tuple[str, ...]:
         """Guarded members without tension."""
         return tuple(shape.structure.member_names[k] for k in self.guarded[shape.tensions[self.guarded] <= 0.0])
 
-    def margins(self, shape: Shape) -> dict[str, float]:
+    def margins(self, shape: StructureEquilibrium) -> dict[str, float]:
         """N by member name: tension above the floor."""
         above = shape.tensions[self.guarded] - self.floors
         return {shape.structure.member_names[k]: float(value) for k, value in zip(self.guarded, above, strict=True)}

@@ -6,14 +6,19 @@ import numpy as np
 
 from tensegrity_dynamics.errors import UnreachableGoalError
 from tensegrity_dynamics.robots.output_frame import AXES
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from .pose_goal import PoseGoal
 from .tension_limits import TendonGuard
 
 
 def unreachable(
-    goal: PoseGoal, guard: TendonGuard, bound: Shape, nearest: Shape, binding: tuple[int, ...], trouble: str
+    goal: PoseGoal,
+    guard: TendonGuard,
+    bound: StructureEquilibrium,
+    nearest: StructureEquilibrium,
+    binding: tuple[int, ...],
+    trouble: str,
 ) -> UnreachableGoalError:
     """The error for a goal out of reach.
 

@@ -8,7 +8,7 @@ were rigid, with fictitious changes of strain that restore the equations of moti
 with the sign of A_s ds corrected: e restores, so the passive effort of a larger strain is -A_s ds. As printed, with +,
 the floor acts the wrong way.
 
-`NearRigidControl` plans the strains along the whole path (`strain_plan`) and holds the plan by a discrete-time linear
+`NearRigidTracker` plans the strains along the whole path (`strain_plan`) and holds the plan by a discrete-time linear
 quadratic regulator on the measured state, made for the control period and for every part of the way.
 """
 
@@ -28,7 +28,7 @@ from ..qp_solvers import SOLVED, QuadraticProgram, Sizes, make_solver
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
-from .trajectory_tracking import MotionPlan, PlanFollower
+from .trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 
 Array = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class Weights:
                 raise TensegrityError(f"weight {name} is {value}; give a deviation above zero, from 1e-9 to 1e9.")
 
 
-class NearRigidControl(PlanFollower):
+class NearRigidTracker(LinearFeedbackTracker):
     """Follows a path of the tracked coordinates with tight cables; see the module.
 
     Args:
@@ -154,7 +154,7 @@ class NearRigidControl(PlanFollower):
         self._grid, self._parts = np.arange(0, len(self.strains.times), parts), parts
         rest_places, rest_inputs = self._rest(model)
         states = np.hstack((self.strains.coordinates, self.strains.rates))[self._grid]
-        plan = MotionPlan(
+        plan = TrackingPlan(
             np.asarray(self._grid * step, dtype=np.float64), states, self._means(),
             self._regulator(model, self.weights, period), rest_places, rest_inputs,
             self.strains.positions[self._grid],

@@ -11,13 +11,13 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import Places
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 from tensegrity_dynamics.robots.robot import Robot
 
 Array = NDArray[np.float64]
 
 
-class TaskModel(ReducedModel):
+class OutputModel(ReducedModel):
     """See `ReducedModel`.
 
     Args:
@@ -37,7 +37,7 @@ class TaskModel(ReducedModel):
         self.rows = self.output.rows
         chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism.mechanism, coordinates)
         super().__init__(robot, *chosen)
-        self._places = Places(robot.mechanism)
+        self._places = BodyPoses(robot.mechanism)
 
     def output_place(self, q: Array) -> Array:
         """(k,) m, the controlled coordinates of the output."""

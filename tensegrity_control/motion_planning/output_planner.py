@@ -6,7 +6,7 @@ inertia. Around it the dynamics are linear, x_k+1 = A x_k + B n_k + d with d wha
     min  sum |(J x + e) / p|^2 + |x / s|^2 + |n / r|^2
 
 over deviations x of the state and n of the inputs has one answer, by a Riccati sweep back in time and a sweep forth
-(e: what the output of the guess misses; p, s, r: `TaskWeights`). Taken as the next guess it converges like Newton's
+(e: what the output of the guess misses; p, s, r: `OutputWeights`). Taken as the next guess it converges like Newton's
 method. Free motions need no task of their own: they cost as any deviation does, and singular places need no care,
 because nothing is inverted. The gains of the last sweep are the feedback that belongs to the plan.
 """
@@ -23,10 +23,10 @@ from scipy.linalg import expm, solve_discrete_are
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
-from ..inverse_kinematics.mechanism_equilibria import JointShape, JointShapes
+from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver
 from ..inverse_kinematics.mechanism_ik import plan_path
-from .output_model import TaskModel
-from .trajectory_tracking import MotionPlan
+from .output_model import OutputModel
+from .trajectory_tracking import TrackingPlan
 
 Array = NDArray[np.float64]
 Path = Callable[[float], Array]
@@ -40,7 +40,7 @@ SEEN = 30
 
 
 @dataclass(frozen=True)
-class TaskWeights:
+class OutputWeights:
     """Deviations that count alike.
 
     Args:
@@ -60,7 +60,7 @@ class TaskWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskPlan(MotionPlan):
+class OutputPlan(TrackingPlan):
     """A motion whose output follows a path.
 
     Attributes:
@@ -72,17 +72,17 @@ class TaskPlan(MotionPlan):
     defect: float
 
 
-def plan_task(
-    model: TaskModel,
+def plan_output(
+    model: OutputModel,
     path: Path,
     duration: float,
     period: float,
     *,
-    weights: TaskWeights | None = None,
+    weights: OutputWeights | None = None,
     sweeps: int = 2,
-    start: JointShape | None = None,
-    shapes: JointShapes | None = None,
-) -> TaskPlan:
+    start: PathEquilibrium | None = None,
+    shapes: PathEquilibriumSolver | None = None,
+) -> OutputPlan:
     """Plan a motion whose output follows a path from rest to rest.
 
     Args:
@@ -99,10 +99,10 @@ def plan_task(
     """
     if not (np.isfinite(duration) and np.isfinite(period) and 0.0 < 10.0 * period <= duration):
         raise TensegrityError(f"a path of {duration} s needs a control period above 0 and at most a tenth of it.")
-    scale = weights or TaskWeights()
+    scale = weights or OutputWeights()
     count = round(duration / period) + 1
     times: Array = np.asarray(period * np.arange(count), dtype=np.float64)
-    shapes = shapes or JointShapes(model.robot)
+    shapes = shapes or PathEquilibriumSolver(model.robot)
     first, states, inputs = _guess(model, path, times, shapes, start or shapes.home)
     rest_places, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     wanted = np.array([path(float(time)) for time in times])
@@ -131,10 +131,10 @@ def plan_task(
         q = positions[k] = model.place(q, states[k, : model.index.size])
         miss = max(miss, float(np.linalg.norm(model.output_place(q) - wanted[k])))
     defect = float(np.max(np.abs(_last_defect(model, positions, states, inputs, period))))
-    return TaskPlan(times, states, inputs, gains, rest_places, rest_inputs, positions, miss, defect)
+    return OutputPlan(times, states, inputs, gains, rest_places, rest_inputs, positions, miss, defect)
 
 
-def rest_gain(model: TaskModel, q: Array, effort: Array, weights: TaskWeights, period: float) -> Array:
+def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
     """(u, 2n) feedback that holds a shape at rest, for inputs held over `period` s."""
     count = model.index.size
     matrix, push, _ = model.linearised(q, np.zeros(count), effort)
@@ -144,7 +144,7 @@ def rest_gain(model: TaskModel, q: Array, effort: Array, weights: TaskWeights, p
     return _steady(ahead, moved, jacobian.T @ jacobian / weights.output**2 + state_cost, effort_cost)[1]
 
 
-def _costs(weights: TaskWeights, count: int, inputs: int) -> tuple[Array, Array]:
+def _costs(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
     """What deviations of state and inputs cost, as matrices."""
     scale = np.concatenate((np.full(count, weights.position), np.full(count, weights.rate)))
     return np.diag(scale**-2.0), np.eye(inputs) / weights.effort**2
@@ -171,7 +171,7 @@ class _Pieces:
 
 
 def _guess(
-    model: TaskModel, path: Path, times: Array, shapes: JointShapes, shape: JointShape
+    model: OutputModel, path: Path, times: Array, shapes: PathEquilibriumSolver, shape: PathEquilibrium
 ) -> tuple[Array, Array, Array]:
     """Position at the start, states (k, 2n) and inputs (k, u) of the way through shapes at rest."""
     knots = max(7, int(np.ceil(times[-1] / SHAPE_SPACING)) + 1)
@@ -204,7 +204,7 @@ def _piece(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array, A
     return step[:size, :size], step[:size, size : size + drives], step[:size, size + drives :]
 
 
-def _pieces(model: TaskModel, start: Array, states: Array, inputs: Array, wanted: Array, period: float) -> _Pieces:
+def _pieces(model: OutputModel, start: Array, states: Array, inputs: Array, wanted: Array, period: float) -> _Pieces:
     """Where the states really go is computed for every piece; how deviations grow, at knots and linear in between."""
     count, size = states.shape[0], model.index.size
     every = max(1, round(LINEARISED / period))
@@ -255,7 +255,7 @@ def _riccati(pieces: _Pieces, state_cost: Array, effort_cost: Array, output: flo
     return steps
 
 
-def _last_defect(model: TaskModel, positions: Array, states: Array, inputs: Array, period: float) -> Array:
+def _last_defect(model: OutputModel, positions: Array, states: Array, inputs: Array, period: float) -> Array:
     """Jumps that the plan still has, seen at some of its pieces."""
     size, jumps = model.index.size, []
     for k in range(0, len(states) - 1, max(1, len(states) // SEEN)):

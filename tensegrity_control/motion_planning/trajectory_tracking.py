@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class MotionPlan:
+class TrackingPlan:
     """A motion on a grid of times that begin at 0, one control period apart, with its feedback.
 
     Attributes:
@@ -44,14 +44,14 @@ class MotionPlan:
         return np.asarray(self.positions[0])
 
 
-class PlanFollower:
+class LinearFeedbackTracker:
     """Follows a plan, and holds its end.
 
     Args:
         model: the model that was planned with. plan: the motion.
     """
 
-    def __init__(self, model: ReducedModel, plan: MotionPlan) -> None:
+    def __init__(self, model: ReducedModel, plan: TrackingPlan) -> None:
         self.model, self.plan = model, plan
         self.period = float(plan.times[1] - plan.times[0]) if plan.times.size > 1 else 1.0
         self.names = tuple(each.name for each in model.robot.actuators)

@@ -26,8 +26,8 @@ from tensegrity_dynamics.numerics.rotations import (
 )
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import ShapeSolver
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 
 from ..inverse_kinematics.pose_goal import rotation_error_rate
 from ..inverse_kinematics.structure_jacobian import longest_period, sensitivity
@@ -38,7 +38,7 @@ SPACING = 0.02
 BETWEEN = 3
 
 
-class EquilibriumCurve:
+class EquilibriumPath:
     """Rest lengths and poses along a path of shapes.
 
     Args:
@@ -57,7 +57,13 @@ class EquilibriumCurve:
         TensegrityError: a point between two shapes is no stable equilibrium, or a tendon goes slack there.
     """
 
-    def __init__(self, robot: Robot, path: Sequence[Shape], solver: ShapeSolver, keep: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        path: Sequence[StructureEquilibrium],
+        solver: StructureEquilibriumSolver,
+        keep: Sequence[int] = (),
+    ) -> None:
         self.robot, self.solver = robot, solver
         self.members = robot.actuated_members()
         self.first, self.last = path[0], path[-1]
@@ -71,7 +77,7 @@ class EquilibriumCurve:
         self._start_pose, self._end_pose = self.first.pose, self.last.pose
         if self.span <= 0.0:
             self.places = np.array([0.0, 1.0])
-            self.shapes: tuple[Shape, ...] = (self.first, self.last)
+            self.shapes: tuple[StructureEquilibrium, ...] = (self.first, self.last)
             return
         kept = self._chosen(sorted({0, len(path) - 1, *keep}))
         self._tabulate(self.path_places[kept], lengths[kept], [path[k] for k in kept])
@@ -131,7 +137,7 @@ class EquilibriumCurve:
         rigid = self.solver.rigid_bars
         return max(longest_period(shape, rigid_bars=rigid) for shape in (self.first, self.last))
 
-    def shape_at(self, place: float) -> Shape:
+    def shape_at(self, place: float) -> StructureEquilibrium:
         """The equilibrium at a place, solved anew from the nearest known shape; its lengths equal `lengths(place)`."""
         if place <= 0.0 or place >= 1.0 or self.span <= 0.0:
             return self.first if place < 1.0 else self.last
@@ -157,7 +163,7 @@ class EquilibriumCurve:
         k = min(max(bisect_right(self._knots, place) - 1, 0), len(self._knots) - 2)
         return k, place - self._knots[k]
 
-    def _tabulate(self, places: Array, lengths: Array, shapes: list[Shape]) -> None:
+    def _tabulate(self, places: Array, lengths: Array, shapes: list[StructureEquilibrium]) -> None:
         curve = PchipInterpolator(places, lengths)
         slopes = curve.derivative()
         knots, solved = [0.0], [shapes[0]]
@@ -194,7 +200,7 @@ class EquilibriumCurve:
             steps,
         )
 
-    def _solve(self, lengths: Array, start: Shape) -> Shape:
+    def _solve(self, lengths: Array, start: StructureEquilibrium) -> StructureEquilibrium:
         full = np.array(start.rest_lengths)
         full[self.members] = lengths
         try:

@@ -22,15 +22,15 @@ from tensegrity_dynamics.numerics.rotations import (
 )
 from tensegrity_dynamics.robots.output_frame import Pose
 
-from ..inverse_kinematics.mechanism_equilibria import JointShape, JointShapes
+from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver
 from ..inverse_kinematics.pose_goal import rotation_error_rate
 from .equilibrium_path import hermite_pieces
 
 Array = NDArray[np.float64]
 
 
-class JointCurve:
-    """Actuator positions and poses along a path of shapes, with the face of `EquilibriumCurve`.
+class MechanismEquilibriumPath:
+    """Actuator positions and poses along a path of shapes, with the face of `EquilibriumPath`.
 
     Args:
         shapes: solver of the robot's shapes.
@@ -41,7 +41,7 @@ class JointCurve:
         path_places: parameter of each shape of the path.
     """
 
-    def __init__(self, shapes: JointShapes, path: Sequence[JointShape]) -> None:
+    def __init__(self, shapes: PathEquilibriumSolver, path: Sequence[PathEquilibrium]) -> None:
         self.shapes, self.robot = shapes, shapes.robot
         self.first, self.last = path[0], path[-1]
         rates = np.array([actuator.rate for actuator in self.robot.actuators])
@@ -97,7 +97,7 @@ class JointCurve:
         """s, of the small vibrations about the shapes at both ends."""
         return max(self.shapes.slopes(shape).slowest_period for shape in (self.first, self.last))
 
-    def shape_at(self, place: float) -> JointShape:
+    def shape_at(self, place: float) -> PathEquilibrium:
         """The shape at a place, solved anew from the nearest known one."""
         if place <= 0.0 or place >= 1.0 or self.span <= 0.0:
             return self.first if place < 1.0 else self.last
@@ -108,7 +108,7 @@ class JointCurve:
         k = min(max(bisect_right(self._places, place) - 1, 0), len(self._places) - 2)
         return k, place - self._places[k]
 
-    def _tabulate(self, places: Array, path: list[JointShape]) -> None:
+    def _tabulate(self, places: Array, path: list[PathEquilibrium]) -> None:
         self._knots, self._solved = places, path
         self._places = places.tolist()
         self._curve = PchipInterpolator(places, np.array([shape.positions for shape in path]))

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.robots.output_frame import Pose
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from ..trajectories.time_scaling import Brake, Cubic, MinimumJerk, TimeLaw, Waypoints
-from .equilibrium_path import EquilibriumCurve
+from .equilibrium_path import EquilibriumPath
 
 Array = NDArray[np.float64]
 
@@ -21,12 +21,12 @@ NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class TimedPath:
     """A walk along a curve that begins at `begin` [s]."""
 
     begin: float
     law: TimeLaw
-    curve: EquilibriumCurve
+    curve: EquilibriumPath
 
     @property
     def end(self) -> float:
@@ -37,21 +37,21 @@ class Motion:
         """Place on the curve and its rate [1/s]."""
         return self.law.at(time - self.begin)
 
-    def brake(self, now: float, longest: float) -> Motion:
+    def brake(self, now: float, longest: float) -> TimedPath:
         """The same way from `now` on, coming to rest within `longest` s; a motion that brakes already goes on."""
         if isinstance(self.law, Brake):
             return self
         place, rate = self.at(now)
         rate = max(rate, 0.0)
         time = longest if rate == 0.0 else min(longest, 2.0 * (1.0 - place) / rate)
-        return Motion(now, Brake(max(time, NOTHING), place, rate), self.curve)
+        return TimedPath(now, Brake(max(time, NOTHING), place, rate), self.curve)
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
+class RestPoint:
     """A place on a curve where the robot rests."""
 
-    curve: EquilibriumCurve
+    curve: EquilibriumPath
     place: float
 
     @property
@@ -64,13 +64,13 @@ class Rest:
         """Of the output frame."""
         return self.curve.pose(self.place)
 
-    def shape(self) -> Shape:
+    def shape(self) -> StructureEquilibrium:
         """The equilibrium, solved now where the place is none of the curve's ends."""
         return self.curve.shape_at(self.place)
 
 
 def timed(
-    curve: EquilibriumCurve,
+    curve: EquilibriumPath,
     duration: float | None,
     law: type[MinimumJerk] | type[Cubic],
     rate_margin: float,
@@ -98,7 +98,7 @@ def timed(
     return law(by_rate), f"{duration:.3g} s asked for, {by_rate:.3g} s needed by the rate limit of {name}"
 
 
-def through(curve: EquilibriumCurve, times: list[float], places: Array) -> TimeLaw:
+def through(curve: EquilibriumPath, times: list[float], places: Array) -> TimeLaw:
     """A time law through places at given times. Raises InfeasibleControlError where an actuator is too slow."""
     law = Waypoints(times, places)
     instants = np.linspace(0.0, law.duration, max(SAMPLES, 20 * len(times)))

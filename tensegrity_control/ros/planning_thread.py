@@ -10,11 +10,11 @@ from rclpy.task import Future
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..controllers.goal_controller import MotionControl
+from ..controllers.goal_controller import MotionController
 
 
 class Planner:
-    """Plans one motion at a time; controllers other than `MotionControl` plan where they control, for they are quick.
+    """Plans one motion at a time; controllers other than `MotionController` plan where they control: they are quick.
 
     Args:
         node: with the time (`now`) and the executor. lockstep: plan at once, so that every run gives the same numbers.
@@ -27,7 +27,7 @@ class Planner:
 
     async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
         """`set_goal` of the controller. Raises what it raises."""
-        if self._lockstep or not isinstance(controller, MotionControl):
+        if self._lockstep or not isinstance(controller, MotionController):
             return controller.set_goal(self._node.now, position, quaternion, **options)
         controller.check_goal(options["duration"], options["profile"])
         return await self._apart(
@@ -36,7 +36,7 @@ class Planner:
 
     async def through(self, controller: Any, points: Any, interpolation: str) -> Any:
         """`follow` of the controller. Raises what it raises."""
-        if self._lockstep or not isinstance(controller, MotionControl):
+        if self._lockstep or not isinstance(controller, MotionController):
             return controller.follow(self._node.now, points, interpolation)
         controller.check_waypoints(points, interpolation)
         return await self._apart(controller, lambda now, q: controller.plan_through(now, points, interpolation, q))

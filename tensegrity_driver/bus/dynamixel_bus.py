@@ -15,7 +15,7 @@ from tensegrity_dynamics.errors import BusError
 
 from ..spools.readings import BusReading
 from .control_tables import Field
-from .dynamixel_protocol import ALERT, Lack, ServoProtocol, Status
+from .dynamixel_protocol import ALERT, PacketError, ServoProtocol, Status
 from .serial_port import SerialPort
 from .statistics import BusStatistics, DoubledIds
 
@@ -23,7 +23,7 @@ TRIES = 3
 """Tries of an instruction outside of cycles."""
 OVERDUE = 5
 """Cycles for which a missing answer may still come."""
-REASONS = {Lack.MISSING: "no answer", Lack.DAMAGED: "damaged answers"}
+REASONS = {PacketError.MISSING: "no answer", PacketError.DAMAGED: "damaged answers"}
 
 
 class Bus:
@@ -142,7 +142,7 @@ class Bus:
         self.statistics.retries += 1
         return True
 
-    def _ask(self, servo: int, address: int, size: int) -> Status | Lack:
+    def _ask(self, servo: int, address: int, size: int) -> Status | PacketError:
         """One exchange with one servo, counted."""
         statistics = self.statistics
         begin = time.monotonic()
@@ -164,9 +164,11 @@ class Bus:
             if status.error:
                 statistics.alerts[servo] += 1
             return status
-        lack = status if isinstance(status, Lack) else Lack.DAMAGED  # a refused read has no registers in it
+        lack = (
+            status if isinstance(status, PacketError) else PacketError.DAMAGED
+        )  # a refused read has no registers in it
         self._bad += 1
-        if lack is Lack.MISSING:
+        if lack is PacketError.MISSING:
             statistics.missing += 1
             self._overdue[servo] = statistics.cycles
         else:
@@ -253,7 +255,7 @@ class Bus:
             if isinstance(status, Status):
                 if status.id == servo and len(status.data) == size:
                     answers.append(status)
-            elif status is Lack.MISSING or self.port.isPacketTimeout():
+            elif status is PacketError.MISSING or self.port.isPacketTimeout():
                 return answers
 
     def answers(self, servo: int) -> bool:
@@ -272,11 +274,11 @@ class Bus:
             BusError: no answer, a refusal, or no port.
         """
         self.open()
-        status: Status | Lack = Lack.MISSING
+        status: Status | PacketError = PacketError.MISSING
         for number in range(TRIES):
             self.protocol.ask(servo, field.address, field.size)
             status = self.protocol.receive_from(servo, field.size)
-            if number or isinstance(status, Lack):  # the answer to an earlier try may still be on its way
+            if number or isinstance(status, PacketError):  # the answer to an earlier try may still be on its way
                 self.port.settle(self.port.patience)
             if isinstance(status, Status) and len(status.data) == field.size:
                 return int.from_bytes(status.data, "little")
@@ -296,7 +298,7 @@ class Bus:
             raise BusError(f"servo {servo}: {field.name} can only be read.")
         raw = field.encode(value)
         self.open()
-        status: Status | Lack = Lack.MISSING
+        status: Status | PacketError = PacketError.MISSING
         for _ in range(TRIES):
             self.protocol.order(servo, field.address, raw.to_bytes(field.size, "little"))
             status = self.protocol.receive_from(servo, 0)
@@ -308,7 +310,7 @@ class Bus:
             found = self.read_raw(servo, field)  # an answer to the write itself may be switched off
             if found == raw:
                 return
-            status = Lack.MISSING if isinstance(status, Status) else status
+            status = PacketError.MISSING if isinstance(status, Status) else status
         if isinstance(status, Status):
             raise self._failure(servo, f"{field.name} could not be set to {value:g}", status)
         raise BusError(
@@ -330,11 +332,11 @@ class Bus:
         self.open()
         self.protocol.restart(servo)
         status = self.protocol.receive_from(servo, 0)
-        if isinstance(status, Lack):
+        if isinstance(status, PacketError):
             raise self._failure(servo, "did not take the reboot", status)
 
-    def _failure(self, servo: int, what: str, status: Status | Lack) -> BusError:
-        if isinstance(status, Lack):
+    def _failure(self, servo: int, what: str, status: Status | PacketError) -> BusError:
+        if isinstance(status, PacketError):
             why = f"{REASONS[status]} in {TRIES} tries"
             remedy = "Check its plug, its id, the baud rate and the supply."
         else:

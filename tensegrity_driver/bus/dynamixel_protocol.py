@@ -41,7 +41,7 @@ MOST_ANSWERS = 1024
 """Packets after which an exchange ends, whatever still comes."""
 
 
-class Lack(Enum):
+class PacketError(Enum):
     """Why there is no packet."""
 
     MISSING = "missing"
@@ -139,7 +139,7 @@ class ServoProtocol:
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
-    def receive(self) -> Status | Lack:
+    def receive(self) -> Status | PacketError:
         """The next whole packet within the time of the exchange, or why there is none."""
         if self.number == 1:
             packet, result = self._one.rxPacket(self.port)
@@ -150,29 +150,29 @@ class ServoProtocol:
                 length = packet[3]
                 if length >= 2:
                     return Status(packet[2], packet[4], bytes(packet[5 : 3 + length]))
-                return Lack.DAMAGED
+                return PacketError.DAMAGED
         else:
             packet, result = self._two.rxPacket(self.port, False)
             if result == sdk.COMM_SUCCESS:
                 length = packet[5] | packet[6] << 8
                 if length >= 4:
                     return Status(packet[4], packet[8], bytes(packet[9 : 5 + length]))
-                return Lack.DAMAGED
-        return Lack.MISSING if result == sdk.COMM_RX_TIMEOUT else Lack.DAMAGED
+                return PacketError.DAMAGED
+        return PacketError.MISSING if result == sdk.COMM_RX_TIMEOUT else PacketError.DAMAGED
 
-    def receive_from(self, servo: int, size: int) -> Status | Lack:
+    def receive_from(self, servo: int, size: int) -> Status | PacketError:
         """The answer of one servo with `size` bytes; packets of others and of other lengths pass by.
 
         A servo that refuses answers without its bytes; that answer is returned, too.
         """
-        lack = Lack.MISSING
+        lack = PacketError.MISSING
         for _ in range(MOST_ANSWERS):
             status = self.receive()
-            if isinstance(status, Lack):
-                return lack if status is Lack.MISSING else status
+            if isinstance(status, PacketError):
+                return lack if status is PacketError.MISSING else status
             if status.id == servo and (len(status.data) == size or (not status.data and self.refusal(status))):
                 return status
-            lack = Lack.DAMAGED  # something came, but not what was asked for
+            lack = PacketError.DAMAGED  # something came, but not what was asked for
         return lack
 
     def receive_group(self, ids: Iterable[int], size: int) -> tuple[dict[int, Status], set[int], int]:
@@ -188,9 +188,9 @@ class ServoProtocol:
             if len(answers) == len(wanted):
                 break
             status = self.receive()
-            if status is Lack.MISSING:
+            if status is PacketError.MISSING:
                 break
-            if isinstance(status, Lack):
+            if isinstance(status, PacketError):
                 damaged += 1
                 if self.port.isPacketTimeout():
                     break
@@ -236,7 +236,7 @@ class ServoProtocol:
         try:
             while not self.port.isPacketTimeout():
                 status = self.receive()
-                if not isinstance(status, Lack):
+                if not isinstance(status, PacketError):
                     found.append(status)
         finally:
             self.port = port

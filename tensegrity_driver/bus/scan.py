@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tensegrity_dynamics.errors import BusError
 
 from .control_tables import MODELS, Field
-from .dynamixel_protocol import BROADCAST, Lack, ServoProtocol, Status
+from .dynamixel_protocol import BROADCAST, PacketError, ServoProtocol, Status
 from .serial_port import SerialPort
 
 BAUD_RATES = (1_000_000, 57_600, 115_200, 2_000_000, 3_000_000, 4_000_000, 500_000, 9_600)
@@ -108,11 +108,11 @@ def _all_of_protocol_2(protocol: ServoProtocol, wanted: Sequence[int]) -> Sequen
         status = protocol.receive()
         if isinstance(status, Status):
             there.add(status.id)
-        elif status is Lack.DAMAGED and not protocol.port.isPacketTimeout():
+        elif status is PacketError.DAMAGED and not protocol.port.isPacketTimeout():
             protocol.port.settle()
             return wanted
         else:
-            return sorted(there.intersection(wanted)) if status is Lack.MISSING else wanted
+            return sorted(there.intersection(wanted)) if status is PacketError.MISSING else wanted
 
 
 def _look(protocol: ServoProtocol, servo: int, baud_rate: int) -> FoundServo | None:
@@ -123,14 +123,14 @@ def _look(protocol: ServoProtocol, servo: int, baud_rate: int) -> FoundServo | N
         if isinstance(status, Status):
             answers += status.id == servo
             continue
-        damaged = damaged or status is Lack.DAMAGED
-        if status is Lack.MISSING or protocol.port.isPacketTimeout():
+        damaged = damaged or status is PacketError.DAMAGED
+        if status is PacketError.MISSING or protocol.port.isPacketTimeout():
             break
     if not answers and not damaged:
         return None
     protocol.ask(servo, _NUMBER.address, _NUMBER.size)
     read = protocol.receive_from(servo, _NUMBER.size)
-    if not answers and isinstance(read, Lack):
+    if not answers and isinstance(read, PacketError):
         return None  # noise, not an answer
     number = None
     if isinstance(read, Status) and len(read.data) == _NUMBER.size:

@@ -29,11 +29,11 @@ from ..spools.readings import Line
 from .emulated_servo import EmulatedServo
 from .fault_injection import Faults
 from .potentiometer_board import Potentiometer, PotentiometerBoard
-from .pseudo_terminal import Delivery, Server, Terminal
+from .pseudo_terminal import Delivery, PseudoTerminal, Server
 from .servo_chain import ServoChain
 from .servo_physics import CURRENT_BASED, DROOP, EXTENDED, TURN
-from .spooled_robot import Plant
-from .wire_delay import Wire, WireSettings
+from .spooled_robot import SpooledRobot
+from .wire_delay import WireDelay, WireSettings
 
 STEP = 0.005
 """s between two looks of the servos at their loads."""
@@ -66,7 +66,7 @@ class EmulatedRobot(Faults):
         start: where the robot starts, see `Simulation`.
         potentiometers: counts at the start and direction (+1 or -1) by actuator; others stand near the middle.
         prepared: servos are set up for the driver; else only their id and baud rate differ from the factory's.
-        torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoMotion`.
+        torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
 
     Raises:
         BusError: a mechanism, no servos, an unknown model, servos of another protocol than the bus.
@@ -89,7 +89,7 @@ class EmulatedRobot(Faults):
     ) -> None:
         self.robot, self._step = robot, step
         self._pulls, self._ghosts, self._true_ids = {}, {}, {}
-        self._plant = Plant(robot, start)
+        self._plant = SpooledRobot(robot, start)
         self.protocol = int(robot.servos.get("protocol") or 2)
         self._servos: dict[str, EmulatedServo] = {}
         self._channels: dict[str, int] = {}
@@ -109,14 +109,14 @@ class EmulatedRobot(Faults):
         self._look()
         self._lock = threading.RLock()
         self._chain = ServoChain(self._servos, self.protocol)
-        self._wire = Wire(wire or WireSettings(), seed)
+        self._wire = WireDelay(wire or WireSettings(), seed)
         self._board = PotentiometerBoard(found, seed) if found else None
         self._temporary = tempfile.TemporaryDirectory(prefix="tensegrity-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else str(directory))
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._terminals = {"servos": Terminal(self.directory / "servos", self._hear_servos, self._quiet_servos)}
+        self._terminals = {"servos": PseudoTerminal(self.directory / "servos", self._hear_servos, self._quiet_servos)}
         if self._board is not None:
-            self._terminals["potentiometers"] = Terminal(
+            self._terminals["potentiometers"] = PseudoTerminal(
                 self.directory / "potentiometers", self._hear_board, self._quiet_board
             )
         try:

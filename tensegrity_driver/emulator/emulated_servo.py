@@ -12,7 +12,7 @@ from ..bus.control_tables import Field, ServoModel
 from ..calibration.calibrated_spools import Motor
 from .packets import BROADCAST, ErrorBit, ErrorNumber, Instruction, InstructionPacket, encode_status
 from .register_file import RegisterFile
-from .servo_physics import CURRENT, CURRENT_BASED, DROOP, EXTENDED, POSITION, PWM, VELOCITY, ServoMotion
+from .servo_physics import CURRENT, CURRENT_BASED, DROOP, EXTENDED, POSITION, PWM, VELOCITY, ServoPhysics
 
 _LEVELS: dict[int, int] = {Instruction.PING: 0, Instruction.READ: 1}
 """Status return level from which an instruction is answered; all others from 2."""
@@ -50,12 +50,12 @@ class EmulatedServo:
     """One servo.
 
     Args:
-        model: its control table. motor: what its torque means. mounted, droop: see `ServoMotion`.
+        model: its control table. motor: what its torque means. mounted, droop: see `ServoPhysics`.
     """
 
     def __init__(self, model: ServoModel, motor: Motor, mounted: float = 0.0, droop: float = DROOP) -> None:
         self.model, self.registers = model, RegisterFile(model)
-        self.motion = ServoMotion(model, self.registers, motor, mounted, droop)
+        self.motion = ServoPhysics(model, self.registers, motor, mounted, droop)
         self._waiting: tuple[int, bytes] | None = None
         modes = {VELOCITY, POSITION, EXTENDED, PWM}
         self._modes = modes if motor.torque_constant is None else modes | {CURRENT, CURRENT_BASED}

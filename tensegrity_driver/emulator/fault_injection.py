@@ -13,11 +13,11 @@ from tensegrity_dynamics.errors import BusError, unknown_name
 from ..calibration.calibrated_spools import MOTORS
 from .emulated_servo import EmulatedServo
 from .potentiometer_board import Potentiometer, PotentiometerBoard
-from .pseudo_terminal import Server, Terminal
+from .pseudo_terminal import PseudoTerminal, Server
 from .servo_chain import ServoChain
 from .servo_physics import NOMINAL_VOLTAGE
-from .spooled_robot import Plant
-from .wire_delay import Wire
+from .spooled_robot import SpooledRobot
+from .wire_delay import WireDelay
 
 
 class Faults:
@@ -27,10 +27,10 @@ class Faults:
     _servos: dict[str, EmulatedServo]
     _channels: dict[str, int]
     _chain: ServoChain
-    _wire: Wire
-    _plant: Plant
+    _wire: WireDelay
+    _plant: SpooledRobot
     _board: PotentiometerBoard | None
-    _terminals: dict[str, Terminal]
+    _terminals: dict[str, PseudoTerminal]
     _server: Server
 
     _pulls: dict[str, float]
@@ -238,7 +238,7 @@ class Faults:
             raise BusError(unknown_name("emulated actuator", name, self._servos))
         return name
 
-    def _terminal(self, port: str) -> Terminal:
+    def _terminal(self, port: str) -> PseudoTerminal:
         if port not in self._terminals:
             raise BusError(unknown_name("emulated port", port, self._terminals))
         return self._terminals[port]

@@ -33,7 +33,7 @@ _BAUD_RATES = {
 _log = logging.getLogger(__name__)
 
 
-class Terminal:
+class PseudoTerminal:
     """One end of a serial line.
 
     Args:
@@ -153,7 +153,7 @@ class Server:
         terminals: to serve. lock: held whenever anything behind them is touched.
     """
 
-    def __init__(self, terminals: list[Terminal], lock: threading.RLock) -> None:
+    def __init__(self, terminals: list[PseudoTerminal], lock: threading.RLock) -> None:
         self.terminals, self.lock = terminals, lock
         self.failure: BaseException | None = None
         self._wake_read, self._wake_write = os.pipe()

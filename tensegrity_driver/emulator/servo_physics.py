@@ -33,7 +33,7 @@ CURRENT, VELOCITY, POSITION, EXTENDED, CURRENT_BASED, PWM = 0, 1, 3, 4, 5, 16
 """Operating modes of the X series."""
 
 
-class ServoMotion:
+class ServoPhysics:
     """One servo's shaft.
 
     Args:

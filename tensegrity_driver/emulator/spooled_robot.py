@@ -52,7 +52,7 @@ class Winding:
         return self.start - self.direction * self.radius * self.angle
 
 
-class Plant:
+class SpooledRobot:
     """A robot whose spools turn as they are told.
 
     Args:

@@ -42,7 +42,7 @@ class WireSettings:
 
 
 @dataclass
-class Wire:
+class WireDelay:
     """One wire with its adapter.
 
     Attributes:

@@ -14,7 +14,7 @@ from ..bus.serial_port import SerialPort
 from ..calibration.calibrated_spools import make_spools
 from ..calibration.calibration_file import BusIdentity, RobotCalibration
 from ..driver import HardwareLink
-from ..servos.servo_group import ServoBus
+from ..servos.servo_group import ServoGroup
 from ..spools.readings import Drive, DriveCommand, Spool
 from .settings import HardwareSettings
 
@@ -72,7 +72,7 @@ class SerialHardware:
             raise
         return bus
 
-    def make_bus(self, robot: Robot, settings: HardwareSettings) -> ServoBus:
+    def make_bus(self, robot: Robot, settings: HardwareSettings) -> ServoGroup:
         """The bus, not yet open.
 
         Raises:
@@ -91,7 +91,7 @@ class SerialHardware:
                 SerialPort(self.board, settings.board_baud_rate, patience=self.patience), settings.board_channels
             )
         rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
-        return ServoBus(
+        return ServoGroup(
             robot.servos,
             Bus(SerialPort(self.port, rate, patience=self.patience), protocol),
             board,

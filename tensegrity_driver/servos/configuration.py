@@ -12,7 +12,7 @@ from tensegrity_dynamics.errors import BusError
 
 from ..bus.control_tables import model_of_number
 from ..bus.dynamixel_bus import Bus
-from .servo import ServoRecord, Torque
+from .servo import Servo, Torque
 
 EXTENDED, CURRENT_BASED = 4, 5
 """Operating modes of the X series that count turns."""
@@ -24,7 +24,7 @@ SLOW_LATENCY = 2e-3
 """s of latency timer that is not worth a word."""
 
 
-def check_servo(bus: Bus, servo: ServoRecord) -> int:
+def check_servo(bus: Bus, servo: Servo) -> int:
     """Whether a servo is there, alone under its id, answers reads, and is of the model named; its model number.
 
     Raises:
@@ -52,7 +52,7 @@ def check_servo(bus: Bus, servo: ServoRecord) -> int:
     return number
 
 
-def _make_it_answer(bus: Bus, servo: ServoRecord) -> None:
+def _make_it_answer(bus: Bus, servo: Servo) -> None:
     """A servo whose status return level lets it answer nothing but pings is told to answer everything."""
     level = servo.model.field("status_return_level")
     try:
@@ -63,7 +63,7 @@ def _make_it_answer(bus: Bus, servo: ServoRecord) -> None:
         bus.write(servo.id, level, 2.0)
 
 
-def cost_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
+def cost_notes(bus: Bus, servos: Sequence[Servo]) -> list[str]:
     """What settings of servos and adapter cost, in words: return delays and the latency timer. Raises BusError."""
     notes = []
     delays = {each.label: bus.read(each.id, each.model.field("return_delay")) for each in servos}
@@ -84,7 +84,7 @@ def cost_notes(bus: Bus, servos: Sequence[ServoRecord]) -> list[str]:
     return notes
 
 
-def switched_off(bus: Bus, servos: Sequence[ServoRecord]) -> list[ServoRecord]:
+def switched_off(bus: Bus, servos: Sequence[Servo]) -> list[Servo]:
     """Servos that count turns and were switched off since a driver last armed their watchdogs. Raises BusError.
 
     They have lost all but a part of a turn, and nothing on the bus tells how many (`turns_memory` may).
@@ -98,7 +98,7 @@ def switched_off(bus: Bus, servos: Sequence[ServoRecord]) -> list[ServoRecord]:
     ]
 
 
-def restart_notes(fresh: Sequence[ServoRecord]) -> list[str]:
+def restart_notes(fresh: Sequence[Servo]) -> list[str]:
     """What a person should know of servos that were switched off."""
     if not fresh:
         return []
@@ -107,7 +107,7 @@ def restart_notes(fresh: Sequence[ServoRecord]) -> list[str]:
 
 
 def prepare_servo(
-    bus: Bus, servo: ServoRecord, *, return_delay: float, torque_fraction: float | None, current: float | None
+    bus: Bus, servo: Servo, *, return_delay: float, torque_fraction: float | None, current: float | None
 ) -> None:
     """Set one servo up and switch its torque on where it is; its watchdog is armed later, with those of all others.
 
@@ -126,7 +126,7 @@ def prepare_servo(
     servo.torque, servo.prepared, servo.unsure, servo.state_due = Torque.ON, True, False, True
 
 
-def _prepare_wheel(bus: Bus, servo: ServoRecord, return_delay: float, torque_fraction: float | None) -> None:
+def _prepare_wheel(bus: Bus, servo: Servo, return_delay: float, torque_fraction: float | None) -> None:
     """An AX-12A in wheel mode: it turns at a speed as long as nobody says otherwise; here at none."""
     field = servo.model.field
     shutdown = _delivered(servo, "shutdown")
@@ -143,7 +143,7 @@ def _prepare_wheel(bus: Bus, servo: ServoRecord, return_delay: float, torque_fra
 
 
 def _prepare_turning(
-    bus: Bus, servo: ServoRecord, return_delay: float, torque_fraction: float | None, current: float | None
+    bus: Bus, servo: Servo, return_delay: float, torque_fraction: float | None, current: float | None
 ) -> None:
     """An X servo that goes to positions over many turns, within a current or a duty cycle."""
     field = servo.model.field
@@ -180,7 +180,7 @@ def _prepare_turning(
     servo.sent = {ceiling.name: raw, "profile_velocity": 1}
 
 
-def _set_lasting(bus: Bus, servo: ServoRecord, wanted: dict[str, float]) -> None:
+def _set_lasting(bus: Bus, servo: Servo, wanted: dict[str, float]) -> None:
     """Set registers in EEPROM where they differ; torque goes off only for that."""
     fields = {servo.model.field(name): value for name, value in wanted.items()}
     differing = [each for each, value in fields.items() if bus.read_raw(servo.id, each) != each.encode(value)]
@@ -191,12 +191,12 @@ def _set_lasting(bus: Bus, servo: ServoRecord, wanted: dict[str, float]) -> None
         bus.write(servo.id, each, fields[each])
 
 
-def _delivered(servo: ServoRecord, name: str) -> float:
+def _delivered(servo: Servo, name: str) -> float:
     field = servo.model.field(name)
     return field.decode(field.initial or 0)
 
 
-def arm_watchdogs(bus: Bus, servos: Sequence[ServoRecord], time: float) -> None:
+def arm_watchdogs(bus: Bus, servos: Sequence[Servo], time: float) -> None:
     """Arm the bus watchdogs [s] of the servos that have one, shortly one after the other; raises BusError."""
     for servo in servos:
         if "bus_watchdog" in servo.model.fields:

@@ -83,7 +83,7 @@ class Torque(Enum):
 
 
 @dataclass
-class ServoRecord:
+class Servo:
     """One servo of the robot.
 
     Attributes:

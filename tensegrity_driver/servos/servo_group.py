@@ -24,7 +24,7 @@ from ..bus.potentiometer_board import PotentiometerBoard
 from ..calibration.calibration_file import BusIdentity
 from ..spools.readings import BusReading, Drive, ServoCommand, ServoReading
 from .configuration import arm_watchdogs, check_servo, cost_notes, prepare_servo, restart_notes, switched_off
-from .servo import ServoRecord, Torque
+from .servo import Servo, Torque
 
 SILENT = 3
 """Cycles without an answer after which a servo is asked by itself only, and may have restarted."""
@@ -36,7 +36,7 @@ CEILING_STAGE, REST_STAGE, TORQUE_STAGE, GOAL_STAGE = range(4)
 """In this order: ceilings, where torque shall come on (or at which speed), torque, and where to go from there."""
 
 
-class ServoBus:
+class ServoGroup:
     """A `ServoLink` over real packets.
 
     Args:
@@ -69,7 +69,7 @@ class ServoBus:
         self.bus, self.board = bus, board
         self.state_period, self.watchdog, self.return_delay = state_period, watchdog, return_delay
         self.ceilings = dict(ceilings or {})
-        self.servos: dict[str, ServoRecord] = {}
+        self.servos: dict[str, Servo] = {}
         for row in servos["servos"]:
             model = model_named(row["model"])
             if model.protocol != bus.protocol.number:
@@ -78,7 +78,7 @@ class ServoBus:
                     f"but the bus speaks {bus.protocol.number}. Correct protocol or model in the robot's file."
                 )
             channel = row.get("potentiometer") if board is not None else None
-            self.servos[row["actuator"]] = ServoRecord(row["actuator"], int(row["id"]), model, channel)
+            self.servos[row["actuator"]] = Servo(row["actuator"], int(row["id"]), model, channel)
         self._order = tuple(self.servos.values())
         self._by_id = {servo.id: servo for servo in self._order}
         self._numbers: tuple[tuple[int, int], ...] = ()
@@ -239,7 +239,7 @@ class ServoBus:
     def _read_groups(self) -> None:
         self._cycle += 1
         groups: dict[tuple[int, int, bool], list[int]] = {}
-        silent: list[ServoRecord] = []
+        silent: list[Servo] = []
         for place, servo in enumerate(self._order):
             if servo.age >= SILENT and not self._ask_all:
                 silent.append(servo)
@@ -262,7 +262,7 @@ class ServoBus:
                     self._ask_all = status is not None  # where one is back, the others may be, too
                 self._take(servo, status, with_state=True)
 
-    def _take(self, servo: ServoRecord, status: Status | None, *, with_state: bool) -> None:
+    def _take(self, servo: Servo, status: Status | None, *, with_state: bool) -> None:
         if status is None:
             servo.missed()
             servo.unsure = servo.unsure or servo.age >= SILENT
@@ -290,7 +290,7 @@ class ServoBus:
         if problems:
             raise BusError(" ".join(problems))
 
-    def _collect(self, servo: ServoRecord, command: ServoCommand, writes: Writes) -> None:
+    def _collect(self, servo: Servo, command: ServoCommand, writes: Writes) -> None:
         """What has to be written for one command."""
         if command.kind is Drive.TORQUE_OFF:
             if servo.torque is not Torque.OFF or servo.reading.torque_on is not False:
@@ -328,7 +328,7 @@ class ServoBus:
             servo.torque, servo.state_due = Torque.ASKED, True
 
     @staticmethod
-    def _ceiling(servo: ServoRecord, name: str, value: float | None, writes: Writes) -> None:
+    def _ceiling(servo: Servo, name: str, value: float | None, writes: Writes) -> None:
         """A ceiling where it changes; not for an overloaded servo, whose ceiling must be set again on purpose."""
         if value is None or "overload" in servo.reading.errors:
             return
@@ -339,14 +339,14 @@ class ServoBus:
         if changed is not None:
             _add(writes, CEILING_STAGE, servo, register, changed)
 
-    def _servo(self, name: str) -> ServoRecord:
+    def _servo(self, name: str) -> Servo:
         try:
             return self.servos[name]
         except KeyError:
             raise BusError(unknown_name("actuator with a servo", name, self.servos)) from None
 
 
-def _add(writes: Writes, stage: int, servo: ServoRecord, field: Field, data: bytes) -> None:
+def _add(writes: Writes, stage: int, servo: Servo, field: Field, data: bytes) -> None:
     key = (stage, field.address, field.size)
     if key in writes:
         writes[key][servo.id] = data

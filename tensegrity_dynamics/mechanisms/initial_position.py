@@ -17,7 +17,7 @@ from .dynamics.equations_of_motion import equations, make_work
 from .dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from .file_schema import MechanismFile
 from .kinematics.loop_closure import assemble, loop_of_row, move
-from .mechanism_model import MechanismModel, Places, zeroed
+from .mechanism_model import BodyPoses, MechanismModel, zeroed
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "fixed": (),
@@ -54,7 +54,7 @@ def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems)
             q[at] = np.concatenate((place, quaternion_from_matrix(rotation)))
         else:
             q[at] = numbers
-    places = Places(model)
+    places = BodyPoses(model)
     for i, entry in enumerate(model.entries):
         places.move(q)
         index = mechanism.body_index

@@ -92,7 +92,7 @@ def with_cables(
     """
     wanted = {"variant": variant, "young": young, "damping": damping, "strain": strain}
     changes = {name: value for name, value in wanted.items() if value is not None}
-    old, places = model.mechanism, Places(model).move(model.start)
+    old, places = model.mechanism, BodyPoses(model).move(model.start)
     lengths, strains = places.lengths(), places.strains()
     entries = tuple(replace(entry, **changes) for entry in model.entries)  # type: ignore[arg-type]
     joints, cables = {joint.name: joint for joint in old.joints}, []
@@ -127,7 +127,7 @@ def loop_kinematics(robot: Robot) -> LoopKinematics:
     return LoopKinematics(model.mechanism, active, robot.output)  # type: ignore[arg-type]
 
 
-class Places:
+class BodyPoses:
     """Where the bodies and cables of a mechanism are; keeps its arrays, so one for each thread.
 
     Args:
@@ -145,7 +145,7 @@ class Places:
             for entry in model.entries
         ]
 
-    def move(self, q: NDArray, v: NDArray | None = None) -> Places:
+    def move(self, q: NDArray, v: NDArray | None = None) -> BodyPoses:
         """Place everything at q (nq,), moving at v (nv,); returns itself."""
         self._q = np.ascontiguousarray(q, dtype=np.float64)
         place_bodies(self.model.mechanism.flat, self._q, self._still if v is None else v, self._work)

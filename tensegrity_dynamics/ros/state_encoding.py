@@ -11,7 +11,7 @@ from geometry_msgs.msg import Pose as PoseMessage
 from numpy.typing import NDArray
 from tensegrity.msg import StructureState
 
-from ..mechanisms.mechanism_model import Places
+from ..mechanisms.mechanism_model import BodyPoses
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from ..structures.structure import Structure
@@ -101,7 +101,7 @@ class MechanismWriter:
     def __init__(self, robot: Robot) -> None:
         model = robot.mechanism
         self.tendons = model.cable_names
-        self._bodies, self._places = list(model.body_names), Places(model)
+        self._bodies, self._places = list(model.body_names), BodyPoses(model)
         self._coordinates = list(model.mechanism.coordinate_names())
         self._output = robot.outputs[0].name if robot.outputs else ""
 

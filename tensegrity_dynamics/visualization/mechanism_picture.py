@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms.mechanism import WORLD, Frame
-from ..mechanisms.mechanism_model import MechanismModel, Places
+from ..mechanisms.mechanism_model import BodyPoses, MechanismModel
 from ..mechanisms.primitives import Primitive
 from ..numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ..robots.output_frame import Pose
@@ -103,7 +103,7 @@ class MechanismPicture:
         self.start = np.array(self.model.start)
         self._outputs = robot.outputs
         self._limits = {self.model.joint_of(each.drives): each.position for each in robot.actuators}
-        self._places = Places(self.model)
+        self._places = BodyPoses(self.model)
         self._index = self.model.mechanism.body_index
         self._pulleys = np.array([self._index[f"{name}-pulley"] for name in self.model.cable_names], dtype=np.int64)
         self._radii = np.array([entry.radius for entry in self.model.entries])

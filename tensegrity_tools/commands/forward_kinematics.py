@@ -116,7 +116,7 @@ def fk(
 
 
 def _competing(loaded: Any, lengths: dict[str, float], forces: dict[str, Any], rigid_bars: bool, as_json: bool) -> None:
-    from tensegrity_dynamics import competing as find
+    from tensegrity_dynamics import find_equilibria as find
 
     with progress.status("trying random starts"):
         found = find(loaded, lengths or None, forces=forces or None, rigid_bars=rigid_bars)

@@ -33,12 +33,12 @@ def fk_mechanism(robot: Any, positions: Sequence[str], as_json: bool) -> None:
 
 def ik_mechanism(robot: Any, goal_of: Any, as_json: bool) -> None:
     """Print the actuator positions for a goal; goal_of makes position and quaternion of the pose at rest."""
-    from tensegrity_control.inverse_kinematics.mechanism_equilibria import JointShapes
+    from tensegrity_control.inverse_kinematics.mechanism_equilibria import PathEquilibriumSolver
     from tensegrity_control.inverse_kinematics.mechanism_ik import plan_path
 
     robot.output  # noqa: B018 - raises where there is none
     with progress.status(COMPILING):
-        shapes = JointShapes(robot)
+        shapes = PathEquilibriumSolver(robot)
         place, orientation = goal_of(shapes.home.pose)
         try:
             path = plan_path(shapes, shapes.home, place, orientation)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from tensegrity_control.controllers.computed_torque import ComputedTorqueControl
+from tensegrity_control.controllers.computed_torque import ComputedTorqueTracker
 from tensegrity_control.motion_planning.singularity_crossing import (
     SingularPathError,
     check_path,
@@ -179,7 +179,7 @@ def _uncontrolled(kinematics: LoopKinematics, mode: Array) -> dict[str, Any]:
     """Computed torque on the straight path of chapter 3, sampled every 9 ms, through the singularity."""
     robot, path = load_robot("biglide"), straight(*FAILING)
     first = kinematics.inverse(FAILING[0], mode)
-    control = ComputedTorqueControl(
+    control = ComputedTorqueTracker(
         kinematics, path, first, stiffness=STIFFNESS, damping=DAMPING, nearest=0.0
     )  # fmt: skip
     simulation, largest, reason = Simulation(robot, 1e-3, start=first), 0.0, "the end of the path"

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
-from tensegrity_control.motion_planning.output_model import TaskModel
+from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
@@ -128,7 +128,7 @@ def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
     cables = robot.mechanism.mechanism.cables
     unbounded = replace(robot, actuators=tuple(replace(each, effort=1e6) for each in robot.actuators))
     law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / np.array([cable.young * cable.area for cable in cables]))
-    model, times, errors, reason = TaskModel(robot), [0.0], [0.0], "it stayed on the path"
+    model, times, errors, reason = OutputModel(robot), [0.0], [0.0], "it stayed on the path"
 
     def efforts(time: float, place: Array, speed: Array) -> Array:
         return law.effort(place, speed, spline.value(time, 2))

@@ -21,7 +21,7 @@ from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import Places
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
@@ -82,7 +82,7 @@ def strut_file(
 
 def waypoints(model: NearRigidModel) -> list[Waypoint]:
     """The path's knots as places of the tip."""
-    spline, places, q = path(), Places(model.robot.mechanism), model.robot.mechanism.start
+    spline, places, q = path(), BodyPoses(model.robot.mechanism), model.robot.mechanism.start
     found: list[Waypoint] = []
     for time in spline.knots[1:]:
         q = model.place(q, np.concatenate((spline.value(float(time)), model.robot.mechanism.start[model.q_strains])))

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import NoEquilibriumError
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.forward_kinematics import forward_kinematics
 from tensegrity_dynamics.structures.form_finding.relaxation_tuning import tune_relaxation
 from tensegrity_dynamics.structures.form_finding.viscous_relaxation import largest_stiffness, stable_delta
@@ -105,9 +105,15 @@ def _in_si(pair: tuple[float, float], unit: float) -> tuple[float, float]:
 
 
 def _row(
-    label: str, robot: Robot, exact: Shape, pair: tuple[float, float], unit: float, stiffest: float, tolerance: float,
+    label: str,
+    robot: Robot,
+    exact: StructureEquilibrium,
+    pair: tuple[float, float],
+    unit: float,
+    stiffest: float,
+    tolerance: float,
     printed: int | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     delta, epsilon = pair
     row: dict[str, Any] = {
         "pair": label,

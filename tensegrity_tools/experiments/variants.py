@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import Places, with_cables
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, with_cables
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
@@ -82,7 +82,7 @@ def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: flo
     robot = load_robot("single_strut")
     model = with_cables(robot.mechanism, variant=variant, young=YOUNG, damping=0.0, strain=_start_strain())
     simulation = Simulation(replace(robot, model=model), step, start="file", gravity=gravity)
-    mechanism, places = model.mechanism, Places(model)
+    mechanism, places = model.mechanism, BodyPoses(model)
     angles = [mechanism.positions_of(name).start for name in ("x-revoluteJt", "y-revoluteJt")]
     torques = {each.name: torque for each, torque in zip(robot.actuators, TORQUES, strict=True)}
     rows = {"time": [], "angles": [], "strains": []}  # type: dict[str, list[Any]]

@@ -23,7 +23,7 @@ from .mechanism_scene import MechanismScene
 from .robot_scene import RobotScene
 from .state import ViewState
 
-Shape = NDArray[np.float64]  # nodes (n, 3) m of a structure, q (nq,) of a mechanism
+StructureEquilibrium = NDArray[np.float64]  # nodes (n, 3) m of a structure, q (nq,) of a mechanism
 
 
 class Scene(Protocol):
@@ -36,10 +36,10 @@ class Scene(Protocol):
     sizes: Sizes
     cell: float
 
-    def update(self, shape: Shape, tensions: NDArray[np.float64], ceiling: float) -> None:
+    def update(self, shape: StructureEquilibrium, tensions: NDArray[np.float64], ceiling: float) -> None:
         """Show a shape and tensions (m,) N, NaN where unknown, on a colour scale from 0 to ceiling [N]."""
 
-    def pose(self, shape: Shape) -> Pose | None:
+    def pose(self, shape: StructureEquilibrium) -> Pose | None:
         """Pose of the output for a shape, None where there is no output."""
 
     def show_names(self, visible: bool) -> None:
@@ -64,7 +64,7 @@ class Kind(Protocol):
     pulls: NDArray[np.bool_]
     plotted: NDArray[np.int64]
     least: float
-    start: Shape
+    start: StructureEquilibrium
     labelled: str
     attitude: bool
     turns: bool
@@ -73,7 +73,7 @@ class Kind(Protocol):
     def slack(self, tensions: NDArray[np.float64], ceiling: float) -> NDArray[np.bool_]:
         """(m,) bool: what pulls and is known to carry nothing."""
 
-    def shape(self, state: ViewState) -> Shape:
+    def shape(self, state: ViewState) -> StructureEquilibrium:
         """The shape that a state says."""
 
     def check(self, state: ViewState) -> str | None:
@@ -101,7 +101,7 @@ class StructureKind:
     def slack(self, tensions: NDArray[np.float64], ceiling: float) -> NDArray[np.bool_]:
         return slack_members(self._robot.structure, tensions, ceiling)
 
-    def shape(self, state: ViewState) -> Shape:
+    def shape(self, state: ViewState) -> StructureEquilibrium:
         return np.asarray(state.nodes, dtype=np.float64)
 
     def check(self, state: ViewState) -> str | None:
@@ -141,7 +141,7 @@ class MechanismKind:
     def slack(self, tensions: NDArray[np.float64], ceiling: float) -> NDArray[np.bool_]:
         return np.asarray(tensions <= SLACK_SHARE * ceiling, dtype=np.bool_)
 
-    def shape(self, state: ViewState) -> Shape:
+    def shape(self, state: ViewState) -> StructureEquilibrium:
         return np.asarray(state.q, dtype=np.float64)
 
     def check(self, state: ViewState) -> str | None:

@@ -5,7 +5,7 @@ import pytest
 
 from tensegrity_dynamics import Simulation, forward_kinematics, load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.estimation import ShapeEstimator, make_estimator
+from tensegrity_dynamics.estimation import StructureEstimator, make_estimator
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def spools(robot, **changes):
 
 
 def test_estimate_is_the_shape_that_belongs_to_the_lengths(robot):
-    estimator = ShapeEstimator(robot)
+    estimator = StructureEstimator(robot)
     lengths = spools(robot, draw_1=0.205)
     estimate = estimator.update(0.0, lengths)
     expected = forward_kinematics(robot, lengths, rigid_bars=True)
@@ -31,13 +31,13 @@ def test_estimate_is_the_shape_that_belongs_to_the_lengths(robot):
 
 
 def test_same_time_gives_the_same_answer(robot):
-    estimator = ShapeEstimator(robot)
+    estimator = StructureEstimator(robot)
     first = estimator.update(1.0, spools(robot, draw_1=0.205))
     assert estimator.update(1.0, spools(robot, draw_1=0.21)) is first
 
 
 def test_velocities_are_differences_of_shapes(robot):
-    estimator = ShapeEstimator(robot)
+    estimator = StructureEstimator(robot)
     first = estimator.update(0.0, spools(robot))
     second = estimator.update(0.1, spools(robot, draw_1=0.2155))
     np.testing.assert_allclose(second.velocities, (second.shape.nodes - first.shape.nodes) / 0.1)
@@ -46,7 +46,7 @@ def test_velocities_are_differences_of_shapes(robot):
 
 
 def test_time_that_goes_back_starts_anew(robot):
-    estimator = ShapeEstimator(robot)
+    estimator = StructureEstimator(robot)
     estimator.update(5.0, spools(robot, draw_1=0.2))
     again = estimator.update(0.0, spools(robot))
     assert again.converged
@@ -55,7 +55,7 @@ def test_time_that_goes_back_starts_anew(robot):
 
 @pytest.mark.parametrize("bad", [{"draw_1": float("nan")}, {"draw_1": -1.0}, {"draw_99": 0.2}])
 def test_readings_that_make_no_sense_keep_the_last_shape_and_say_why(robot, bad):
-    estimator = ShapeEstimator(robot)
+    estimator = StructureEstimator(robot)
     good = estimator.update(0.0, spools(robot))
     kept = estimator.update(0.1, spools(robot) | bad)
     assert not kept.converged

@@ -22,7 +22,7 @@ from ...errors import TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate, make_work
 from ..dynamics.reduced_model import ReducedModel
-from ..simulation.mechanism_simulator import SimulatedMechanism
+from ..simulation.mechanism_simulator import MechanismSimulator
 from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class MechanismObserver(MechanismEstimator):
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)
-        self._copy = SimulatedMechanism(robot, time_step, "rk4", start="file")
+        self._copy = MechanismSimulator(robot, time_step, "rk4", start="file")
         self._work = make_work(robot.mechanism.mechanism.flat)
         mechanism = robot.mechanism.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}

@@ -12,8 +12,8 @@ from ...errors import TensegrityError, unknown_name
 from ...robots.output_frame import Pose
 from ...robots.robot import Robot
 from ..kinematics.loop_closure import difference
-from ..mechanism_model import Places
-from ..statics.equilibrium_solver import EquilibriumSolver, MechanismShape
+from ..mechanism_model import BodyPoses
+from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class MechanismEstimate:
     """
 
     time: float
-    shape: MechanismShape
+    shape: MechanismEquilibrium
     v: NDArray[np.float64]
     pose: Pose | None
     twist: NDArray[np.float64] | None
@@ -72,8 +72,8 @@ class MechanismEstimator:
         model = robot.mechanism
         self.robot, self._model = robot, model
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
-        self._solver = EquilibriumSolver(model.mechanism, tuple(self._joints.values()))
-        self._places = Places(model)
+        self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
+        self._places = BodyPoses(model)
         self._home = self._solver.solve(model.start)
         self.reset()
 
@@ -127,7 +127,7 @@ class MechanismEstimator:
         return {self._joints[name]: value for name, value in positions.items()}
 
     def _estimate(
-        self, time: float, shape: MechanismShape, v: NDArray[np.float64], reason: str = ""
+        self, time: float, shape: MechanismEquilibrium, v: NDArray[np.float64], reason: str = ""
     ) -> MechanismEstimate:
         pose, twist = None, None
         if self.robot.outputs:

@@ -17,8 +17,8 @@ from ...structures.dynamics.spools import EFFORT, MODES, POSITION
 from ..dynamics.equations_of_motion import check_state, evaluate, make_work
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from ..kinematics.loop_closure import assemble
-from ..mechanism_model import MechanismModel, Places
-from ..statics.equilibrium_solver import EquilibriumSolver, MechanismShape
+from ..mechanism_model import BodyPoses, MechanismModel
+from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .actuation import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
 from .adaptive import integrate
 from .rosenbrock import NOT_CLOSED, derivative, make_implicit
@@ -83,12 +83,12 @@ class MechanismObservation:
     actuator_power: float
 
 
-class SimulatedMechanism:
+class MechanismSimulator:
     """The mechanism of a robot, simulated. See `Simulation` for the arguments.
 
     Args:
         start: None for the shape at rest with the actuators where the file puts them; "file" for the stated start as
-            it is; a `MechanismShape`; or a position (nq,), closed from there.
+            it is; a `MechanismEquilibrium`; or a position (nq,), closed from there.
         integrator: "rk4", "implicit" (stiff cables in long steps) or "adaptive" (error control, slack and taut found).
     """
 
@@ -115,7 +115,7 @@ class SimulatedMechanism:
         flat = self._flat
         self._work, self._solver, self._stages = make_work(flat), make_solver(flat), make_stages(flat)
         self._scratch = make_implicit(flat, self._mechanism.position_count)
-        self._places = Places(model)
+        self._places = BodyPoses(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(3), np.zeros(2), 0
         self.events: list[tuple[float, str, str]] = []
@@ -240,7 +240,7 @@ class SimulatedMechanism:
     def _find_start(self, start: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Position, and the efforts that hold the actuators there."""
         none = np.zeros(self._mechanism.velocity_count)
-        if isinstance(start, MechanismShape):
+        if isinstance(start, MechanismEquilibrium):
             return start.q.copy(), start.effort.copy()
         if isinstance(start, str) and start != "file":
             raise TensegrityError(f"start is {start!r}; give 'file', a position, a shape or None.")
@@ -249,7 +249,7 @@ class SimulatedMechanism:
         if start is not None:
             return assemble(self._mechanism, np.array(start, dtype=np.float64)), none
         try:
-            shape = EquilibriumSolver(self._mechanism, self._joints).solve(self.model.start)
+            shape = MechanismEquilibriumSolver(self._mechanism, self._joints).solve(self.model.start)
         except NoEquilibriumError:
             return self.model.start.copy(), none
         return shape.q, shape.effort

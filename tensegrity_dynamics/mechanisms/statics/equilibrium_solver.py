@@ -95,7 +95,7 @@ def wind(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismShape:
+class MechanismEquilibrium:
     """An equilibrium of a mechanism.
 
     Attributes:
@@ -119,7 +119,7 @@ class MechanismShape:
     softest: float
 
 
-class EquilibriumSolver:
+class MechanismEquilibriumSolver:
     """Finds shapes of one mechanism again and again; keeps its arrays.
 
     Args:
@@ -146,7 +146,7 @@ class EquilibriumSolver:
         *,
         tolerance: float = 1e-10,
         maximum_iterations: int = 300,
-    ) -> MechanismShape:
+    ) -> MechanismEquilibrium:
         """The shape near start (nq,).
 
         Args:
@@ -266,7 +266,7 @@ class EquilibriumSolver:
             scale *= 0.5
         return None
 
-    def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismShape:
+    def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)
         stiffness, basis = self._stiffness(q, tau, force.size)
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
@@ -283,7 +283,7 @@ class EquilibriumSolver:
         free = ~self._held
         multipliers = np.linalg.lstsq(work.loop[:, free].T, -open_effort[free], rcond=None)[0]
         effort = np.where(free, tau, tau - (open_effort + work.loop.T @ multipliers))
-        return MechanismShape(
+        return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest,
         )  # fmt: skip

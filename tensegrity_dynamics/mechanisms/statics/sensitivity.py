@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
-from .equilibrium_solver import EquilibriumSolver, MechanismShape
+from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 
 @dataclass(frozen=True, eq=False)
-class ShapeSensitivity:
+class EquilibriumSensitivity:
     """Derivatives at one shape.
 
     Attributes:
@@ -33,7 +33,9 @@ class ShapeSensitivity:
     slowest_period: float
 
 
-def sensitivity(solver: EquilibriumSolver, shape: MechanismShape, *, step: float = 1e-6) -> ShapeSensitivity:
+def sensitivity(
+    solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, *, step: float = 1e-6
+) -> EquilibriumSensitivity:
     """Derivatives of a stable shape with respect to the joints that the solver holds.
 
     Args:
@@ -80,4 +82,4 @@ def sensitivity(solver: EquilibriumSolver, shape: MechanismShape, *, step: float
     period = 2.0 * np.pi / np.sqrt(squares.min()) if count and squares.min() > 0.0 else 0.0
     motion = np.asarray(driven + basis @ answer, dtype=np.float64)
     tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
-    return ShapeSensitivity(held, motion, tension, float(period))
+    return EquilibriumSensitivity(held, motion, tension, float(period))

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 
 
 @dataclass(frozen=True, eq=False)
-class TensionOnly:
+class FeasibleSelfStress:
     """Answer of `tension_only`.
 
     Attributes:
@@ -29,7 +29,7 @@ class TensionOnly:
     clash: tuple[int, ...]
 
 
-def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]) -> TensionOnly:
+def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]) -> FeasibleSelfStress:
     """Whether a self-stress pulls in every unilateral member.
 
     Args:
@@ -38,9 +38,9 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
     """
     count, states = self_stress.shape
     if not states:
-        return TensionOnly(False, None, ())
+        return FeasibleSelfStress(False, None, ())
     if not unilateral.any():
-        return TensionOnly(True, self_stress[:, 0] / np.abs(self_stress[:, 0]).max(), ())
+        return FeasibleSelfStress(True, self_stress[:, 0] / np.abs(self_stress[:, 0]).max(), ())
     pulls = self_stress[unilateral]
     # largest least tension with every tension between -1 and 1
     cost = np.zeros(states + 1)
@@ -56,15 +56,15 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
     found = linprog(cost, A_ub=upper, b_ub=right, bounds=[(None, None)] * states + [(0.0, 1.0)], method="highs")
     least = -float(found.fun) if found.status == 0 else 0.0
     if least > 1e-7:
-        return TensionOnly(True, self_stress @ found.x[:-1] / least, ())
+        return FeasibleSelfStress(True, self_stress @ found.x[:-1] / least, ())
     rows = np.flatnonzero(unilateral)
     idle = rows[np.abs(pulls).max(axis=1) <= 1e-7]
     if idle.size:
-        return TensionOnly(False, None, tuple(int(row) for row in idle))
+        return FeasibleSelfStress(False, None, tuple(int(row) for row in idle))
     # a vertex of {y >= 0, sum y = 1, S' y = 0} has at most s + 1 members in it
     equal = np.vstack((pulls.T, np.ones((1, len(pulls)))))
     target = np.zeros(states + 1)
     target[-1] = 1.0
     weights = linprog(np.zeros(len(pulls)), A_eq=equal, b_eq=target, bounds=(0.0, None), method="highs-ds")
     clash = rows[weights.x > 1e-7] if weights.status == 0 else rows
-    return TensionOnly(False, None, tuple(int(row) for row in clash))
+    return FeasibleSelfStress(False, None, tuple(int(row) for row in clash))

@@ -30,7 +30,7 @@ KEPT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class FreeMotion:
+class FiniteMechanism:
     """A motion without stretch that was followed over a finite distance.
 
     Attributes:
@@ -77,7 +77,7 @@ def find_free_motion(
     preferred: NDArray[np.float64] | None = None,
     tries: int = 8,
     seed: int = 0,
-) -> FreeMotion | None:
+) -> FiniteMechanism | None:
     """The free motion with most dimensions nearby, or None where every mechanism is infinitesimal.
 
     Args:
@@ -97,7 +97,7 @@ def find_free_motion(
     lengths = member_directions(structure, nodes)[1][moving]
     goals = np.where(kept, lengths, np.maximum(lengths, structure.rest_lengths[moving]))
     rules = _Lengths(structure, moving, goals, kept)
-    best: FreeMotion | None = None
+    best: FiniteMechanism | None = None
     wanted = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
     most, directions = _directions(rules, nodes, wanted, tolerance, KEPT * size, tries, seed)
     for direction in directions:
@@ -108,7 +108,7 @@ def find_free_motion(
         if best is None or dimension > best.dimension:
             along = reached - nodes
             travel = float(np.linalg.norm(along, axis=1).max())
-            best = FreeMotion(along / np.linalg.norm(along), reached, travel, dimension)
+            best = FiniteMechanism(along / np.linalg.norm(along), reached, travel, dimension)
             if dimension >= most:
                 break
     return best

@@ -15,14 +15,14 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.rotations import rotation_vector
 from ...robots.output_frame import Pose
 from ...robots.robot import Robot
-from ..form_finding.equilibrium import Shape
-from ..form_finding.equilibrium_solver import ShapeSolver
+from ..form_finding.equilibrium import StructureEquilibrium
+from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..structure import Structure
 from .stability import no_force, no_stiffness, stiffness_spectrum
 
 
 @dataclass(frozen=True, eq=False)
-class CompetingShape:
+class DistinctEquilibrium:
     """One stable equilibrium, and how often random starts led to it.
 
     Attributes:
@@ -36,7 +36,7 @@ class CompetingShape:
     """
 
     label: str
-    shape: Shape
+    shape: StructureEquilibrium
     energy: float
     count: int
     starts: int
@@ -60,7 +60,7 @@ class CompetingShape:
         return self.shape.slack
 
 
-def competing(
+def find_equilibria(
     robot: Robot | Structure,
     rest_lengths: Mapping[str, float] | ArrayLike | None = None,
     *,
@@ -68,11 +68,11 @@ def competing(
     noise: float | None = None,
     seed: int = 0,
     forces: Mapping[str, ArrayLike] | ArrayLike | None = None,
-    start: ArrayLike | Shape | None = None,
+    start: ArrayLike | StructureEquilibrium | None = None,
     gravity: ArrayLike | None = None,
     rigid_bars: bool = False,
     tolerance: float = 1e-4,
-) -> tuple[CompetingShape, ...]:
+) -> tuple[DistinctEquilibrium, ...]:
     """The stable equilibria that random starts lead to, lowest energy first.
 
     Args:
@@ -95,7 +95,7 @@ def competing(
         rest_lengths = {driven.get(name, name): value for name, value in rest_lengths.items()}
     if count < 1:
         raise TensegrityError(f"count is {count}, must be at least 1.")
-    solver = ShapeSolver(structure, rigid_bars=rigid_bars, output=output)
+    solver = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars, output=output)
     total = solver.total_forces(forces, gravity)
     middle = solver.start_nodes(start)
     if noise is None:
@@ -105,17 +105,17 @@ def competing(
     generator = np.random.default_rng(seed)
     free = ~structure.fixed
 
-    def stable_from(nodes: NDArray) -> Shape | None:
+    def stable_from(nodes: NDArray) -> StructureEquilibrium | None:
         try:
             shape = solver.solve(rest_lengths, forces, nodes, gravity=gravity)
         except TensegrityError:  # no equilibrium, or nodes that meet on the way
             return None
         return shape if _stable(shape) else None
 
-    found: list[Shape] = []
+    found: list[StructureEquilibrium] = []
     counts: list[int] = []
 
-    def sort_in(shape: Shape) -> int:
+    def sort_in(shape: StructureEquilibrium) -> int:
         for i, known in enumerate(found):
             if _same(known, shape, tolerance):
                 return i
@@ -148,11 +148,11 @@ def competing(
         kind, upright = _kind(found[i], usual, up)
         words = (["nominal"] if i == nominal else []) + ([kind] if kind else [])
         label = _letter(rank) + (f" ({', '.join(words)})" if words else "")
-        result.append(CompetingShape(label, found[i], energies[i], counts[i], count, lost, i == nominal, upright))
+        result.append(DistinctEquilibrium(label, found[i], energies[i], counts[i], count, lost, i == nominal, upright))
     return tuple(result)
 
 
-def _stable(shape: Shape) -> bool:
+def _stable(shape: StructureEquilibrium) -> bool:
     structure, tensions = shape.structure, shape.tensions
     verge = structure.unilateral & (tensions > 0.0) & (tensions <= no_force(structure))
     if shape.stable and not verge.any():
@@ -164,7 +164,7 @@ def _stable(shape: Shape) -> bool:
     return bool(values.size == 0 or values[0] > no_stiffness(structure))
 
 
-def _same(first: Shape, second: Shape, tolerance: float) -> bool:
+def _same(first: StructureEquilibrium, second: StructureEquilibrium, tolerance: float) -> bool:
     one, other = first.nodes, second.nodes
     size = float(np.ptp(one, axis=0).max())
     if not first.structure.fixed.any():
@@ -175,7 +175,7 @@ def _same(first: Shape, second: Shape, tolerance: float) -> bool:
     return float(np.abs(one - other).max()) <= tolerance * size
 
 
-def _kind(shape: Shape, usual: NDArray[np.float64], up: NDArray[np.float64]) -> tuple[str, bool]:
+def _kind(shape: StructureEquilibrium, usual: NDArray[np.float64], up: NDArray[np.float64]) -> tuple[str, bool]:
     """The kind of shape in words, against the usual nodes (n, 3) m, and whether it is upright."""
     fixed = shape.structure.fixed
     if not fixed.any():

@@ -18,13 +18,13 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...robots.output_frame import OutputFrame
 from ...robots.robot import Robot
 from ..energy import member_tensions
-from ..form_finding.equilibrium import Shape
-from ..form_finding.equilibrium_solver import ShapeSolver
+from ..form_finding.equilibrium import StructureEquilibrium
+from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..form_finding.force_density import equilibrium_matrix, moving_members, null_space, rigid_motions, stress_matrix
 from ..structure import Structure
 from .describe_motion import describe_motion
 from .feasible_self_stress import tension_only
-from .finite_mechanisms import FreeMotion, find_free_motion
+from .finite_mechanisms import FiniteMechanism, find_free_motion
 from .stability import no_force, no_stiffness, stiffness_spectrum
 
 LARGEST = 1500
@@ -67,7 +67,7 @@ class PrestressAnalysis:
     self_stress: NDArray[np.float64]
     mechanisms: NDArray[np.float64]
     mechanism_stiffness: NDArray[np.float64]
-    free_motion: FreeMotion | None
+    free_motion: FiniteMechanism | None
     free_motion_words: str
     followed: bool
     eigenvalues: NDArray[np.float64]
@@ -172,7 +172,7 @@ class PrestressAnalysis:
 
 
 def analyze_prestress(
-    robot: Robot | Structure, nodes_or_shape: ArrayLike | Shape | None = None, *, tolerance: float = 1e-6
+    robot: Robot | Structure, nodes_or_shape: ArrayLike | StructureEquilibrium | None = None, *, tolerance: float = 1e-6
 ) -> PrestressAnalysis:
     """Self-stress, mechanisms and stability of a structure without loads.
 
@@ -193,12 +193,12 @@ def analyze_prestress(
         raise TensegrityError(
             f"prestress analysis is dense, up to {LARGEST} free coordinates; this structure has {structure.free.size}."
         )
-    if isinstance(nodes_or_shape, Shape):
+    if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
-    solver = ShapeSolver(structure, output=output)
+    solver = StructureEquilibriumSolver(structure, output=output)
     nothing = np.zeros(3)
     nodes = solver.start_nodes(nodes_or_shape)
-    if nodes_or_shape is None or isinstance(nodes_or_shape, Shape):
+    if nodes_or_shape is None or isinstance(nodes_or_shape, StructureEquilibrium):
         try:
             nodes = solver.solve(start=nodes, gravity=nothing).nodes
         except NoEquilibriumError as error:
@@ -290,7 +290,7 @@ def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_
     bars, moving = ~structure.unilateral, moving_members(structure)
     if not (bars[moving].any() and structure.unilateral[moving].any()):
         return None
-    solver, nothing = ShapeSolver(structure), np.zeros(3)
+    solver, nothing = StructureEquilibriumSolver(structure), np.zeros(3)
 
     def force(factor: float, start: NDArray) -> tuple[float, NDArray]:
         """Largest tension [N] with bars of that factor, and the nodes."""
@@ -337,7 +337,12 @@ def _reason_unstable(negative: bool, words: str, free: bool) -> str:
 
 
 def _reason_without_force(
-    structure: Structure, motion: FreeMotion | None, words: str, states: int, feasible: bool, bar_factor: float | None
+    structure: Structure,
+    motion: FiniteMechanism | None,
+    words: str,
+    states: int,
+    feasible: bool,
+    bar_factor: float | None,
 ) -> str:
     if motion is not None:
         cure = "Shorten tendons, or take longer bars"

@@ -12,8 +12,8 @@ from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ...simulation import Energy, Observation, SimulationState, checked_commands
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
-from ..form_finding.equilibrium import Shape
-from ..form_finding.equilibrium_solver import ShapeSolver
+from ..form_finding.equilibrium import StructureEquilibrium
+from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .explicit_integrators import INTEGRATORS, make_stages
@@ -25,7 +25,7 @@ DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
 
 
-class NetworkModel:
+class StructureSimulator:
     """The structure of a robot, simulated. See `Simulation` for the arguments."""
 
     def __init__(
@@ -35,7 +35,7 @@ class NetworkModel:
         integrator: str,
         *,
         rigid_bars: bool = True,
-        start: Shape | ArrayLike | None = None,
+        start: StructureEquilibrium | ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         air_damping: float = 0.0,
     ) -> None:
@@ -177,15 +177,15 @@ class NetworkModel:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _start(self, start: Shape | ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _start(self, start: StructureEquilibrium | ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         structure = self.structure
         if start is None:
             try:
-                start = ShapeSolver(structure, rigid_bars=self.rigid_bars).solve()
+                start = StructureEquilibriumSolver(structure, rigid_bars=self.rigid_bars).solve()
             except NoEquilibriumError:
                 start = structure.nodes
-        rest = start.rest_lengths if isinstance(start, Shape) else structure.rest_lengths
-        nodes = np.array(start.nodes if isinstance(start, Shape) else start, dtype=np.float64)
+        rest = start.rest_lengths if isinstance(start, StructureEquilibrium) else structure.rest_lengths
+        nodes = np.array(start.nodes if isinstance(start, StructureEquilibrium) else start, dtype=np.float64)
         if nodes.shape != structure.nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
         if np.shape(rest) != structure.rest_lengths.shape:

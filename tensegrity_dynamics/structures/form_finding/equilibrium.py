@@ -13,7 +13,7 @@ from ..structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class StructureEquilibrium:
     """Where the nodes are when forces balance.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`ShapeSolver`: finds the shapes of one structure again and again without building anything anew."""
+"""`StructureEquilibriumSolver`: finds the shapes of one structure again and again without building anything anew."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..analysis.softest_mode import STEPS, softest_elastic
 from ..analysis.stability import no_force, no_stiffness, stiffness_spectrum
 from ..energy import free_positions
 from ..structure import Structure
-from .equilibrium import Shape
-from .floating_components import Support
+from .equilibrium import StructureEquilibrium
+from .floating_components import FloatingComponent
 from .newton import (
     BALANCED,
     COINCIDENT,
@@ -33,7 +33,7 @@ DENSE_LIMIT = 300
 """Free coordinates up to which the dense solver is used."""
 
 
-class ShapeSolver:
+class StructureEquilibriumSolver:
     """Newton's method on one structure, with warm starts.
 
     Args:
@@ -69,7 +69,7 @@ class ShapeSolver:
         if maximum_iterations is not None and maximum_iterations < 1:
             raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
         self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
-        self._support = Support(structure)
+        self._support = FloatingComponent(structure)
         self._weights = structure.weights()
         self._no_force = no_force(structure)
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
@@ -98,10 +98,10 @@ class ShapeSolver:
         self,
         rest_lengths: Mapping[str, float] | ArrayLike | None = None,
         forces: Mapping[str, ArrayLike] | ArrayLike | None = None,
-        start: ArrayLike | Shape | None = None,
+        start: ArrayLike | StructureEquilibrium | None = None,
         *,
         gravity: ArrayLike | None = None,
-    ) -> Shape:
+    ) -> StructureEquilibrium:
         """The shape for rest lengths, from a start (the structure's own nodes, nodes (n, 3) m, or a former shape).
 
         Args:
@@ -122,14 +122,18 @@ class ShapeSolver:
         if self._sparse is not None:
             return self._solve_sparse(nodes, rest, total)
         if self._rigid is not None:
-            return self._solve_rigid(nodes, rest, total, start.tensions if isinstance(start, Shape) else None)
+            return self._solve_rigid(
+                nodes, rest, total, start.tensions if isinstance(start, StructureEquilibrium) else None
+            )
         status, iterations, residual = minimise(
             nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._room
         )
         self._check(status, iterations, residual, nodes)
         return self._elastic_shape(nodes, rest, iterations, residual)
 
-    def judge(self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str) -> Shape:
+    def judge(
+        self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str
+    ) -> StructureEquilibrium:
         """The shape at given nodes (n, 3) m as it is, whoever found them; forces (n, 3) N include the weight."""
         nodes, rest = np.array(nodes), np.array(rest_lengths)
         if self._sparse is not None:
@@ -147,10 +151,10 @@ class ShapeSolver:
             return total
         return total + _numbers(self.structure.force_array, forces, "forces are three numbers in N for each node")
 
-    def start_nodes(self, start: ArrayLike | Shape | None) -> NDArray[np.float64]:
+    def start_nodes(self, start: ArrayLike | StructureEquilibrium | None) -> NDArray[np.float64]:
         """(n, 3) m: a copy of the start with the fixed nodes where they belong."""
         structure = self.structure
-        source = structure.nodes if start is None else start.nodes if isinstance(start, Shape) else start
+        source = structure.nodes if start is None else start.nodes if isinstance(start, StructureEquilibrium) else start
         nodes = _numbers(_doubles, source, "a start is three numbers in m for each node")
         if nodes.shape != structure.nodes.shape:
             raise TensegrityError(f"start has shape {nodes.shape}, expected {structure.nodes.shape}.")
@@ -184,7 +188,7 @@ class ShapeSolver:
             "Start nearer to the shape, or raise the tolerance."
         )
 
-    def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> Shape:
+    def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> StructureEquilibrium:
         room = self._room
         softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, room, self._basis)
         direction = room.direction.copy()
@@ -197,7 +201,7 @@ class ShapeSolver:
     def _shape(
         self, nodes: NDArray, rest: NDArray, iterations: int, residual: float, softest: float, direction: NDArray,
         stable: bool,
-    ) -> Shape:  # fmt: skip
+    ) -> StructureEquilibrium:  # fmt: skip
         structure, room = self.structure, self._room
         if rest is not self._own_lengths:
             # the rest lengths were checked on the way in; building the whole structure again would cost more than
@@ -216,12 +220,14 @@ class ShapeSolver:
         balance = room.forces.ravel()[structure.free]
         # half as much again, because the stiffness changes on the way to the equilibrium
         error = 1.5 * float(np.linalg.norm(balance)) / softest if stable else np.inf
-        return Shape(
+        return StructureEquilibrium(
             structure, nodes, room.lengths.copy(), room.tensions.copy(), float(residual), int(iterations), True, stable,
             float(softest), along.reshape(nodes.shape), error, "newton", self.output,
         )  # fmt: skip
 
-    def _solve_rigid(self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None) -> Shape:
+    def _solve_rigid(
+        self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None
+    ) -> StructureEquilibrium:
         assert self._rigid is not None
         found = self._rigid.solve(nodes, rest, forces, warm, self._reach, self.maximum_iterations)
         self._check(found.status, found.iterations, found.residual, found.nodes)
@@ -231,13 +237,15 @@ class ShapeSolver:
         )
         return shape if found.converged else replace(shape, converged=False)
 
-    def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> Shape:
+    def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
         assert self._sparse is not None
         result = self._sparse.minimise(nodes, rest, forces, self.tolerance, self.maximum_iterations)
         self._check(result.status, result.iterations, result.residual, nodes)
         return self._sparse_shape(nodes, rest, result, result.iterations)
 
-    def _sparse_shape(self, nodes: NDArray, rest: NDArray, result: SparseResult, iterations: int) -> Shape:
+    def _sparse_shape(
+        self, nodes: NDArray, rest: NDArray, result: SparseResult, iterations: int
+    ) -> StructureEquilibrium:
         self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
         return self._shape(nodes, rest, iterations, result.residual, result.softest, result.direction, result.stable)
 

@@ -39,7 +39,7 @@ def floating_parts(members, fixed, part):
             part[i] = -1
 
 
-class Support:
+class FloatingComponent:
     """The parts of one structure that float."""
 
     def __init__(self, structure: Structure) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from ...errors import TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ..structure import Structure
-from .equilibrium import Shape
-from .equilibrium_solver import ShapeSolver
+from .equilibrium import StructureEquilibrium
+from .equilibrium_solver import StructureEquilibriumSolver
 
 METHODS = ("newton", "relaxation", "kinetic")
 
@@ -22,14 +22,14 @@ def forward_kinematics(
     robot: Robot | Structure,
     rest_lengths: Mapping[str, float] | ArrayLike | None = None,
     forces: Mapping[str, ArrayLike] | ArrayLike | None = None,
-    start: ArrayLike | Shape | None = None,
+    start: ArrayLike | StructureEquilibrium | None = None,
     method: str = "newton",
     *,
     rigid_bars: bool = False,
     tolerance: float | None = None,
     gravity: ArrayLike | None = None,
     **options: Any,
-) -> Shape:
+) -> StructureEquilibrium:
     """The stable equilibrium near a start, for given rest lengths and forces.
 
     Args:
@@ -63,14 +63,18 @@ def forward_kinematics(
         rest_lengths = {driven.get(name, name): value for name, value in rest_lengths.items()}
     if method == "newton":
         _check_options(options, ("maximum_iterations",), method)
-        solver = ShapeSolver(structure, rigid_bars=rigid_bars, output=output, tolerance=tolerance, **options)
+        solver = StructureEquilibriumSolver(
+            structure, rigid_bars=rigid_bars, output=output, tolerance=tolerance, **options
+        )
         return solver.solve(rest_lengths, forces, start, gravity=gravity)
     if rigid_bars:
         raise TensegrityError(f"rigid bars need method 'newton'; {method!r} knows elastic bars only.")
     return _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, gravity, options)
 
 
-def _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, gravity, options) -> Shape:
+def _relaxed(
+    structure, output, rest_lengths, forces, start, method, tolerance, gravity, options
+) -> StructureEquilibrium:
     from .kinetic_damping import relax_kinetic
     from .viscous_relaxation import relax
 
@@ -79,7 +83,7 @@ def _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, 
     natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
     limit = natural if tolerance is None else float(tolerance)
     # the judge of the shape (balance, stability, softest direction) is the same for every method
-    judge = ShapeSolver(structure, output=output, tolerance=limit)
+    judge = StructureEquilibriumSolver(structure, output=output, tolerance=limit)
     structure = structure.with_rest_lengths(rest_lengths)
     nodes = judge.start_nodes(start)
     total = judge.total_forces(forces, gravity)

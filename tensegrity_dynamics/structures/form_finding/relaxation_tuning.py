@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from ...errors import NoEquilibriumError, TensegrityError
 from ...robots.robot import Robot
 from ..structure import Structure
-from .equilibrium_solver import ShapeSolver
+from .equilibrium_solver import StructureEquilibriumSolver
 from .viscous_relaxation import DEFAULT_EPSILON, SAFETY, largest_stiffness, relax, stable_delta, stiffness_bound
 
 
@@ -68,7 +68,7 @@ def tune_relaxation(
     for delta, epsilon in pairs:
         if not (np.isfinite(delta) and delta > 0.0 and 0.0 < epsilon < 2.0):
             raise TensegrityError(f"pair ({delta}, {epsilon}): delta must be above zero, epsilon between 0 and 2.")
-    solver = ShapeSolver(structure)
+    solver = StructureEquilibriumSolver(structure)
     total, first = solver.total_forces(forces, None), solver.start_nodes(start)
     goal = solver.solve(forces=forces, start=first).nodes
     largest, bound = largest_stiffness(structure, goal), stiffness_bound(structure)

@@ -23,7 +23,7 @@ ROUNDS = 30
 
 
 class RigidResult(NamedTuple):
-    """What was found; status as in `minimise`, for the rest see `Shape`."""
+    """What was found; status as in `minimise`, for the rest see `StructureEquilibrium`."""
 
     status: int
     nodes: NDArray[np.float64]
@@ -36,7 +36,7 @@ class RigidResult(NamedTuple):
 
 
 class RigidSolver:
-    """Rigid-bar shapes of one structure, in the scratch arrays of its `ShapeSolver`."""
+    """Rigid-bar shapes of one structure, in the scratch arrays of its `StructureEquilibriumSolver`."""
 
     def __init__(
         self, structure: Structure, problem: Problem, arrays: Rigid, room: Room, basis: NDArray, tolerance: float

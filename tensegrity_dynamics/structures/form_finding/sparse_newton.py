@@ -44,7 +44,7 @@ def fill_values(nodes, members, stiffness, unilateral, lengths, tensions, rest_l
 
 @dataclass(frozen=True, eq=False)
 class SparseResult:
-    """What the sparse trust region found; see `Shape` for the meaning."""
+    """What the sparse trust region found; see `StructureEquilibrium` for the meaning."""
 
     status: int
     iterations: int

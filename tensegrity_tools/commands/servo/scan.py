@@ -20,7 +20,7 @@ from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.hardware.serial_hardware import EMULATED
 from tensegrity_driver.hardware.settings import servo_rows
 from tensegrity_driver.servos.configuration import cost_notes
-from tensegrity_driver.servos.servo import ServoRecord
+from tensegrity_driver.servos.servo import Servo
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
@@ -225,7 +225,7 @@ def _buses(servos: list[ScannedServo]) -> list[tuple[int, int]]:
 def _costs(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protocol: int) -> list[str]:
     """What settings cost per cycle, in words."""
     records = [
-        ServoRecord(each.actuator or str(each.found.model), each.found.id, MODELS[each.found.model])
+        Servo(each.actuator or str(each.found.model), each.found.id, MODELS[each.found.model])
         for each in servos
         if (each.found.baud_rate, each.found.protocol) == (baud_rate, protocol)
         and each.found.model is not None

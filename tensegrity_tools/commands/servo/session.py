@@ -26,7 +26,7 @@ from tensegrity_driver.calibration.calibration_file import (
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.hardware.serial_hardware import EMULATED, SerialHardware
 from tensegrity_driver.hardware.settings import HardwareSettings, hardware_settings, servo_rows
-from tensegrity_driver.servos.servo_group import PSEUDO, ServoBus
+from tensegrity_driver.servos.servo_group import PSEUDO, ServoGroup
 from tensegrity_driver.spools.readings import BusReading, ServoReading, Spool
 from tensegrity_dynamics.errors import BusError, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
@@ -74,7 +74,7 @@ class Rig:
 
     robot: Robot
     settings: HardwareSettings
-    bus: ServoBus
+    bus: ServoGroup
     path: Path | None
     emulated: Any = None
     problems: str = ""
@@ -188,7 +188,7 @@ def open_rig(robot: Robot, port: str, board: str, calibration: Path | None, *, l
             emulated.close()
 
 
-def _look(bus: ServoBus, lenient: bool) -> str:
+def _look(bus: ServoGroup, lenient: bool) -> str:
     try:
         bus.check()
     except BusError as problem:

@@ -10,21 +10,21 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.inverse_kinematics.mechanism_equilibria import JointShapes
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import PathEquilibriumSolver
 from tensegrity_control.inverse_kinematics.mechanism_ik import limited, make_limits, plan_path
-from tensegrity_control.paths.joint_curve import JointCurve
+from tensegrity_control.paths.joint_curve import MechanismEquilibriumPath
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 
 
 @pytest.fixture(scope="module")
 def manipulator():
-    return JointShapes(load_robot("manipulator"))
+    return PathEquilibriumSolver(load_robot("manipulator"))
 
 
 @pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
 def test_slopes_are_the_derivatives_of_pose_and_tensions(name):
-    shapes = JointShapes(load_robot(name))
+    shapes = PathEquilibriumSolver(load_robot(name))
     slopes, h = shapes.slopes(shapes.home), 1e-4
     for k in range(len(shapes.joints)):
         turn = h * np.eye(len(shapes.joints))[k]
@@ -79,7 +79,7 @@ def test_goal_beyond_the_reach_names_what_binds_and_the_nearest_pose(manipulator
 def test_narrow_positions_bind_by_name():
     robot = load_robot("biglide")
     near = replace(robot, actuators=tuple(replace(each, position=(-0.05, 0.05)) for each in robot.actuators))
-    shapes = JointShapes(near)
+    shapes = PathEquilibriumSolver(near)
     with pytest.raises(UnreachableGoalError, match=r"foot_\d: position .* m at its highest of 0\.05 m"):
         plan_path(shapes, shapes.home, shapes.home.pose[0] + np.array([0.0, 0.2, 0.0]), None)
 
@@ -87,7 +87,7 @@ def test_narrow_positions_bind_by_name():
 def test_curve_passes_through_its_shapes_with_the_rates_of_its_poses(manipulator):
     goal = manipulator.home.pose[0] + np.array([0.04, -0.03, 0.02])
     path = plan_path(manipulator, manipulator.home, goal, None)
-    curve = JointCurve(manipulator, path)
+    curve = MechanismEquilibriumPath(manipulator, path)
     assert np.array_equal(curve.lengths(0.0), path[0].positions)
     assert np.array_equal(curve.lengths(1.0), path[-1].positions)
     for place in (0.21, 0.5, 0.83):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from multibody_machines import FOOT_MASS, LEG, TIP_MASS, WIDTH
 
-from tensegrity_control.controllers.computed_torque import ComputedTorqueControl
-from tensegrity_control.controllers.kinematic import KinematicControl
+from tensegrity_control.controllers.computed_torque import ComputedTorqueTracker
+from tensegrity_control.controllers.kinematic import KinematicTracker
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
@@ -39,7 +39,7 @@ def jacobian(place):
 def largest_error(robot, path, period, gain=2.0):
     """m, at the instants of communication, with the active joints moving at held rates in between."""
     kinematics = loop_kinematics(robot)
-    control, q = KinematicControl(kinematics, path, gain=gain), np.array(robot.mechanism.start)
+    control, q = KinematicTracker(kinematics, path, gain=gain), np.array(robot.mechanism.start)
     active, worst = np.zeros(2), 0.0
     for k in range(round(DURATION / period)):
         active = active + period * control.velocity(k * period, q)
@@ -50,7 +50,7 @@ def largest_error(robot, path, period, gain=2.0):
 
 def test_rates_are_those_of_the_closed_form(robot, path):
     kinematics = loop_kinematics(robot)
-    control = KinematicControl(kinematics, path, gain=0.0)
+    control = KinematicTracker(kinematics, path, gain=0.0)
     for time in (0.3, 1.0, 1.7):
         q = kinematics.inverse(path.value(time), robot.mechanism.start)
         own = jacobian(path.value(time)) @ control.velocity(time, q)
@@ -69,7 +69,7 @@ def test_an_error_dies_out_with_the_gain(robot):
     left = {}
     for gain in (2.0, 0.0):
         control, q, active = (
-            KinematicControl(kinematics, still, gain=gain),
+            KinematicTracker(kinematics, still, gain=gain),
             np.array(robot.mechanism.start),
             np.zeros(2),
         )
@@ -86,13 +86,13 @@ def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
     q = kinematics.inverse([edge - 1e-7, 0.1], robot.mechanism.start)
     still = HermiteSpline([0.0, 1.0], [[0.0, 0.3], [0.0, 0.3]], np.zeros((2, 2)))
     with pytest.raises(InfeasibleControlError, match=r"joint rail_\d cannot move the output any more \(Type 1"):
-        KinematicControl(kinematics, still).velocity(0.0, q)
+        KinematicTracker(kinematics, still).velocity(0.0, q)
 
 
 def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
     """tau = m_f q'' + m_p J' P'' (002, 2.32) without deviations."""
     kinematics = loop_kinematics(robot)
-    control = ComputedTorqueControl(kinematics, path, robot.mechanism.start)
+    control = ComputedTorqueTracker(kinematics, path, robot.mechanism.start)
     for time in (0.4, 1.0, 1.6):
         wanted = control.reference(time)
         found = control.effort(time, wanted.q, wanted.v)
@@ -103,7 +103,7 @@ def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
 
 def test_computed_torque_follows_the_path_in_simulation(robot, path):
     kinematics = loop_kinematics(robot)
-    control = ComputedTorqueControl(kinematics, path, robot.mechanism.start)
+    control = ComputedTorqueTracker(kinematics, path, robot.mechanism.start)
     simulation, worst = Simulation(robot, 1e-3), 0.0
     for _ in range(2000):
         state = simulation.state
@@ -118,7 +118,7 @@ def test_deviations_die_out_as_the_gains_say(robot):
     """K_p = 1, K_d = 2: critically damped with one second, whatever the mass."""
     kinematics = loop_kinematics(robot)
     still = HermiteSpline([0.0, 10.0], [[0.0, 0.30005393]] * 2, np.zeros((2, 2)))
-    control = ComputedTorqueControl(kinematics, still, robot.mechanism.start)
+    control = ComputedTorqueTracker(kinematics, still, robot.mechanism.start)
     simulation = Simulation(robot, 1e-3, start=kinematics.direct([0.01, 0.01], robot.mechanism.start))
     for _ in range(3000):
         state = simulation.state
@@ -129,7 +129,7 @@ def test_deviations_die_out_as_the_gains_say(robot):
 
 
 def test_efforts_stay_within_their_limits_and_cuts_are_counted(robot, path):
-    control = ComputedTorqueControl(loop_kinematics(robot), path, robot.mechanism.start, limits=np.array([0.01, 0.01]))
+    control = ComputedTorqueTracker(loop_kinematics(robot), path, robot.mechanism.start, limits=np.array([0.01, 0.01]))
     wanted = control.reference(0.5)
     assert np.max(np.abs(control.effort(0.5, wanted.q, wanted.v))) <= 0.01
     assert control.saturated == 1
@@ -138,8 +138,8 @@ def test_efforts_stay_within_their_limits_and_cuts_are_counted(robot, path):
 def test_gains_and_limits_are_checked(robot, path):
     kinematics, start = loop_kinematics(robot), robot.mechanism.start
     with pytest.raises(TensegrityError, match="stiffness is -1"):
-        ComputedTorqueControl(kinematics, path, start, stiffness=-1.0)
+        ComputedTorqueTracker(kinematics, path, start, stiffness=-1.0)
     with pytest.raises(TensegrityError, match="limits must be 2 efforts above zero"):
-        ComputedTorqueControl(kinematics, path, start, limits=np.array([1.0, 0.0]))
+        ComputedTorqueTracker(kinematics, path, start, limits=np.array([1.0, 0.0]))
     with pytest.raises(TensegrityError, match="must not be negative"):
-        KinematicControl(kinematics, path, gain=-2.0)
+        KinematicTracker(kinematics, path, gain=-2.0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import RobotState, make_controller
-from tensegrity_control.controllers.tendon_length import TendonLengthControl
+from tensegrity_control.controllers.tendon_length import TendonLengthController
 from tensegrity_control.inverse_kinematics.start_equilibrium import shape_solver
 from tensegrity_control.trajectories.time_scaling import Brake, Cubic, MinimumJerk, Waypoints
 from tensegrity_dynamics import InfeasibleControlError, TensegrityError, UnreachableGoalError, load_robot
@@ -25,9 +25,9 @@ SOLVER = shape_solver(ROBOT, True)
 
 
 @pytest.fixture
-def controller() -> TendonLengthControl:
+def controller() -> TendonLengthController:
     made = make_controller("tendon_length", ROBOT)
-    assert isinstance(made, TendonLengthControl)
+    assert isinstance(made, TendonLengthController)
     made.reset(0.0)
     return made
 
@@ -87,7 +87,7 @@ def test_the_reference_twist_is_the_rate_of_its_pose(controller) -> None:
 
 @pytest.mark.parametrize("profile", ["minimum_jerk", "cubic"])
 def test_the_shortest_duration_uses_the_rate_up_to_its_margin(profile: str) -> None:
-    controller = TendonLengthControl(ROBOT, swing_periods=0.0, rate_margin=0.8)
+    controller = TendonLengthController(ROBOT, swing_periods=0.0, rate_margin=0.8)
     controller.reset(0.0)
     answer = controller.set_goal(0.0, *goal_from(controller, (0.02, 0.0, 0.0)), profile=profile)
     times = np.linspace(0.0, answer.duration, 801)
@@ -97,7 +97,7 @@ def test_the_shortest_duration_uses_the_rate_up_to_its_margin(profile: str) -> N
 
 def test_a_small_motion_takes_several_of_the_slowest_periods(controller) -> None:
     answer = controller.set_goal(0.0, *goal_from(controller, (0.0, 0.0, 1e-4)))
-    longer = TendonLengthControl(ROBOT, swing_periods=8.0)
+    longer = TendonLengthController(ROBOT, swing_periods=8.0)
     longer.reset(0.0)
     assert longer.set_goal(0.0, *goal_from(longer, (0.0, 0.0, 1e-4))).duration == pytest.approx(2 * answer.duration)
 
@@ -120,7 +120,7 @@ def test_a_duration_is_kept_where_rates_allow_and_lengthened_with_a_note_where_n
     part=st.floats(0.02, 0.98),
 )
 def test_a_new_goal_on_the_way_keeps_place_and_rate_of_every_tendon(first, second, part: float) -> None:
-    controller = TendonLengthControl(ROBOT)
+    controller = TendonLengthController(ROBOT)
     controller.reset(0.0)
     old = controller.set_goal(0.0, *goal_from(controller, first))
     now = part * old.duration
@@ -224,7 +224,7 @@ def test_feedback_removes_the_error_of_a_wrong_stiffness_and_without_it_the_erro
     plant = shape_solver(replace(ROBOT, model=replace(structure, stiffness=softer)), True)
     left = {}
     for gain in (0.0, 1.0):
-        controller = TendonLengthControl(ROBOT, feedback_gain=gain)
+        controller = TendonLengthController(ROBOT, feedback_gain=gain)
         controller.reset(0.0)
         goal = goal_from(controller, (0.01, 0.0, 0.01), (0.05, 0.0, 0.0))
         arrival = controller.set_goal(0.0, *goal).arrival
@@ -241,7 +241,7 @@ def test_feedback_removes_the_error_of_a_wrong_stiffness_and_without_it_the_erro
 
 
 def test_feedback_stops_at_its_limit_and_ignores_a_pose_that_is_no_number() -> None:
-    controller = TendonLengthControl(ROBOT, feedback_gain=5.0, feedback_limit=1e-3)
+    controller = TendonLengthController(ROBOT, feedback_gain=5.0, feedback_limit=1e-3)
     controller.reset(0.0)
     position, quaternion = controller.home.pose
     for step in range(200):

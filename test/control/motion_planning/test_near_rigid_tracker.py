@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
-from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidControl, NearRigidLaw, Weights
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker, Weights
 from tensegrity_control.motion_planning.strain_planner import plan_strains
 from tensegrity_control.trajectories.smoothing import smoothed
 from tensegrity_control.trajectories.splines import HermiteSpline
@@ -44,7 +44,7 @@ def short_path():
 
 @pytest.fixture(scope="module")
 def control():
-    return NearRigidControl(strut(2e9), TRACKED, short_path(), period=1e-3, floor=FLOOR)
+    return NearRigidTracker(strut(2e9), TRACKED, short_path(), period=1e-3, floor=FLOOR)
 
 
 def follow(control, plant, period, late=0):
@@ -215,7 +215,7 @@ def test_inputs_that_arrive_two_milliseconds_late_do_no_harm(control):
 
 
 def test_slow_control_stays_within_its_bound():
-    slow = NearRigidControl(strut(2e9), TRACKED, short_path(), period=5e-3, floor=FLOOR)
+    slow = NearRigidTracker(strut(2e9), TRACKED, short_path(), period=5e-3, floor=FLOOR)
     error, _ = follow(slow, strut(2e9), 5e-3)
     assert np.max(error) < 1e-4
 
@@ -223,7 +223,7 @@ def test_slow_control_stays_within_its_bound():
 def test_inputs_keep_the_limits_of_the_actuators():
     robot = strut(2e9)
     weak = replace(robot, actuators=tuple(replace(each, effort=4.5) for each in robot.actuators))
-    control = NearRigidControl(weak, TRACKED, short_path(), period=1e-3, floor=FLOOR)
+    control = NearRigidTracker(weak, TRACKED, short_path(), period=1e-3, floor=FLOOR)
     q = weak.mechanism.start
     assert np.max(np.abs(control.effort(0.5, q, np.zeros(14)))) <= 4.5
 
@@ -235,4 +235,4 @@ def test_floor_and_weights_must_be_above_zero():
     with pytest.raises(TensegrityError, match="weight rate is 0"):
         Weights(rate=0.0)
     with pytest.raises(TensegrityError, match="control period is"):
-        NearRigidControl(strut(2e9), TRACKED, short_path(), period=0.0, floor=FLOOR)
+        NearRigidTracker(strut(2e9), TRACKED, short_path(), period=0.0, floor=FLOOR)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensegrity_control.controllers.task_tracker import TaskControl
-from tensegrity_control.motion_planning.output_model import TaskModel
-from tensegrity_control.motion_planning.output_planner import TaskWeights, _Pieces, _riccati, plan_task
+from tensegrity_control.controllers.task_tracker import OutputTracker
+from tensegrity_control.motion_planning.output_model import OutputModel
+from tensegrity_control.motion_planning.output_planner import OutputWeights, _Pieces, _riccati, plan_output
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
@@ -21,7 +21,7 @@ PERIOD = 5e-3
 
 def path_around(robot, moves, times):
     """A cubic spline of the output through places relative to the one at rest."""
-    home = TaskModel(robot)
+    home = OutputModel(robot)
     rest = Simulation(robot).observe().pose[0][home.rows]
     return HermiteSpline(times, rest + np.array(moves), np.zeros_like(np.array(moves)))
 
@@ -33,9 +33,9 @@ def manipulator():
 
 @pytest.fixture(scope="module")
 def planned(manipulator):
-    model = TaskModel(manipulator)
+    model = OutputModel(manipulator)
     path = path_around(manipulator, [[0, 0, 0], [0.0, -0.03, -0.03], [0, 0, 0]], [0.0, 0.6, 1.2])
-    return model, path, plan_task(model, path.value, 1.2, PERIOD)
+    return model, path, plan_output(model, path.value, 1.2, PERIOD)
 
 
 def follow(robot, path, control, start, duration):
@@ -57,14 +57,14 @@ def follow(robot, path, control, start, duration):
 @pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
 def test_chosen_coordinates_are_all_independent_ones_with_the_drives_among_them(name):
     robot = load_robot(name)
-    model = TaskModel(robot)
+    model = OutputModel(robot)
     freedom = {"manipulator": 12, "single_strut": 5, "biglide": 2}[name]
     assert len(model.names) == freedom
     assert {robot.mechanism.joint_of(each.drives) for each in robot.actuators} <= set(model.names)
 
 
 def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
-    model, mechanism = TaskModel(manipulator), manipulator.mechanism.mechanism
+    model, mechanism = OutputModel(manipulator), manipulator.mechanism.mechanism
     simulation = Simulation(manipulator)
     q = simulation.state.q
     effort = np.array(list(simulation.observe().efforts.values()))
@@ -92,13 +92,13 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
 
 
 def test_coordinates_that_are_no_choice_are_named(manipulator):
-    names = list(TaskModel(manipulator).names)
+    names = list(OutputModel(manipulator).names)
     with pytest.raises(TensegrityError, match="missing B1-dummyJt"):
-        TaskModel(manipulator, names[1:])
+        OutputModel(manipulator, names[1:])
     with pytest.raises(TensegrityError, match="There is no coordinate 'B1-dumyJt'"):
-        TaskModel(manipulator, ["B1-dumyJt", *names[1:]])
+        OutputModel(manipulator, ["B1-dumyJt", *names[1:]])
     with pytest.raises(TensegrityError, match="part of a joint with several"):
-        TaskModel(manipulator, ["B1-top-involuteJt.strain", *names[1:]])
+        OutputModel(manipulator, ["B1-top-involuteJt.strain", *names[1:]])
 
 
 # -- the plan -------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_plan_keeps_its_output_on_the_path_and_meets_the_dynamics(planned):
 
 def test_path_is_followed_and_held_at_its_end(manipulator, planned):
     model, path, plan = planned
-    worst, last, least = follow(manipulator, path, TaskControl(model, plan), plan.position, 2.4)
+    worst, last, least = follow(manipulator, path, OutputTracker(model, plan), plan.position, 2.4)
     assert worst < 5e-5 and last < 2e-5
     assert least > 5.0
 
@@ -161,16 +161,16 @@ def test_same_gains_follow_with_other_cables(manipulator, planned, scale):
     model, path, plan = planned
     young = 2e9 * scale
     other = replace(manipulator, model=with_cables(manipulator.mechanism, young=young))
-    worst, _, least = follow(other, path, TaskControl(model, plan), plan.position, 1.2)
+    worst, _, least = follow(other, path, OutputTracker(model, plan), plan.position, 1.2)
     assert worst < 2e-4 and least > 5.0
 
 
 def test_robots_without_free_motions_are_led_alike():
     robot = load_robot("single_strut")
     path = path_around(robot, [[0, 0], [0.1, -0.05], [0, 0]], [0.0, 0.5, 1.0])
-    model = TaskModel(robot)
-    plan = plan_task(model, path.value, 1.0, PERIOD)
-    worst, _, least = follow(robot, path, TaskControl(model, plan), plan.position, 1.5)
+    model = OutputModel(robot)
+    plan = plan_output(model, path.value, 1.0, PERIOD)
+    worst, _, least = follow(robot, path, OutputTracker(model, plan), plan.position, 1.5)
     assert worst < 1e-4 and least > 10.0
 
 
@@ -179,19 +179,19 @@ def test_efforts_beyond_the_limits_are_refused_by_name():
     weak = replace(robot, actuators=tuple(replace(each, effort=4.5) for each in robot.actuators))
     path = path_around(robot, [[0, 0], [0.1, 0.0], [0, 0]], [0.0, 0.15, 0.3])
     with pytest.raises(InfeasibleControlError, match=r"the path needs .* N m of B\d, above its limit of 4\.5"):
-        plan_task(TaskModel(weak), path.value, 0.3, PERIOD)
+        plan_output(OutputModel(weak), path.value, 0.3, PERIOD)
 
 
 def test_paths_beyond_the_reach_are_refused():
     robot = load_robot("single_strut")
     path = path_around(robot, [[0, 0], [1.5, 0.0], [0, 0]], [0.0, 1.0, 2.0])
     with pytest.raises(UnreachableGoalError, match="out of reach"):
-        plan_task(TaskModel(robot), path.value, 2.0, PERIOD)
+        plan_output(OutputModel(robot), path.value, 2.0, PERIOD)
 
 
 def test_weights_and_periods_are_checked():
     with pytest.raises(TensegrityError, match="weight output is 0"):
-        TaskWeights(output=0.0)
+        OutputWeights(output=0.0)
     robot = load_robot("single_strut")
     with pytest.raises(TensegrityError, match="at most a tenth of it"):
-        plan_task(TaskModel(robot), lambda t: np.zeros(2), 1.0, 0.5)
+        plan_output(OutputModel(robot), lambda t: np.zeros(2), 1.0, 0.5)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.control_tables import MODELS
-from tensegrity_driver.bus.dynamixel_protocol import BROADCAST, Lack, ServoProtocol, Status
+from tensegrity_driver.bus.dynamixel_protocol import BROADCAST, PacketError, ServoProtocol, Status
 from tensegrity_driver.emulator.packets import encode_status
 from tensegrity_dynamics.errors import BusError
 
@@ -19,7 +19,7 @@ AWKWARD = st.lists(st.sampled_from([b"\xff\xff\xfd", b"\xff\xff", b"\xfd", b"\x0
 NOISE = st.one_of(st.binary(max_size=60), AWKWARD)
 
 
-def received(protocol: int, data: bytes, servo: int, size: int) -> Status | Lack:
+def received(protocol: int, data: bytes, servo: int, size: int) -> Status | PacketError:
     return ServoProtocol(FedPort(data), protocol).receive_from(servo, size)
 
 
@@ -66,7 +66,7 @@ def test_a_single_wrong_bit_is_never_a_wrong_value(
     place, bit = data.draw(st.integers(0, len(packet) - 1)), data.draw(st.integers(0, 7))
     packet[place] ^= 1 << bit
     found = received(protocol, bytes(packet), servo, len(content))
-    assert isinstance(found, Lack) or found.data == content
+    assert isinstance(found, PacketError) or found.data == content
 
 
 @given(PROTOCOLS, IDS, IDS, DATA, DATA)
@@ -77,14 +77,14 @@ def test_answers_of_other_servos_and_of_other_lengths_pass_by(
     if other != servo or len(foreign) != len(content):
         merged = encode_status(protocol, other, 0, foreign) + wanted
         assert received(protocol, merged, servo, len(content)) == Status(servo, 0, content)
-        assert received(protocol, merged[: -len(wanted)], servo, len(content)) is Lack.DAMAGED
+        assert received(protocol, merged[: -len(wanted)], servo, len(content)) is PacketError.DAMAGED
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_silence_is_missing_and_half_a_packet_is_damaged(protocol: int) -> None:
     packet = encode_status(protocol, 3, 0, b"abc")
-    assert received(protocol, b"", 3, 3) is Lack.MISSING
-    assert received(protocol, packet[:-1], 3, 3) is Lack.DAMAGED
+    assert received(protocol, b"", 3, 3) is PacketError.MISSING
+    assert received(protocol, packet[:-1], 3, 3) is PacketError.DAMAGED
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=8))

@@ -23,11 +23,11 @@ from tensegrity_driver.emulator.packets import (
     stuffed,
     unstuffed,
 )
-from tensegrity_driver.emulator.pseudo_terminal import Server, Terminal
+from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal, Server
 from tensegrity_driver.emulator.register_file import RegisterFile
 from tensegrity_driver.emulator.servo_chain import ServoChain
-from tensegrity_driver.emulator.servo_physics import OVERHEATING_BIT, OVERLOAD_BIT, OVERLOAD_TIME, ServoMotion
-from tensegrity_driver.emulator.wire_delay import Wire, WireSettings
+from tensegrity_driver.emulator.servo_physics import OVERHEATING_BIT, OVERLOAD_BIT, OVERLOAD_TIME, ServoPhysics
+from tensegrity_driver.emulator.wire_delay import WireDelay, WireSettings
 from tensegrity_dynamics.errors import BusError
 
 PATIENCE = 0.3
@@ -44,8 +44,8 @@ class Bench:
             servo.registers.set_raw("id", int(name))
             servo.registers.set_raw("return_delay", 0)
         self.protocol = MODELS[model].protocol
-        self.chain, self.wire = ServoChain(self.servos, self.protocol), Wire(wire or WireSettings())
-        self.terminal = Terminal(
+        self.chain, self.wire = ServoChain(self.servos, self.protocol), WireDelay(wire or WireSettings())
+        self.terminal = PseudoTerminal(
             folder / "bus",
             lambda data: self.wire.deliver(data, self.chain.feed(data)),
             lambda: self.wire.deliver(b"", self.chain.quiet()),
@@ -397,10 +397,12 @@ def test_the_wire_takes_its_time() -> None:
     chain = ServoChain({"one": servo}, 1)
     request = encode_instruction(1, InstructionPacket(1, Instruction.PING))
     answers = chain.feed(request)
-    assert [time for time, _ in Wire().deliver(request, answers)] == [0.0]
-    at_once = Wire(WireSettings(baud_rate=1_000_000, return_delay=True)).deliver(request, answers)
+    assert [time for time, _ in WireDelay().deliver(request, answers)] == [0.0]
+    at_once = WireDelay(WireSettings(baud_rate=1_000_000, return_delay=True)).deliver(request, answers)
     assert at_once == [(pytest.approx(60e-6 + 500e-6 + 60e-6), answers[0].data)]
-    later = Wire(WireSettings(baud_rate=1_000_000, return_delay=True, latency_timer=0.016)).deliver(request, answers)
+    later = WireDelay(WireSettings(baud_rate=1_000_000, return_delay=True, latency_timer=0.016)).deliver(
+        request, answers
+    )
     assert later == [(pytest.approx(570e-6 + 0.016), answers[0].data)]
 
 
@@ -419,7 +421,7 @@ def test_a_servo_at_another_baud_rate_hears_nothing() -> None:
 STEP = 0.005
 
 
-def moved(motion: ServoMotion, load: float, steps: int, stiffness: float = 0.0) -> float:
+def moved(motion: ServoPhysics, load: float, steps: int, stiffness: float = 0.0) -> float:
     """Turn under a steady load; returns the angle [rad] passed."""
     before = motion.angle
     for _ in range(steps):
@@ -428,16 +430,16 @@ def moved(motion: ServoMotion, load: float, steps: int, stiffness: float = 0.0) 
     return motion.angle - before
 
 
-def wheel(model: str = "AX-12A") -> ServoMotion:
-    motion = ServoMotion(MODELS[model], RegisterFile(MODELS[model]), MOTORS[model])
+def wheel(model: str = "AX-12A") -> ServoPhysics:
+    motion = ServoPhysics(MODELS[model], RegisterFile(MODELS[model]), MOTORS[model])
     for name in ("cw_limit", "ccw_limit"):
         motion.registers.set_raw(name, 0)
     motion.registers.set_raw("torque_enable", 1)
     return motion
 
 
-def x_series(mode: int, model: str = "XM430-W350") -> ServoMotion:
-    motion = ServoMotion(MODELS[model], RegisterFile(MODELS[model]), MOTORS[model])
+def x_series(mode: int, model: str = "XM430-W350") -> ServoPhysics:
+    motion = ServoPhysics(MODELS[model], RegisterFile(MODELS[model]), MOTORS[model])
     motion.registers.set_raw("operating_mode", mode)
     motion.registers.set_raw("torque_enable", 1)
     return motion
@@ -455,7 +457,7 @@ def test_a_motor_never_gives_more_than_its_ceiling(speed: float, ceiling: float,
 
 @given(st.floats(0.1, 1.4), st.floats(0.1, 1e4))
 def test_a_load_that_turns_the_shaft_comes_to_rest_and_never_turns_it_back(load: float, stiffness: float) -> None:
-    motion = ServoMotion(MODELS["AX-12A"], RegisterFile(MODELS["AX-12A"]), MOTORS["AX-12A"])  # torque off
+    motion = ServoPhysics(MODELS["AX-12A"], RegisterFile(MODELS["AX-12A"]), MOTORS["AX-12A"])  # torque off
     for _ in range(400):
         pull = load - stiffness * motion.angle
         assert pull > 0.0

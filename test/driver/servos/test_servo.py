@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tensegrity_driver.bus.control_tables import MODELS
-from tensegrity_driver.servos.servo import ServoRecord
+from tensegrity_driver.servos.servo import Servo
 
 
 def test_a_value_is_written_once_and_again_when_a_preparation_has_written_another():
-    record = ServoRecord("draw_1", 7, MODELS["XM430-W350"])
+    record = Servo("draw_1", 7, MODELS["XM430-W350"])
     register = record.model.field("profile_velocity")
     first = record.changed(register, 3.0)
     assert first is not None

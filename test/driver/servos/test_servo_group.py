@@ -17,7 +17,7 @@ from tensegrity_driver.bus.usb_adapter import UsbAdapter
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
 from tensegrity_driver.servos.servo import MEASURED, STATE, RegisterBlock
-from tensegrity_driver.servos.servo_group import SILENT, ServoBus
+from tensegrity_driver.servos.servo_group import SILENT, ServoGroup
 from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
@@ -36,7 +36,7 @@ class Bench:
         self.parts: dict[str, EmulatedServo] = {name: make_servo(model, i) for i, name in enumerate("abc", 1)}
         self.port = ChainPort(self.model.protocol, self.parts)
         rows = [{"actuator": name, "id": i, "model": model} for i, name in enumerate("abc", 1)]
-        self.link = ServoBus({"servos": rows}, Bus(self.port, self.model.protocol), **options)  # type: ignore[arg-type]
+        self.link = ServoGroup({"servos": rows}, Bus(self.port, self.model.protocol), **options)  # type: ignore[arg-type]
 
     def ready(self) -> Bench:
         self.link.check()
@@ -239,11 +239,11 @@ def test_a_slow_adapter_is_told_with_what_makes_it_quick(model: str) -> None:
 def test_models_of_the_other_protocol_and_unknown_ones_are_refused() -> None:
     row = {"actuator": "a", "id": 1, "model": "XM430-W350"}
     with pytest.raises(BusError, match="speaks protocol 2, but the bus speaks 1"):
-        ServoBus({"servos": [row]}, Bus(ChainPort(1, {}), 1))
+        ServoGroup({"servos": [row]}, Bus(ChainPort(1, {}), 1))
     with pytest.raises(BusError, match="no servo model 'XM431'"):
-        ServoBus({"servos": [{**row, "model": "XM431"}]}, Bus(ChainPort(2, {}), 2))
+        ServoGroup({"servos": [{**row, "model": "XM431"}]}, Bus(ChainPort(2, {}), 2))
     with pytest.raises(BusError, match="at least 1 cycle"):
-        ServoBus({"servos": [row]}, Bus(ChainPort(2, {}), 2), state_period=0)
+        ServoGroup({"servos": [row]}, Bus(ChainPort(2, {}), 2), state_period=0)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -531,7 +531,7 @@ class Hardware:
         if self.robot.board_port is not None:
             board = PotentiometerBoard(SerialPort(self.robot.board_port, 115_200, patience=PATIENCE), 12)
         bus = Bus(SerialPort(self.robot.servo_port, patience=PATIENCE), MODELS[model].protocol)
-        self.link = ServoBus(robot.servos, bus, board, watchdog=2.54)
+        self.link = ServoGroup(robot.servos, bus, board, watchdog=2.54)
 
 
 @pytest.fixture(params=["AX-12A", "XM430-W350"])

@@ -11,7 +11,7 @@ from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.mechanism import Mechanism
 from tensegrity_dynamics.mechanisms.simulation.rosenbrock import make_implicit, rosenbrock
 from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, runge_kutta
-from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import EquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 
 COMPLIANT = ("epsilon", "u", "length")
 
@@ -125,7 +125,7 @@ def test_manipulator_with_held_pulleys_settles_in_one_stable_shape_whatever_the_
     for variant in COMPLIANT:
         mechanism, q, top = manipulator(variant)
         pulleys = tuple(joint.name for joint in mechanism.joints if joint.name.endswith("pulleyJt"))
-        shape = EquilibriumSolver(mechanism, pulleys).solve(q)
+        shape = MechanismEquilibriumSolver(mechanism, pulleys).solve(q)
         assert shape.stable and shape.residual < 1e-9
         still = forward_dynamics(mechanism, shape.q, np.zeros(39), shape.effort)
         np.testing.assert_allclose(still.acceleration, 0.0, atol=1e-6)
@@ -138,7 +138,7 @@ def test_manipulator_with_held_pulleys_settles_in_one_stable_shape_whatever_the_
 def test_a_warm_start_follows_the_pulleys_in_few_steps():
     mechanism, q, _ = manipulator()
     pulleys = tuple(joint.name for joint in mechanism.joints if joint.name.endswith("pulleyJt"))
-    solver = EquilibriumSolver(mechanism, pulleys)
+    solver = MechanismEquilibriumSolver(mechanism, pulleys)
     shape = solver.solve(q)
     wound = {name: shape.q[mechanism.positions_of(name)] + 0.01 for name in pulleys}
     near = solver.solve(shape.q, wound)

@@ -17,7 +17,7 @@ from tensegrity_dynamics.numerics.rotations import (
     rotation_vector,
 )
 from tensegrity_dynamics.robots.load_robot import load_robot, parse_robot, shipped_robots
-from tensegrity_dynamics.structures.form_finding.equilibrium import Shape
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.forward_kinematics import forward_kinematics
 from tensegrity_dynamics.structures.structure import Structure
 
@@ -28,7 +28,7 @@ DRIVEN = [name for name in STRUCTURES if load_robot(name).tour]
 
 
 @cache
-def at_rest(name: str, rigid_bars: bool = False, weightless: bool = False) -> Shape:
+def at_rest(name: str, rigid_bars: bool = False, weightless: bool = False) -> StructureEquilibrium:
     return forward_kinematics(load_robot(name), rigid_bars=rigid_bars, gravity=(0, 0, 0) if weightless else None)
 
 

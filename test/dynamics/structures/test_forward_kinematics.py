@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import ShapeSolver, forward_kinematics, load_robot, make_structure
+from tensegrity_dynamics import StructureEquilibriumSolver, forward_kinematics, load_robot, make_structure
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.structures.energy import free_positions, member_tensions, stored_energy, tangent_stiffness
@@ -145,7 +145,7 @@ def test_the_printed_prism_is_off_by_what_residual_over_softest_stiffness_says()
     turn = np.degrees(np.arctan2(printed[0, 1], printed[0, 0])) - 30.0
     assert turn == pytest.approx(0.38, abs=0.01)
     nodes = np.vstack((exact.nodes[:3], printed))
-    solver = ShapeSolver(robot.structure)
+    solver = StructureEquilibriumSolver(robot.structure)
     judged = solver.judge(nodes, robot.structure.rest_lengths, solver.total_forces(None, None), 0, "printed")
     # four printed digits leave strains of 5e-5: the residual is those of rounding, the estimate still sees the distance
     assert judged.position_error > np.linalg.norm(nodes - exact.nodes)
@@ -170,7 +170,7 @@ def test_weightless_tensebot_has_the_printed_height():
 
 def test_tensebot_is_found_from_every_noisy_start():
     robot = load_robot("tensebot")
-    solver = ShapeSolver(robot.structure, output=robot.output)
+    solver = StructureEquilibriumSolver(robot.structure, output=robot.output)
     home = solver.solve()
     random = np.random.default_rng(7)
     most = 0
@@ -285,7 +285,7 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
 @pytest.mark.parametrize("rigid_bars", [False, True])
 def test_softest_stiffness_is_the_least_eigenvalue(rigid_bars):
     robot = load_robot("tensebot")
-    solver = ShapeSolver(robot.structure, rigid_bars=rigid_bars)
+    solver = StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars)
     shape = solver.solve()
     matrix = solver._room.matrix
     if rigid_bars:
@@ -323,7 +323,7 @@ def test_rigid_bars_are_the_limit_of_stiff_bars():
 def test_warm_and_cold_starts_agree():
     robot = load_robot("tensebot")
     for rigid_bars in (False, True):
-        solver = ShapeSolver(robot.structure, rigid_bars=rigid_bars)
+        solver = StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars)
         home = solver.solve()
         moved = np.array(robot.structure.rest_lengths)
         moved[robot.structure.member("draw_1")] *= 0.97
@@ -338,13 +338,13 @@ def test_warm_and_cold_starts_agree():
 def test_sparse_and_dense_solvers_agree():
     structure = lattice(9)
     assert structure.free.size <= DENSE_LIMIT
-    dense = ShapeSolver(structure).solve()
+    dense = StructureEquilibriumSolver(structure).solve()
     import tensegrity_dynamics.structures.form_finding.equilibrium_solver as module
 
     limit = module.DENSE_LIMIT
     module.DENSE_LIMIT = 10
     try:
-        sparse = ShapeSolver(structure).solve()
+        sparse = StructureEquilibriumSolver(structure).solve()
     finally:
         module.DENSE_LIMIT = limit
     np.testing.assert_allclose(sparse.nodes, dense.nodes, atol=1e-8)

@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import ShapeSolver, competing, forward_kinematics, load_robot, make_structure
+from tensegrity_dynamics import (
+    StructureEquilibriumSolver,
+    find_equilibria,
+    forward_kinematics,
+    load_robot,
+    make_structure,
+)
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 
 TENSEBOT = load_robot("tensebot")
@@ -15,7 +21,7 @@ TENSEBOT = load_robot("tensebot")
 
 @pytest.fixture(scope="module")
 def shapes():
-    return competing(TENSEBOT)
+    return find_equilibria(TENSEBOT)
 
 
 def test_the_platform_has_two_upright_stable_shapes(shapes) -> None:
@@ -48,16 +54,16 @@ def test_every_shape_is_a_stable_equilibrium_of_its_own(shapes) -> None:
 
 
 def test_the_same_seed_finds_the_same_shapes(shapes) -> None:
-    again = competing(TENSEBOT)
+    again = find_equilibria(TENSEBOT)
     assert [found.count for found in again] == [found.count for found in shapes]
-    other = competing(TENSEBOT, seed=1)
+    other = find_equilibria(TENSEBOT, seed=1)
     assert [found.count for found in other] != [found.count for found in shapes]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_two_inches_of_noise_always_lead_back_to_the_nominal_shape(seed: int) -> None:
     # the document: 48 of 50 starts (001, section 5.5)
-    (only,) = competing(TENSEBOT, noise=2 * 0.0254, count=50, seed=seed)
+    (only,) = find_equilibria(TENSEBOT, noise=2 * 0.0254, count=50, seed=seed)
     assert only.nominal and only.count == 50 and only.lost == 0
 
 
@@ -67,7 +73,7 @@ def test_energy_counts_the_work_of_weight_and_forces() -> None:
         [("string", "tendon", "hook", "mass", 500.0, 1.0)],
         fixed=["hook"], node_masses={"mass": 2.0}, gravity=(0, 0, -10.0),
     )  # fmt: skip
-    (hanging,) = competing(structure, count=10, noise=0.3)
+    (hanging,) = find_equilibria(structure, count=10, noise=0.3)
     # against the start: 20 N through 0.54 m, and 20 N of string stretched by 0.04 m
     assert hanging.energy == pytest.approx(-20.0 * 0.54 + 0.5 * 20.0 * 0.04, rel=1e-9)
     assert hanging.pose is None and hanging.label == "A (nominal, folded below the base)"
@@ -76,18 +82,18 @@ def test_energy_counts_the_work_of_weight_and_forces() -> None:
 def test_shapes_of_a_structure_with_nothing_fixed_are_one_however_they_lie() -> None:
     structure = load_robot("three_prism").structure
     free = replace(structure, fixed=np.zeros_like(structure.fixed))
-    found = competing(free, count=20, noise=0.1)
+    found = find_equilibria(free, count=20, noise=0.1)
     assert len(found) == 1 and found[0].count == 20 and found[0].label == "A (nominal)"
 
 
 def test_a_structure_that_is_not_prestressed_has_no_stable_shape() -> None:
     with pytest.raises(NoEquilibriumError, match=r"none of 30 random starts.*analyze_prestress"):
-        competing(load_robot("four_prism"), count=30)
+        find_equilibria(load_robot("four_prism"), count=30)
 
 
 def test_rest_lengths_by_actuator_name_are_used() -> None:
     name = TENSEBOT.actuators[0].name
-    (shape,) = competing(TENSEBOT, {name: 0.21}, count=5, noise=0.02)
+    (shape,) = find_equilibria(TENSEBOT, {name: 0.21}, count=5, noise=0.02)
     member = TENSEBOT.actuators[0].drives
     assert shape.shape.rest_lengths[TENSEBOT.structure.member(member)] == 0.21
 
@@ -96,14 +102,14 @@ def test_rest_lengths_by_actuator_name_are_used() -> None:
                                                    ({"noise": np.inf}, "noise is inf")])  # fmt: skip
 def test_wrong_options_are_named(options: dict, message: str) -> None:
     with pytest.raises(TensegrityError, match=message):
-        competing(TENSEBOT, **options)
+        find_equilibria(TENSEBOT, **options)
 
 
 @pytest.mark.parametrize("rigid_bars", [False, True])
 def test_tendons_at_the_verge_of_slack_make_no_shape_stable(rigid_bars):
     """The four-prism of 001 has no prestress: wherever it is found, its tendons carry nothing and it can move."""
     structure = load_robot("four_prism").structure
-    solver, random = ShapeSolver(structure, rigid_bars=rigid_bars), np.random.default_rng(0)
+    solver, random = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars), np.random.default_rng(0)
     for _ in range(20):
         moved = 0.1 * random.normal(size=structure.nodes.shape)
         shape = solver.solve(start=structure.nodes + np.where(structure.fixed[:, None], 0.0, moved))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from view_robots import MECHANISMS, WITH_CABLES, moved
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.mechanism_model import Places
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
@@ -44,7 +44,7 @@ def by_name(drawings):
 
 
 def test_solids_move_with_their_bodies(robot):
-    picture, places, q = MechanismPicture(robot), Places(robot.mechanism), moved(robot)
+    picture, places, q = MechanismPicture(robot), BodyPoses(robot.mechanism), moved(robot)
     centres, quaternions = picture.move(q).solid_poses()
     places.move(q)
     for solid, centre, quaternion in zip(picture.solids, centres, quaternions, strict=True):
@@ -68,7 +68,7 @@ def test_every_primitive_is_drawn_once_and_helper_bodies_are_not(robot):
 
 def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attached():
     robot = load_robot("biglide")
-    picture, places, q = MechanismPicture(robot), Places(robot.mechanism), moved(robot)
+    picture, places, q = MechanismPicture(robot), BodyPoses(robot.mechanism), moved(robot)
     centres, quaternions = picture.move(q).solid_poses()
     places.move(q)
     rods = [row for row, solid in enumerate(picture.solids) if solid.role == "rods"]
@@ -81,7 +81,7 @@ def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attache
 
 
 def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
-    model, picture, places, q = winch.mechanism, MechanismPicture(winch), Places(winch.mechanism), moved(winch)
+    model, picture, places, q = winch.mechanism, MechanismPicture(winch), BodyPoses(winch.mechanism), moved(winch)
     picture.move(q)
     places.move(q)
     for entry, (leaves, ends), lines in zip(model.entries, picture.cable_ends(), picture.wound(), strict=True):
@@ -102,7 +102,7 @@ def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
 def test_wound_cable_is_as_long_as_what_is_left_of_it(winch):
     entries = tuple(replace(entry, longest=1.02 * entry.longest) for entry in winch.mechanism.entries)
     q = np.array(winch.mechanism.start)
-    rests = Places(winch.mechanism).move(q).rest_lengths()
+    rests = BodyPoses(winch.mechanism).move(q).rest_lengths()
     short = tuple(replace(entry, longest=rest + 0.5 * entry.radius) for entry, rest in zip(entries, rests, strict=True))
     for left, wanted in ((entries, FULL_TURN), (short, 0.5)):
         robot = replace(winch, model=replace(winch.mechanism, entries=left))
@@ -141,7 +141,7 @@ def test_slack_cable_leaves_the_cables_and_is_dashed(winch):
     assert len(tight["slack", 0].points) == 0
     assert len(loose["cables", 0].points) == 2 * len(tensions) - 2
     np.testing.assert_allclose(
-        loose["slack", 0].points[[0, -1]], Places(winch.mechanism).move(q).cables()[1], atol=1e-12
+        loose["slack", 0].points[[0, -1]], BodyPoses(winch.mechanism).move(q).cables()[1], atol=1e-12
     )
     for drawn in (tight, loose):
         assert len(drawn["wound", 0].colours) == len(drawn["wound", 0].points)
@@ -165,7 +165,7 @@ def test_goal_is_drawn_where_it_is(robot):
 
 
 def test_frames_are_the_bodies_and_the_output(robot):
-    q, places = moved(robot), Places(robot.mechanism)
+    q, places = moved(robot), BodyPoses(robot.mechanism)
     frames = make_drawing(robot).frames(q)
     assert tuple(name for name, _ in frames) == link_names(robot)
     places.move(q)
