@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypeVar
 
 import numba
@@ -41,15 +42,18 @@ def allocation_free(function: Function) -> Function:
 
 
 def _follow_callees(function: Any, result: Any) -> None:
-    """Make the cached machine code stale when anything changes that is compiled into it.
+    """Let the cached machine code live exactly as long as nothing changes that is compiled into it.
 
-    numba looks at the file of the function alone, so that after a change in another file the old code would run on.
+    numba looks at the time stamp of the function's own file: after a change in another file the old code would run on,
+    and a fresh checkout, or one more line of comment, compiles everything anew. Here the stamp is what the function
+    says, together with the stamps of all that it calls and the constants that it reads.
     """
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)
     if store is None:  # compilation is switched off, or a numba that keeps its cache elsewhere
         return
-    digest = hashlib.sha256(repr(store._source_stamp).encode())
-    for name in sorted(function.__code__.co_names):
+    code = function.__code__
+    digest = hashlib.sha256(_meaning(code).encode())
+    for name in sorted(code.co_names):
         value = function.__globals__.get(name)
         if id(value) in _stamps:
             digest.update(f"{name}={_stamps[id(value)]};".encode())
@@ -57,5 +61,10 @@ def _follow_callees(function: Any, result: Any) -> None:
             digest.update(f"{name}={value!r};".encode())
         elif isinstance(value, np.ndarray):
             digest.update(name.encode() + value.tobytes())
-    _stamps[id(result)] = digest.hexdigest()
-    store._source_stamp = (store._source_stamp, digest.hexdigest())
+    _stamps[id(result)] = store._source_stamp = digest.hexdigest()
+
+
+def _meaning(code: CodeType) -> str:
+    """Instructions, names and constants of a function, without the lines and the file where they stand."""
+    constants = (_meaning(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, *constants))
