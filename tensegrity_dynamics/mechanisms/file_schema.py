@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
+from ..numerics.rotations import matrix_from_vector, rotation_vector
 from ..robots.schema import (
     Axis,
     Block,
@@ -18,6 +21,7 @@ from ..robots.schema import (
     Number,
     Point,
     PositiveLength,
+    RigidMovement,
     Stress,
     Turn,
     Viscosity,
@@ -25,12 +29,21 @@ from ..robots.schema import (
 
 
 class FrameBlock(Block):
-    """A place on a body: origin, and turned by a rotation vector, or with z and y along given directions."""
+    """A frame on a body: its origin, and its axes by a rotation vector or by the directions of z and y."""
 
     at: Point = Field(default=[0.0, 0.0, 0.0])
     turn: Turn | None = None
     z: Direction | None = None
     y: Direction | None = None
+
+    def moved(self, movement: RigidMovement) -> FrameBlock:
+        """The frame turned and shifted in the axes of its body."""
+        at = movement.point(self.at)
+        if self.z is not None or self.y is not None:
+            z, y = (None if each is None else movement.direction(each) for each in (self.z, self.y))
+            return self.model_copy(update={"at": at, "z": z, "y": y})
+        turned = [movement.direction(column) for column in matrix_from_vector(self.turn or [0.0, 0.0, 0.0]).T]
+        return self.model_copy(update={"at": at, "turn": rotation_vector(np.transpose(turned)).tolist()})
 
 
 class PrimitiveBlock(Block):
@@ -60,6 +73,10 @@ class JointBlock(Block):
     axis: Direction = Field(default=[0.0, 0.0, 1.0])
     start: list[Any] | None = None  # read by the builder: lengths and angles by the kind of joint
 
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if not is_copied("parent"):
+            self.frame = self.frame.moved(movement)
+
 
 class LoopBlock(Block):
     name: Name
@@ -68,6 +85,12 @@ class LoopBlock(Block):
     after: Name
     frame_before: FrameBlock = FrameBlock()
     frame_after: FrameBlock = FrameBlock()
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if not is_copied("before"):
+            self.frame_before = self.frame_before.moved(movement)
+        if not is_copied("after"):
+            self.frame_after = self.frame_after.moved(movement)
 
 
 class AnchorBlock(Block):
@@ -92,6 +115,14 @@ class CableBlock(Block):
     strain: Number = 0.0
     block: list[PrimitiveBlock] = Field(default=[])
     pulley: list[PrimitiveBlock] = Field(default=[])
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if not is_copied("body"):
+            self.at = movement.point(self.at)
+            self.block_axis = movement.direction(self.block_axis)
+            self.pulley_axis = movement.direction(self.pulley_axis)
+        if not is_copied("anchor.body"):
+            self.anchor.at = movement.point(self.anchor.at)
 
 
 class BodyOutputBlock(Block):

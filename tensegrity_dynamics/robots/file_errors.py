@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ..errors import RobotFileError
 from .yaml_source import YamlSource
@@ -77,6 +77,11 @@ class Problems:
         else:
             message = NOT_WHAT_IS_NEEDED.get(kind) or item["msg"][0].lower() + item["msg"][1:]
             self.add(place, f"{message}; found {found}.")
+
+    def add_block(self, path: Sequence[Any], schema: type[BaseModel], error: ValidationError) -> None:
+        """What is wrong with the block at `path`, read by itself."""
+        for item in error.errors():
+            self.add_invalid(schema, {**item, "loc": (*path, *item["loc"])})
 
     def stop_if_any(self) -> None:
         """Raise RobotFileError where something was found: one line each, in the file's order."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ..errors import RobotFileError, TensegrityError, unknown_name
 from ..structures.structure import Structure
 from .file_errors import Problems
+from .repetition import expand
 from .robot import Actuator, Provenance, Robot, TourStop
 from .robot_types import KINDS, BuiltModel
 from .schema import FAULTS, HARMLESS_FAULTS, CommonBlock
@@ -63,7 +64,10 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     kind = _kind(source, problems)
     units = _units(source, problems)
     problems.stop_if_any()
+    units = _parameters(source, units, problems)
+    repetitions = expand(source, units, KINDS[kind].load_schema(), problems)
     block = _validated(source, kind, units, problems)
+    repetitions.move(block)
     built = _builder(source, kind)(block, problems)
     actuators = _actuators(block, built, problems)
     problems.stop_if_any()  # what follows from an error is no error of its own
@@ -112,6 +116,20 @@ def _units(source: YamlSource, problems: Problems) -> BaseUnits:
                 problems.add(("units", dimension), f"{error}.")
     problems.stop_if_any()
     return BaseUnits(found)
+
+
+def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> BaseUnits:
+    found = source.data.get("parameters", {})
+    if not isinstance(found, dict):
+        problems.add(("parameters",), 'a mapping is needed, such as {radius: "70 mm", side: 2 * radius}.')
+        found = {}
+    try:
+        units = units.with_parameters(found)
+    except KeyError as error:
+        for name, reason in error.args[0]:
+            problems.add(("parameters", name), f"{reason}.")
+    problems.stop_if_any()
+    return units
 
 
 def _validated(source: YamlSource, kind: str, units: BaseUnits, problems: Problems) -> CommonBlock:

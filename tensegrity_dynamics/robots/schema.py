@@ -5,7 +5,9 @@ Here are the fields of every robot and those of a structure; the ones of a mecha
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
@@ -67,6 +69,23 @@ class Block(BaseModel):
     """A mapping that refuses keys it does not know."""
 
     model_config = ConfigDict(extra="forbid")
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        """Turn and shift what a copy made by `repeat` has in its own axes; most parts have nothing of the kind.
+
+        Args:
+            movement: of the copy.
+            is_copied: whether a field, such as "anchor.body", names a part that is a copy itself: what stands in that
+                part's axes has moved with it already.
+        """
+
+
+class RigidMovement(Protocol):
+    """What moves positions and directions."""
+
+    def point(self, position: Sequence[float]) -> list[float]: ...
+
+    def direction(self, vector: Sequence[float]) -> list[float]: ...
 
 
 # -- every robot ----------------------------------------------------------------------------------------------------
@@ -231,13 +250,43 @@ class ProvenanceBlock(Block):
     note: Text
 
 
+def _whole_number(value: Any, info: ValidationInfo) -> Any:
+    """A whole number, also as an expression of parameters."""
+    if not isinstance(value, str):
+        return value
+    number = _units(info).to_si(value, "number")
+    return int(number) if number == int(number) else value
+
+
+class RepeatBlock(Block):
+    """How the copies of repeated parts differ; the parts stand beside these fields."""
+
+    count: Annotated[int, Field(ge=1, le=100_000, strict=True), BeforeValidator(_whole_number)]
+    about: Literal["x", "y", "z"] | None = None
+    through: Point = [0.0, 0.0, 0.0]
+    angle: Angle | None = None
+    along: Point | None = None
+    mark: Literal["#", "@", "%", "$"] = "#"
+
+    @property
+    def turn_per_copy(self) -> float:
+        """Angle from one copy to the next [rad]: as it is written, or the full turn in `count` parts."""
+        return 2.0 * math.pi / self.count if self.angle is None else self.angle
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether the last copy is the neighbour of the first: a full turn without shift."""
+        return self.about is not None and self.angle is None and self.along is None
+
+
 class CommonBlock(Block):
-    """Fields of every robot file."""
+    """Fields of every robot file; `parameters` and `repeat` are replaced by what they mean before these are read."""
 
     name: Name
     description: Text = ""
     source: Text = ""
     units: UnitsBlock = UnitsBlock()
+    parameters: dict[str, Any] = {}
     gravity: Vector = [0.0, 0.0, -9.80665]
     actuators: list[ActuatorBlock] = []
     tour: list[TourBlock] = []
@@ -245,16 +294,33 @@ class CommonBlock(Block):
     servos: HardwareBlock | None = None
     provenance: list[ProvenanceBlock] = []
 
+    @classmethod
+    def repeatable(cls) -> tuple[str, ...]:
+        """Names of the fields that hold parts of the robot, which `repeat` may multiply."""
+        return tuple(name for name, each in cls.model_fields.items() if _holds_blocks(each.annotation))
+
+
+def _holds_blocks(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _holds_blocks(get_args(annotation)[0])
+    if get_origin(annotation) not in (list, dict):
+        return False
+    held = get_args(annotation)[-1]
+    return isinstance(held, type) and issubclass(held, Block) and held not in (TourBlock, ProvenanceBlock)
+
 
 # -- structures -----------------------------------------------------------------------------------------------------
 
 
 class NodeBlock(Block):
-    """A place where members meet."""
+    """A point where members meet."""
 
     position: Point
     fixed: Yes = False
     mass: Annotated[Mass, Field(ge=0)] = 0.0
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        self.position = movement.point(self.position)
 
 
 class MemberBlock(Block):

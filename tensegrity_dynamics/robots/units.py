@@ -12,7 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any
+
+from .parameters import CONSTANTS, FUNCTIONS, Value, evaluate, is_expression
 
 SI = {"length": "m", "mass": "kg", "force": "N", "time": "s", "angle": "rad"}
 
@@ -52,13 +55,14 @@ _UNIT = re.compile(rf"(?:1\s*/\s*)?{_WORD}(?:(?:\s*[*/·]\s*|\s+){_WORD})*")
 
 @dataclass(frozen=True)
 class BaseUnits:
-    """The units of plain numbers in a file, by dimension; unnamed ones are SI.
+    """The units of plain numbers in a file, by dimension (unnamed ones are SI), and the file's named numbers.
 
     Raises:
         ValueError: an unknown dimension or unit, or a unit of another dimension.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for dimension, unit in self.names.items():
@@ -67,7 +71,7 @@ class BaseUnits:
             _factor(str(unit), dimension)
 
     def to_si(self, value: Any, quantity: str) -> float:
-        """A number, or a text with a unit, in SI.
+        """A number, a text with a unit, or an expression of the parameters, in SI.
 
         Raises:
             ValueError: not a finite number, or a unit of another dimension; says what is needed.
@@ -75,6 +79,8 @@ class BaseUnits:
         needed = f"{_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}"
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             raise ValueError(needed)
+        if isinstance(value, str) and is_expression(value, self.parameters):
+            return self._expression(value, quantity, needed)
         try:
             number, unit = _split(value) if isinstance(value, str) else (float(value), "")
         except (ValueError, OverflowError):
@@ -84,6 +90,55 @@ class BaseUnits:
             raise ValueError(f"the number must be finite; {needed}")
         return result
 
+    def with_parameters(self, values: Mapping[str, Any]) -> BaseUnits:
+        """The same units with named numbers; each may be an expression of those before it.
+
+        Raises:
+            KeyError: of one argument that is a list of (name, reason) for every parameter that is refused.
+        """
+        made: dict[str, Value] = {}
+        refused: list[tuple[str, str]] = []
+        for name, text in values.items():
+            try:
+                _check_parameter_name(name)
+                made[name] = BaseUnits(self.names, made)._named(text)
+            except ValueError as error:
+                refused.append((name, str(error)))
+        if refused:
+            raise KeyError(refused)
+        return BaseUnits(self.names, made)
+
+    def _named(self, value: Any) -> Value:
+        """Number and unit of a parameter."""
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise ValueError('a number is needed, such as 0.5, "70 mm" or "2 * radius"')
+        if isinstance(value, str) and is_expression(value, self.parameters):
+            return evaluate(value, self.parameters)
+        try:
+            number, unit = _split(value) if isinstance(value, str) else (float(value), "")
+        except (ValueError, OverflowError):
+            raise ValueError('a number is needed, such as 0.5, "70 mm" or "2 * radius"') from None
+        if not math.isfinite(number):
+            raise ValueError("the number must be finite")
+        if not unit:
+            return Value(number)
+        for quantity in QUANTITIES:
+            try:
+                factor = _factor(unit, quantity)
+            except ValueError:
+                continue
+            return Value(number * factor, {base: float(each) for base, each in _base_units_of(quantity).items()})
+        raise ValueError(f"{unit!r} is not a unit of anything in a robot file, such as {EXAMPLES['length']}")
+
+    def _expression(self, text: str, quantity: str, needed: str) -> float:
+        value = evaluate(text, self.parameters)
+        if value.powers is None:
+            return value.number * self._plain(quantity)
+        if dict(value.powers) != {base: float(each) for base, each in _base_units_of(quantity).items()}:
+            kinds = [kind for kind in QUANTITIES if dict(value.powers) == _base_units_of(kind)]
+            raise ValueError(f"the expression is {_with_article(kinds[0]) if kinds else 'of another unit'}; {needed}")
+        return value.number
+
     def _plain(self, quantity: str) -> float:
         factor = 1.0
         for dimension, power in QUANTITIES[quantity].items():
@@ -91,6 +146,13 @@ class BaseUnits:
             if unit is not None:
                 factor *= _factor(str(unit), dimension) ** power
         return factor
+
+
+def _check_parameter_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+        raise ValueError(f"{name[:60]!r} is no name; use up to 64 letters, digits and _, starting with a letter")
+    if name in FUNCTIONS or name in CONSTANTS or name in ("nan", "inf") or iskeyword(name):
+        raise ValueError(f"{name!r} has a meaning in expressions already; choose another name")
 
 
 def _with_article(quantity: str) -> str:

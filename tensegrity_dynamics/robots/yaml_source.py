@@ -25,6 +25,7 @@ class YamlSource:
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         self._lines: dict[tuple, int] = {}
+        self._below: dict[tuple, list[tuple]] = {}  # fields in a part that is repeated, found once
         if len(text) > MAXIMUM_BYTES:
             raise RobotFileError(f"{name}: the file is larger than {MAXIMUM_BYTES} characters; split the robot.")
         self.data = self._plain(self._compose(text), (), 0)
@@ -38,6 +39,17 @@ class YamlSource:
         while key and key not in self._lines:
             key = key[:-1]
         return self._lines.get(key, 1)
+
+    def copy_lines(self, origin: Sequence[Any], target: Sequence[Any]) -> None:
+        """Let the fields at `target` stand in the lines of those at `origin`, with everything in them."""
+        start, end = tuple(origin), tuple(target)
+        held = self._fields_below(start)
+        self._lines.update({end + rest: self._lines[start + rest] for rest in held})
+
+    def _fields_below(self, path: tuple) -> list[tuple]:
+        if path not in self._below:
+            self._below[path] = [each[len(path) :] for each in self._lines if each[: len(path)] == path]
+        return self._below[path]
 
     def _compose(self, text: str) -> Any:
         from ruamel.yaml import YAML

@@ -1,0 +1,158 @@
+"""Arithmetic in robot files: named numbers (`parameters:`) and expressions of them, such as "2 * radius + gap".
+
+A value carries its unit as powers of length, mass, force, time and angle in SI, so that a sum of a length and a time is
+refused. Plain numbers stay plain: what they mean is decided, as everywhere, by the field in which the result stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..errors import unknown_name
+
+MAX_CHARACTERS = 200
+MAX_POWER = 16.0  # what stands after ** in magnitude: larger ones are mistakes, and would take long
+
+CONSTANTS = {"pi": math.pi}
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos,
+    "atan": math.atan, "abs": abs,
+}  # fmt: skip
+_ANGLE_IN = ("sin", "cos", "tan")
+_QUANTITY = re.compile(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*[^\W\d]")  # a number and a word: the word is its unit
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number with its unit.
+
+    Attributes:
+        number: in SI; a plain number as it is written.
+        powers: exponents of the base units (kilogram, meter, second, radian); None for a plain number.
+    """
+
+    number: float
+    powers: Mapping[str, float] | None = None
+
+
+def is_expression(text: str, names: Mapping[str, Value]) -> bool:
+    """Whether a text asks for arithmetic: it names a parameter, a function or a constant, or joins plain numbers."""
+    if _QUANTITY.match(text):
+        return False
+    words = set(_NAME.findall(text))
+    if words & (set(names) | set(FUNCTIONS) | set(CONSTANTS)):
+        return True
+    if names and len(words) == 1 and _NAME.fullmatch(text.strip()) and text.strip().lower() not in ("nan", "inf"):
+        return True  # a misspelt parameter, which is then named
+    return any(sign in text for sign in "+-*/(") and not re.fullmatch(r"\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*", text)
+
+
+def evaluate(text: str, names: Mapping[str, Value]) -> Value:
+    """The value of an expression.
+
+    Args:
+        text: numbers, names of parameters, + - * / **, parentheses, and the functions above (angles in rad).
+        names: the parameters.
+
+    Raises:
+        ValueError: unknown names, anything but arithmetic, units that do not go together, results that are not finite;
+            says which.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"an expression may have {MAX_CHARACTERS} characters at most")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        result = _value(tree.body, names)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(
+            "this is no arithmetic; numbers, parameters, + - * / **, ( ) and functions are allowed"
+        ) from None
+    except ZeroDivisionError:
+        raise ValueError("the expression divides by zero") from None
+    except OverflowError:
+        raise ValueError("the result of the expression is too large") from None
+    if not math.isfinite(result.number):
+        raise ValueError("the result of the expression must be finite")
+    return result
+
+
+def _value(node: ast.AST, names: Mapping[str, Value]) -> Value:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return Value(float(node.value))  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        if node.id in names:
+            return names[node.id]
+        if node.id in CONSTANTS:
+            return Value(CONSTANTS[node.id])
+        raise ValueError(unknown_name("parameter", node.id, [*names, *CONSTANTS]).rstrip("."))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
+        inner = _value(node.operand, names)
+        return inner if isinstance(node.op, ast.UAdd) else Value(-inner.number, inner.powers)
+    if isinstance(node, ast.BinOp):
+        return _binary(node, _value(node.left, names), _value(node.right, names))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
+        return _call(node.func.id, _value(node.args[0], names))
+    raise ValueError("this is no arithmetic; numbers, parameters, + - * / **, ( ) and functions are allowed")
+
+
+def _binary(node: ast.BinOp, left: Value, right: Value) -> Value:
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        if (left.powers or {}) != (right.powers or {}) or (left.powers is None) != (right.powers is None):
+            raise ValueError("numbers that are added must have the same kind of unit (or none, both of them)")
+        combine = operator.add if isinstance(node.op, ast.Add) else operator.sub
+        return Value(combine(left.number, right.number), left.powers)
+    if isinstance(node.op, ast.Mult):
+        return Value(left.number * right.number, _joined(left.powers, right.powers, 1.0))
+    if isinstance(node.op, ast.Div):
+        return Value(left.number / right.number, _joined(left.powers, right.powers, -1.0))
+    if isinstance(node.op, ast.Pow):
+        if right.powers or abs(right.number) > MAX_POWER:
+            raise ValueError(f"a power must be a plain number up to {MAX_POWER:g}")
+        return _raised(left, right.number)
+    raise ValueError("only + - * / ** are allowed")
+
+
+def _joined(
+    left: Mapping[str, float] | None, right: Mapping[str, float] | None, sign: float
+) -> dict[str, float] | None:
+    if left is None and right is None:
+        return None
+    total = dict(left or {})
+    for unit, power in (right or {}).items():
+        total[unit] = total.get(unit, 0.0) + sign * power
+    return {unit: power for unit, power in total.items() if power != 0.0}
+
+
+def _raised(base: Value, power: float) -> Value:
+    number = base.number**power
+    if isinstance(number, complex):
+        raise ValueError("the expression takes a root of a negative number")
+    powers = None if base.powers is None else {unit: each * power for unit, each in base.powers.items() if power != 0.0}
+    return Value(float(number), powers)
+
+
+def _call(name: str, argument: Value) -> Value:
+    if name not in FUNCTIONS:
+        raise ValueError(unknown_name("function", name, FUNCTIONS).rstrip("."))
+    if name == "abs":
+        return Value(abs(argument.number), argument.powers)
+    if name == "sqrt":
+        if argument.number < 0.0:
+            raise ValueError("the expression takes a root of a negative number")
+        halved = None if argument.powers is None else {unit: 0.5 * each for unit, each in argument.powers.items()}
+        return Value(math.sqrt(argument.number), halved)
+    allowed: tuple[dict[str, float] | None, ...] = (None, {}, {"radian": 1.0}) if name in _ANGLE_IN else (None, {})
+    if argument.powers not in allowed:
+        needed = "an angle or a plain number (rad)" if name in _ANGLE_IN else "a number without unit"
+        raise ValueError(f"{name}() needs {needed}")
+    try:
+        number = FUNCTIONS[name](argument.number)
+    except ValueError:
+        raise ValueError(f"{name}() has no value at {argument.number:g}") from None
+    return Value(number, None if name in _ANGLE_IN else {"radian": 1.0})
