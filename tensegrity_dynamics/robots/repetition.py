@@ -2,7 +2,7 @@
 
     repeat: {count: 3, about: z, members: [...], ...}
 
-In the names of a repeated part `#` is the number of the copy (from 1), `#+1` and `#-1` are its neighbours; in a ring
+In the texts of a repeated part `$` is the number of the copy (from 1), `$+1` and `$-1` are its neighbours; in a ring
 (turned, not shifted) the last copy's neighbour is the first. The text of the parts is multiplied before the schema sees
 it; positions and directions are moved afterwards, when they are numbers in SI.
 """
@@ -152,9 +152,6 @@ def _expanded(
     except ValidationError as error:
         problems.add_block(path, RepeatBlock, error)
         return []
-    if settings.about is None and settings.along is None:
-        problems.add(path, "say how the copies differ: 'about: z' turns them, 'along: [0, 0, 0.5]' shifts them.")
-        return []
     inner: list[_Part] = []
     for name in allowed:
         inner += _written_parts(group.get(name), name, (*path, name), problems)
@@ -240,7 +237,7 @@ def _insert(source: YamlSource, part: _Part, made: Repetitions, problems: Proble
             problems.add((part.field,), "a mapping is needed, since repeated parts are added to it.")
             return
         if part.key in held:
-            problems.add(part.written, f"makes {part.key!r}, which is there already; put # into the name.")
+            problems.add(part.written, f"makes {part.key!r}, which is there already; put $ into the name.")
             return
         path = (part.field, part.key)
         held[part.key] = part.data

@@ -266,7 +266,7 @@ class RepeatBlock(Block):
     through: Point = [0.0, 0.0, 0.0]
     angle: Angle | None = None
     along: Point | None = None
-    mark: Literal["#", "@", "%", "$"] = "#"
+    mark: Literal["$", "@", "%"] = "$"
 
     @property
     def turn_per_copy(self) -> float:
