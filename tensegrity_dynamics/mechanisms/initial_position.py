@@ -33,7 +33,7 @@ QUANTITIES: dict[str, tuple[str, ...]] = {
 def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems) -> NDArray[np.float64]:
     """(nq,) position with joints as the file says and every cable wound so that it reaches its anchor."""
     mechanism = model.mechanism
-    units = BaseUnits(block.units.model_dump())
+    units = BaseUnits(block.units.model_dump()).with_parameters(block.parameters)
     q = mechanism.neutral()
     for i, item in enumerate(block.joints):
         if item.start is None:

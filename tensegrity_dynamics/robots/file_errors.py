@@ -42,9 +42,14 @@ class Problems:
     def __init__(self, source: YamlSource) -> None:
         self.source = source
         self._found: dict[tuple[int, str], None] = {}
+        self._reported: set[tuple[tuple, str]] = set()
 
     def add(self, path: Sequence[Any], message: str) -> None:
-        """One problem of the field at `path`, such as ("members", 3, "nodes")."""
+        """One problem of the field at `path`, such as ("members", 3, "nodes"); that of copied parts comes once."""
+        written = self.source.written(path)
+        if (written, message) in self._reported:
+            return
+        self._reported.add((written, message))
         line = self.source.line([step for step in path if step != "[key]"])
         self._found[line, f"{self.source.name}:{line}: {spell(self.source.data, path)}: {message}"] = None
 

@@ -25,6 +25,7 @@ class YamlSource:
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         self._lines: dict[tuple, int] = {}
+        self._origins: dict[tuple, tuple] = {}  # where a copied part is written
         self._below: dict[tuple, list[tuple]] = {}  # fields in a part that is repeated, found once
         if len(text) > MAXIMUM_BYTES:
             raise RobotFileError(f"{name}: the file is larger than {MAXIMUM_BYTES} characters; split the robot.")
@@ -43,8 +44,17 @@ class YamlSource:
     def copy_lines(self, origin: Sequence[Any], target: Sequence[Any]) -> None:
         """Let the fields at `target` stand in the lines of those at `origin`, with everything in them."""
         start, end = tuple(origin), tuple(target)
+        self._origins[end] = start
         held = self._fields_below(start)
         self._lines.update({end + rest: self._lines[start + rest] for rest in held})
+
+    def written(self, path: Sequence[Any]) -> tuple:
+        """Where a field is written: itself, or that of the repeated part of which it is a copy."""
+        key = tuple(path)
+        for length in range(len(key), 0, -1):
+            if key[:length] in self._origins:
+                return self._origins[key[:length]] + key[length:]
+        return key
 
     def _fields_below(self, path: tuple) -> list[tuple]:
         if path not in self._below:
