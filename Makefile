@@ -4,7 +4,7 @@ PYTHON ?=
 TESTS ?= test
 BIN := .venv/bin
 
-.PHONY: help setup setup-tests sim test lint format benchmark clean
+.PHONY: help setup setup-tests sim test test-long lint format benchmark clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ sim: setup ## the main job: ROBOT (tensebot) in simulation, driven through its t
 
 test: setup-tests ## every check and test
 	@sh scripts/test.sh $(TESTS)
+
+test-long: setup-tests ## what takes long: storms, soaks, sweeps (an hour and more)
+	@.venv/bin/python -m pytest -n $${TEST_WORKERS:-2} --dist loadgroup -m long $(TESTS)
 
 lint: setup-tests ## style and types
 	@sh scripts/lint.sh

@@ -3,7 +3,7 @@
 Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder
 holds other folders, each of its own files counts by itself.
 
-    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; exit status 1 where it has a circle
+    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; status 1 where it has a circle or runs upwards
 """
 
 from __future__ import annotations
@@ -16,7 +16,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGES = ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver", "tensegrity_tools")
+# What each package consists of, from the ground up: a part may import those named before it, and no other.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "tensegrity_dynamics": (
+        "errors", "numerics", "robots", "simulation_interface", "command_gate", "structures", "mechanisms",
+        "visualization", "robot_types", "simulation", "estimation", "ros",
+    ),
+    "tensegrity_control": (
+        "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
+        "controllers", "registry", "ros",
+    ),
+    "tensegrity_driver": ("bus", "spools", "servos", "calibration", "safety", "emulator", "driver", "hardware", "ros"),
+    "tensegrity_tools": (
+        "formatting", "output", "dependency_errors", "view", "runtime", "experiments", "commands", "ros", "cli",
+    ),
+}  # fmt: skip
+# The packages that a package may import.
+BELOW: dict[str, tuple[str, ...]] = {
+    "tensegrity_dynamics": (),
+    "tensegrity_control": ("tensegrity_dynamics",),
+    "tensegrity_driver": ("tensegrity_dynamics",),
+    "tensegrity_tools": ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver"),
+}
+PACKAGES = tuple(LAYERS)
 
 
 @dataclass(frozen=True)
@@ -134,18 +156,31 @@ def room_circles(root: Path) -> list[list[str]]:
     return find_circles(graph((room[each.importer], room[each.imported]) for each in imports))
 
 
-def layers(arrows: Mapping[str, set[str]]) -> dict[str, int]:
-    """Height of each folder: 0 imports nothing, every other stands above all that it imports (no circle allowed)."""
-    height: dict[str, int] = {}
+def broken_layers(root: Path) -> list[str]:
+    """Imports that run upwards, and parts of a package that stand in no layer."""
+    found = []
+    for path in module_files(root).values():
+        package, part = _part_of(path.relative_to(root))
+        if part and part not in LAYERS[package]:
+            found.append(f"{path.relative_to(root)}: {part} stands in no layer of {package}; name it in LAYERS")
+    for each in read_imports(root):
+        (package, part), (other, target) = _part_of(Path(each.importer)), _part_of(Path(each.imported))
+        if package != other:
+            if other not in BELOW[package]:
+                found.append(f"{each}: {package} stands below {other}")
+        elif part and part != target:  # the package's own face imports whatever it shows
+            order = LAYERS[package]
+            if not target:
+                found.append(f"{each}: a module inside a package does not import the package's face")
+            elif part in order and target in order and order.index(target) > order.index(part):
+                found.append(f"{each}: {target} stands above {part}")
+    return sorted(set(found))
 
-    def measure(node: str) -> int:
-        if node not in height:
-            height[node] = 1 + max((measure(target) for target in arrows.get(node, ())), default=-1)
-        return height[node]
 
-    for node in arrows:
-        measure(node)
-    return height
+def _part_of(path: Path) -> tuple[str, str]:
+    """Package and part (folder or file directly in it) of a module; the part of the package's face is empty."""
+    part = path.parts[1].removesuffix(".py")
+    return path.parts[0], "" if part == "__init__" else part
 
 
 def describe(root: Path) -> tuple[str, bool]:
@@ -166,6 +201,9 @@ def describe(root: Path) -> tuple[str, bool]:
         texts.append(f"  {' <-> '.join(circle)}")
         inner = [each for each in imports if {room[each.importer], room[each.imported]} <= members]
         texts += [f"    {each}" for each in inner if room[each.importer] != room[each.imported]]
+    broken = broken_layers(root)
+    texts.append(f"imports that run upwards: {len(broken)}")
+    texts += [f"  {each}" for each in broken]
     texts.append("folder: files, lines")
     folders: dict[str, list[Path]] = defaultdict(list)
     for name, path in files.items():
@@ -177,7 +215,7 @@ def describe(root: Path) -> tuple[str, bool]:
     total = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files.values())
     tests = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (root / "test").rglob("*.py"))
     texts.append(f"lines: library {total}, tests {tests}")
-    return "\n".join(texts), bool(circles or between)
+    return "\n".join(texts), bool(circles or between or broken)
 
 
 def main() -> int:

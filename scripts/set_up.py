@@ -213,7 +213,7 @@ def check_result() -> None:
 def steps(ros: str | None, with_tests: bool) -> list[Step]:
     """All steps in order, each with the hash of everything that its result depends on."""
     interpreter = digest(BASE_PYTHON, sys.version, ros)
-    packages = digest(interpreter, requirements())
+    packages = digest(interpreter, requirements(), ROOT / "setup.py")
     names = [path.relative_to(ROOT) for path in files(INTERFACE_PATTERNS + INSTALLED_PATTERNS)]
     sources = [ROOT / name for name in ("CMakeLists.txt", "package.xml", "scripts/launcher.in")]
     interfaces = digest(packages, os.access(sources[-1], os.X_OK), *sources, *files(INTERFACE_PATTERNS), *names)

@@ -4,5 +4,5 @@ set -u
 status=0
 sh scripts/lint.sh || status=$?
 echo "== pytest"
-.venv/bin/python -m pytest -n "${TEST_WORKERS:-2}" --dist loadgroup "$@" || { code=$?; [ "$status" -ne 0 ] || status=$code; }
+.venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist loadgroup -m "not long" "$@" || { code=$?; [ "$status" -ne 0 ] || status=$code; }
 exit "$status"

@@ -68,7 +68,7 @@ def _show_version(wanted: bool) -> None:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            print(version("tensegrity"))
+            print(version("tensegrity-robotics"))
         except PackageNotFoundError:
             print("unknown: run from a checkout that is not installed")
         raise typer.Exit()
