@@ -3,7 +3,7 @@
 Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder
 holds other folders, each of its own files counts by itself.
 
-    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; status 1 where it has a circle or runs upwards
+    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; status 1 for circles and imports upwards
 """
 
 from __future__ import annotations
