@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
-from ..runtime.node_graph import Choice, Source, choose, hardware, simulated
+from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
 from ..runtime.processes import NodeProcesses, own_domain
 from .arguments import RobotArgument
 from .running_robot import need_ros
@@ -50,19 +52,27 @@ def up(
         raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
     with contextlib.ExitStack() as release:
         with Ending() as ending:
-            loaded = _checked(robot, tour)
-            choice = choose(loaded, controller, state, control_period)
+            common: dict[str, Any] = {
+                "controller": controller,
+                "state": state,
+                "control_period": control_period,
+                "lockstep": lockstep,
+                "watching": Watching(view=view, view_port=view_port),
+            }
             if what == "sim":
-                source = simulated(lockstep, real_time_factor, choice.period, choice.state == "truth")
+                graph = simulation_graph(robot, real_time_factor=real_time_factor, **common)
             else:
-                source = hardware(loaded, robot, port, board, calibration, lockstep)
+                folder = release.enter_context(tempfile.TemporaryDirectory(prefix="tensegrity_emulated_"))
+                graph = hardware_graph(
+                    robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
+                )
+            loaded = _checked(robot, tour)
             need_ros()
-            environment = own_domain()
-            os.environ.update(environment)
+            os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
             nodes = NodeProcesses()
             release.callback(nodes.stop)
-            status = _run(nodes, source, choice, loaded, robot, tour, lockstep, view, view_port, stay, ending.check)
+            status = _run(nodes, graph, loaded, tour, stay, ending.check)
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
@@ -98,38 +108,33 @@ def _checked(name: str, tour: bool) -> Any:
 
 
 def _run(
-    nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool,
-    view: bool, port: int, stay: bool | None, check: Callable[[], None],
-) -> int:  # fmt: skip
+    nodes: NodeProcesses, graph: NodeGraph, loaded: Any, tour: bool, stay: bool | None, check: Callable[[], None]
+) -> int:
+    from ..runtime.emulator_process import start_emulator
     from ..runtime.robot_client import Watcher
     from ..runtime.tour import run_tour
 
-    time_of = {"use_sim_time": source.simulated_time}
     began = time.monotonic()
-    if not source.waits:
-        _start_source(nodes, source, name)
-    if choice.state != "truth":
-        nodes.start("estimator", {"robot": name, "lockstep": lockstep, "method": choice.state, **time_of})
-    given = {"controller": choice.controller, "control_period": choice.period}
-    nodes.start("controller", {"robot": name, "lockstep": lockstep, **given, **time_of})
-    nodes.start("markers", {"robot": name, **time_of})
-    if view:
-        nodes.start("view", {"robot": name, "port": port, **time_of})
+    alive = Living(nodes, graph)
+    nodes.start_all(graph)
     watcher = Watcher(check=check)
     try:
+        source = graph.source
         if source.waits:
-            _wait(nodes, watcher, lambda: _absent(watcher, ("estimator", "controller")))
-            _start_source(nodes, source, name)
-        _wait(nodes, watcher, lambda: _not_ready(watcher, source, view))
+            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller")))
+            if graph.emulator is not None:
+                start_emulator(nodes, graph.emulator, check)
+            nodes.start(source.name, source.parameters)
+        _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
-        if view:
+        if "view" in watcher.diagnostics and alive.runs("view"):
             values = {value.key: value.value for value in watcher.diagnostics["view"].values}
             console.print(f"watch it in a browser: [bold]{values.get('url', '?')}[/bold]")
         line = StatusLine(watcher, loaded)
         status = 0
         if tour:
-            arrivals = run_tour(loaded, watcher, line.show, lambda: _alive(nodes))
+            arrivals = run_tour(loaded, watcher, line.show, alive.check)
             line.end()
             status = 0 if _summary(arrivals) else 1
         terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -137,55 +142,67 @@ def _run(
             console.print("It keeps running; Ctrl-C ends it.")
             while True:
                 watcher.spin(0.2)
-                _alive(nodes)
+                alive.check()
                 line.show("", None)
         return status
     finally:
         watcher.close()
 
 
-def _start_source(nodes: NodeProcesses, source: Source, name: str) -> None:
-    source.prepare(nodes)
-    nodes.start(source.node, {"robot": name, **source.parameters})
-
-
 def _absent(watcher: Any, names: tuple[str, ...]) -> list[str]:
     return [f"the {name}" for name in names if name not in watcher.diagnostics]
 
 
-def _not_ready(watcher: Any, source: Source, view: bool) -> list[str]:
+def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     """What is still missing: the first state, the controller's service and the view."""
-    own = watcher.diagnostics.get(source.node)
+    source = graph.source.name
+    own = watcher.diagnostics.get(source)
     if own is not None and own.message.startswith("cannot be"):
-        raise TensegrityError(f"the {source.node} {own.message}")
-    there = watcher.estimate is not None and (source.node != "simulator" or watcher.truth is not None)
+        raise TensegrityError(f"the {source} {own.message}")
+    there = watcher.estimate is not None and (source != "simulator" or watcher.truth is not None)
     goals = [] if watcher.offered("set_goal_pose") and "controller" in watcher.diagnostics else ["the controller"]
     page = watcher.diagnostics.get("view")
-    shown = [] if not view or (page and any(v.key == "url" for v in page.values)) else ["the browser view"]
+    shown = page is not None and any(v.key == "url" for v in page.values)
+    hidden = ["the browser view"] if alive.runs("view") and not shown else []
     ready = watcher.diagnostics.get("controller")
     taken = [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
-    return ([] if there else ["the first state"]) + (goals or taken) + shown
+    return ([] if there else ["the first state"]) + (goals or taken) + hidden
 
 
-def _wait(nodes: NodeProcesses, watcher: Any, missing: Callable[[], list[str]]) -> None:
+def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None:
     """Wait until nothing is missing any more, saying what still is."""
     with console.status("starting the nodes") as note:
         began = time.monotonic()
         while waiting := missing():
             watcher.spin(0.2)
-            _alive(nodes)
+            alive.check()
             note.update(f"starting the nodes: waiting for {', '.join(waiting)} ({time.monotonic() - began:.0f} s)")
             if time.monotonic() - began > 300.0:
                 raise TensegrityError(f"after five minutes there is still no sign of {', '.join(waiting)}.")
 
 
-def _alive(nodes: NodeProcesses) -> None:
-    """Raise where a node has ended."""
-    for name, status in nodes.ended().items():
-        words = nodes.last_words(name)
-        raise TensegrityError(
-            f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
-        )
+class Living:
+    """Which nodes still run: the end of one that others need is an error, that of one that only shows is said once."""
+
+    def __init__(self, nodes: NodeProcesses, graph: NodeGraph) -> None:
+        self._nodes, self._graph = nodes, graph
+        self._missed: set[str] = set()
+
+    def runs(self, name: str) -> bool:
+        """Whether the node belongs to the graph and has not ended."""
+        return name in self._graph and name not in self._missed
+
+    def check(self) -> None:
+        """Raise where a node has ended that the others need."""
+        for name, status in self._nodes.ended().items():
+            words = self._nodes.last_words(name)
+            if name not in self._graph or not self._graph[name].may_end:
+                raise TensegrityError(
+                    f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
+                )
+            if name not in self._missed:
+                self._missed.add(name)
+                console.print(f"the {name} ended with status {status}; the robot goes on without it. {words}".strip())
 
 
 def _summary(arrivals: list[Any]) -> bool:

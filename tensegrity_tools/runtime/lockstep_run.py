@@ -18,6 +18,7 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError
 
 from .closed_loop import TrajectoryRun, Waypoint
+from .node_graph import Watching, simulation_graph
 from .processes import NodeProcesses, own_domain
 
 PATIENCE = 600.0
@@ -64,20 +65,22 @@ def through_nodes(
         TensegrityError: ROS is missing, a node ends, or the trajectory is refused.
     """
     with ros_domain():
-        common = {"lockstep": True}
+        graph = simulation_graph(
+            str(robot),
+            controller=controller,
+            state="observer" if observer else "truth",
+            control_period=period,
+            lockstep=True,
+            watching=Watching(markers=False, view=False),
+        )
+        simulated = {"robot": str(plant or robot), "time_step": time_step, "command_delay": delay * period}
+        graph = graph.with_parameters("simulator", paused=True, **simulated)
+        graph = graph.with_parameters("controller", **(parameters or {}))
         nodes = NodeProcesses()
         try:
             recorder = _Recorder(observer)
             try:
-                nodes.start("simulator", {
-                    "robot": plant or robot, "control_period": period, "time_step": time_step, "paused": True,
-                    "truth_as_state": not observer, "command_delay": delay * period, **common,
-                })  # fmt: skip
-                if observer:
-                    nodes.start("estimator", {"robot": robot, "method": "observer", **common})
-                nodes.start("controller", {
-                    "robot": robot, "controller": controller, "control_period": period, **common, **(parameters or {})
-                })  # fmt: skip
+                nodes.start_all(graph)
                 return recorder.run(nodes, waypoints, interpolation, hold)
             finally:
                 recorder.close()

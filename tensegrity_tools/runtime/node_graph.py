@@ -1,56 +1,134 @@
-"""What stands for the robot under the nodes of `tensegrity up`: a simulator, servos at a port, or emulated servos."""
+"""The nodes of a running robot with their parameters, in one list.
+
+`tensegrity up`, the launch files, lock-step runs and the system tests read it, so that it is decided in one place which
+controller runs, what it needs, and who goes on when a node ends.
+
+A graph is data. Who starts it (processes of `up`, the launch system) walks through its nodes in their order.
+"""
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.structure import Structure
 
-from .processes import NodeProcesses
-
+MODULES = {
+    "simulator": "tensegrity_dynamics.ros.simulator_node",
+    "driver": "tensegrity_driver.ros.driver_node",
+    "estimator": "tensegrity_dynamics.ros.estimator_node",
+    "controller": "tensegrity_control.ros.controller_node",
+    "markers": "tensegrity_dynamics.ros.markers_node",
+    "view": "tensegrity_tools.ros.view_node",
+}
 EMULATED = "emulated"
 STATES = ("rest", "observer", "truth")
-PATIENCE = 60.0
-"""s of wall time that the emulator may take to begin."""
-PACKET_TIMEOUT = 0.1
-"""s to wait for an answer of an emulated servo: its process may have to wait for a processor."""
+SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
+"""s, of the control."""
 
 
-@dataclass
-class Source:
-    """The node that publishes joint_states, and what it needs.
+@dataclass(frozen=True)
+class NodeDescription:
+    """One node.
 
     Attributes:
-        node: its name. parameters: its own ones.
-        simulated_time: it publishes /clock. waits: it starts when the others are ready, as servos wait for nobody.
-        prepare: called once before it starts.
+        name: of the node; its module is `MODULES[name]`, its executable `<name>_node`.
+        parameters: ROS parameters, in the types that the node declares.
+        waits: it starts when all others are ready (servos wait for nobody).
+        may_end: the others go on without it, since nothing that moves depends on it.
     """
 
-    node: str
+    name: str
     parameters: dict[str, Any]
-    simulated_time: bool = True
     waits: bool = False
-    prepare: Callable[[NodeProcesses], None] = field(default=lambda nodes: None)
+    may_end: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which controller gets which state how often: its name, "rest", "observer" or "truth", and s."""
+    """Which controller gets which state how often: its name, one of `STATES`, and s."""
 
     controller: str
     state: str
     period: float
 
 
-def choose(robot: Robot, controller: str, state: str, period: float) -> Choice:
+@dataclass(frozen=True)
+class Emulator:
+    """A process that stands in for servos and potentiometer board, behind pseudo-terminals in a folder.
+
+    Attributes:
+        robot: name or file. folder: of the pseudo-terminals and the calibration.
+    """
+
+    robot: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class NodeGraph:
+    """The nodes of one robot, in the order in which they start.
+
+    Attributes:
+        robot: name or file, as the nodes get it. choice: what the controller gets. nodes: see there.
+        simulated_time: the source publishes /clock, all others use it. emulator: started before the driver, or None.
+    """
+
+    robot: str
+    choice: Choice
+    nodes: tuple[NodeDescription, ...]
+    simulated_time: bool
+    emulator: Emulator | None = None
+
+    def __iter__(self) -> Iterator[NodeDescription]:
+        return iter(self.nodes)
+
+    def __getitem__(self, name: str) -> NodeDescription:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(unknown_name("node of this graph", name, [node.name for node in self.nodes]))
+
+    def __contains__(self, name: str) -> bool:
+        return any(node.name == name for node in self.nodes)
+
+    @property
+    def source(self) -> NodeDescription:
+        """The node that stands for the robot: simulator or driver."""
+        return self["simulator"] if "simulator" in self else self["driver"]
+
+    def with_parameters(self, name: str, **parameters: Any) -> NodeGraph:
+        """The same graph with more parameters of one node."""
+        changed = replace(self[name], parameters={**self[name].parameters, **parameters})
+        return replace(self, nodes=tuple(changed if node.name == name else node for node in self.nodes))
+
+    def only(self, *names: str) -> NodeGraph:
+        """The same graph with these nodes alone, as far as it has them."""
+        return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Nodes that only show what happens.
+
+    Attributes:
+        markers: for RViz. view: the browser view. view_port: where browsers find it, or the next free port.
+    """
+
+    markers: bool = True
+    view: bool = True
+    view_port: int = 8080
+
+
+def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0) -> Choice:
     """What was asked for, and what the controller needs where nothing was.
+
+    Args:
+        controller: name, or "" for the usual one of the robot. state: one of `STATES`, or "". period: s, or 0.
 
     Raises:
         TensegrityError: a name is unknown, or the state does not go with the controller or the robot.
@@ -58,73 +136,147 @@ def choose(robot: Robot, controller: str, state: str, period: float) -> Choice:
     from tensegrity_control.registry import suitable
 
     names = suitable(robot)
+    if not names:
+        raise TensegrityError(f"no controller drives a robot of this kind ({robot.name}).")
     name = controller or names[0]
     if name not in names:
         raise TensegrityError(unknown_name(f"controller for {robot.name}", name, names))
-    moving = name in ("task", "near_rigid", "computed_torque")
+    moving = _needs_velocities(name)
     kind = state or ("observer" if moving else "rest")
     if kind not in STATES:
         raise TensegrityError(unknown_name("state", kind, STATES))
-    if kind == "observer" and isinstance(robot.model, Structure):
+    if kind == "observer" and not _has_observer(robot):
         raise TensegrityError(f"{robot.name} is a structure, known by shapes at rest; choose --state rest or truth.")
     if moving and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
-    if period != 0.0 and not 0.0005 <= period <= 1.0:
-        raise TensegrityError(f"--control-period is {period} s; give 0.0005 to 1, or 0 for what the controller needs.")
+    if period != 0.0 and not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
+        raise TensegrityError(
+            f"--control-period is {period} s; give {SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g}, or 0 for what the "
+            "controller needs."
+        )
     return Choice(name, kind, period or (0.01 if moving else 0.02))
 
 
-def simulated(lockstep: bool, factor: float, period: float, truth: bool) -> Source:
-    """The simulator; `truth`: what it knows is the state, and no estimator is needed."""
-    return Source(
-        "simulator",
-        {"lockstep": lockstep, "real_time_factor": factor, "control_period": period, "truth_as_state": truth},
-    )
+def _needs_velocities(controller: str) -> bool:
+    return controller in ("task", "near_rigid", "computed_torque")
 
 
-def hardware(robot: Robot, name: str, port: str, board: str, calibration: str, lockstep: bool) -> Source:
-    """The driver.
+def _has_observer(robot: Robot) -> bool:
+    from tensegrity_dynamics.structures.structure import Structure
+
+    return not isinstance(robot.model, Structure)
+
+
+def simulation_graph(
+    robot: str,
+    *,
+    controller: str = "",
+    state: str = "",
+    control_period: float = 0.0,
+    lockstep: bool = False,
+    real_time_factor: float = 1.0,
+    watching: Watching | None = None,
+) -> NodeGraph:
+    """The nodes of a simulated robot.
 
     Args:
-        robot: with servos. name: what it was called on the command line.
-        port, board: serial ports of servos and potentiometer board; EMULATED and "" start the emulator.
-        calibration: file, or "" for the robot's own. lockstep: on an emulated bus inside the driver.
+        robot: name of a shipped one, or a file. controller, state, control_period: see `choose`.
+        lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
+        real_time_factor: simulated seconds per second, where it is not in lock-step.
 
     Raises:
-        TensegrityError: no servos, or no port.
+        TensegrityError: what was asked for does not exist or does not go together; one sentence.
     """
-    if not robot.servos:
-        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file (docs/robot_file.md).")
+    choice = choose(load_robot(robot), controller, state, control_period)
+    name = str(robot)
+    simulator = {
+        "robot": name,
+        "lockstep": lockstep,
+        "real_time_factor": float(real_time_factor),
+        "control_period": choice.period,
+        "truth_as_state": choice.state == "truth",
+    }
+    followers = _followers(name, choice, lockstep, True, watching or Watching())
+    return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *followers), simulated_time=True)
+
+
+def hardware_graph(
+    robot: str,
+    *,
+    port: str,
+    board: str = "",
+    calibration: str = "",
+    deactivate: str = "hold",
+    controller: str = "",
+    state: str = "",
+    control_period: float = 0.0,
+    lockstep: bool = False,
+    emulator_folder: Path | None = None,
+    watching: Watching | None = None,
+) -> NodeGraph:
+    """The nodes of a robot with servos.
+
+    Args:
+        robot: name of a shipped one, or a file; it has servos.
+        port, board: serial ports of servos and potentiometer board; `EMULATED` stands for servos without hardware.
+        calibration: file, or "" for the robot's own. deactivate: what the servos do at the end ("hold", "torque off").
+        lockstep: emulated servos and controller wait for each other.
+        emulator_folder: where a process of its own emulates the servos; None: inside the driver.
+
+    Raises:
+        TensegrityError: no servos, no port, or what does not go together; one sentence.
+    """
+    loaded = load_robot(robot)
+    choice = choose(loaded, controller, state, control_period)
+    if not loaded.servos:
+        raise TensegrityError(f"{loaded.name} has no servos; add a servos block to its file (docs/robot_file.md).")
     if not port:
         raise TensegrityError("name the port of the servos: --port /dev/ttyUSB0, or --port emulated.")
-    asked = {"port": port, "board_port": board, "calibration": calibration, "lockstep": lockstep}
-    parameters = {key: value for key, value in asked.items() if value != ""}
-    if port != EMULATED or lockstep:
-        return Source("driver", parameters, simulated_time=lockstep, waits=not lockstep)
+    if lockstep and port != EMULATED:
+        raise TensegrityError("real servos do not wait: lock-step goes with --port emulated alone.")
+    if choice.state == "truth":
+        raise TensegrityError("only a simulation knows the true state; choose --state rest or observer.")
+    name = str(robot)
+    driver = {"robot": name, "lockstep": lockstep, "deactivate": deactivate}
+    emulator = None
+    if port == EMULATED and emulator_folder is not None and not lockstep:
+        emulator = Emulator(name, emulator_folder)
+        driver |= _at_pseudo_terminals(loaded, emulator_folder)
+    else:
+        named = {"port": port, "board_port": board, "calibration": calibration}
+        driver |= {key: text for key, text in named.items() if text}
+    source = NodeDescription("driver", driver, waits=not lockstep)
+    followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
+    return NodeGraph(name, choice, (source, *followers), lockstep, emulator)
+
+
+def _followers(
+    robot: str, choice: Choice, lockstep: bool, simulated_time: bool, watching: Watching
+) -> list[NodeDescription]:
+    """Estimator, controller and what shows."""
+    common = {"robot": robot, "use_sim_time": simulated_time}
+    nodes = []
+    if choice.state != "truth":
+        nodes.append(NodeDescription("estimator", {**common, "lockstep": lockstep, "method": choice.state}))
+    own = {"lockstep": lockstep, "controller": choice.controller, "control_period": choice.period}
+    nodes.append(NodeDescription("controller", {**common, **own}))
+    if watching.markers:
+        nodes.append(NodeDescription("markers", common, may_end=True))
+    if watching.view:
+        nodes.append(NodeDescription("view", {**common, "port": watching.view_port}, may_end=True))
+    return nodes
+
+
+PACKET_TIMEOUT = 0.1
+"""s to wait for an answer of an emulated servo: its process may have to wait for a processor."""
+
+
+def _at_pseudo_terminals(robot: Robot, folder: Path) -> dict[str, Any]:
+    """Parameters of the driver where a process of its own emulates the servos."""
     from tensegrity_driver.hardware.emulated_hardware import OVERRUN
 
-    folder = tempfile.TemporaryDirectory(prefix="tensegrity_emulated_")
-    place = Path(folder.name)
-
-    def prepare(nodes: NodeProcesses) -> None:
-        _start_emulator(nodes, robot, name, place)
-        nodes.keep(folder)
-
-    ports: dict[str, Any] = {"port": str(place / "servos"), "calibration": str(place / "calibration.json")}
-    ports.update(packet_timeout=PACKET_TIMEOUT, overrun=OVERRUN)
+    parameters: dict[str, Any] = {"port": str(folder / "servos"), "calibration": str(folder / "calibration.json")}
+    parameters.update(packet_timeout=PACKET_TIMEOUT, overrun=OVERRUN)
     if any(servo["potentiometer"] is not None for servo in robot.servos["servos"]):
-        ports["board_port"] = str(place / "potentiometers")
-    return Source("driver", ports, simulated_time=False, waits=True, prepare=prepare)
-
-
-def _start_emulator(nodes: NodeProcesses, robot: Robot, name: str, place: Path) -> None:
-    """Start the emulator as a process of its own, and write down the calibration that its spools have."""
-    from tensegrity_driver.hardware.emulated_hardware import calibrate_emulated
-
-    nodes.run("emulator", ["-m", "tensegrity_driver.emulator", name, "--directory", str(place), "--no-wire"])
-    limit = time.monotonic() + PATIENCE
-    while not (place / "servos").exists():
-        if "emulator" in nodes.ended() or time.monotonic() > limit:
-            raise TensegrityError(f"the emulator did not begin. Its last words:\n{nodes.last_words('emulator')}")
-        time.sleep(0.05)
-    calibrate_emulated(robot, place / "calibration.json")
+        parameters["board_port"] = str(folder / "potentiometers")
+    return parameters

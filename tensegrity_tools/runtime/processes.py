@@ -15,14 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-MODULES = {
-    "simulator": "tensegrity_dynamics.ros.simulator_node",
-    "driver": "tensegrity_driver.ros.driver_node",
-    "estimator": "tensegrity_dynamics.ros.estimator_node",
-    "controller": "tensegrity_control.ros.controller_node",
-    "markers": "tensegrity_dynamics.ros.markers_node",
-    "view": "tensegrity_tools.ros.view_node",
-}
+from .node_graph import MODULES, NodeGraph
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -36,7 +30,6 @@ class NodeProcesses:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = {**os.environ, **(environment or {})}
         self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_")
-        self._kept: list[tempfile.TemporaryDirectory[str]] = []
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
@@ -47,6 +40,12 @@ class NodeProcesses:
             words += ["-p", f"{key}:={text}"]
         self.run(name, words)
 
+    def start_all(self, graph: NodeGraph) -> None:
+        """Start the nodes of a graph but those that wait for the others."""
+        for node in graph:
+            if not node.waits:
+                self.start(node.name, node.parameters)
+
     def run(self, name: str, words: Sequence[str]) -> None:
         """Start Python with these arguments as the process `name`."""
         with self.log_path(name).open("wb") as log:
@@ -55,10 +54,6 @@ class NodeProcesses:
                 env=self._environment,
                 start_new_session=True, preexec_fn=_end_with_parent,
             )  # fmt: skip
-
-    def keep(self, folder: tempfile.TemporaryDirectory[str]) -> None:
-        """Remove a folder once all processes have ended."""
-        self._kept.append(folder)
 
     def log_path(self, name: str) -> Path:
         """Where a node's output goes."""
@@ -87,9 +82,8 @@ class NodeProcesses:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        for folder in (self._folder, *self._kept):
-            with contextlib.suppress(OSError):
-                folder.cleanup()
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
 
 
 def _end_with_parent() -> None:

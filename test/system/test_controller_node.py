@@ -19,6 +19,7 @@ from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.state_decoding import fill_pose  # noqa: E402
 from tensegrity_tools.runtime.closed_loop import through_libraries  # noqa: E402
 from tensegrity_tools.runtime.lockstep_run import through_nodes  # noqa: E402
+from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 
@@ -31,11 +32,16 @@ class Running:
     """A mechanism in lock-step under its controller, the truth being its state."""
 
     def __init__(self, robot: str, **parameters):
-        common = {"robot": robot, "lockstep": parameters.pop("lockstep", True)}
+        graph = simulation_graph(
+            robot,
+            controller=parameters.pop("controller", ""),
+            state="truth",
+            control_period=parameters.pop("control_period", 0.01),
+            lockstep=parameters.pop("lockstep", True),
+            watching=Watching(markers=False, view=False),
+        )
         self.nodes = NodeProcesses()
-        period = parameters.pop("control_period", 0.01)
-        self.nodes.start("simulator", {**common, "control_period": period, "truth_as_state": True})
-        self.nodes.start("controller", {**common, "control_period": period, **parameters})
+        self.nodes.start_all(graph.with_parameters("controller", **parameters))
         self.watcher = Watcher("test_watcher")
         node = self.watcher.node
         self.commands: list[ActuatorCommand] = []

@@ -24,6 +24,7 @@ from tensegrity_driver.bus.dynamixel_bus import Bus  # noqa: E402
 from tensegrity_driver.bus.serial_port import SerialPort  # noqa: E402
 from tensegrity_driver.hardware.emulated_hardware import calibrate_emulated  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_tools.runtime.node_graph import EMULATED, Watching, hardware_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 from tensegrity_tools.runtime.tour import errors  # noqa: E402
@@ -55,13 +56,14 @@ class System:
 
     def __init__(self, robot, lockstep=True, wait=True, **parameters):
         self.robot = load_robot(robot)
-        common = {"robot": robot, "lockstep": lockstep}
+        unseen = Watching(markers=False, view=False)
+        self.graph = hardware_graph(robot, port=EMULATED, lockstep=lockstep, watching=unseen)
+        self.graph = self.graph.with_parameters("driver", overrun=BUSY, **parameters)
         self.nodes = NodeProcesses()
-        self.nodes.start("estimator", common)
-        self.nodes.start("controller", common)
+        self.nodes.start_all(self.graph.only("estimator", "controller"))
         self.watcher = Watcher("test_watcher")
         self.wait(lambda: {"estimator", "controller"} <= set(self.watcher.diagnostics))
-        self.nodes.start("driver", {**common, "port": "emulated", "overrun": BUSY, **parameters})
+        self.nodes.start("driver", self.graph["driver"].parameters)
         if wait:
             self.wait(lambda: self.diagnosis("controller") in ("holding", "moving") and self.watcher.tendons)
 
@@ -180,7 +182,7 @@ def test_a_killed_controller_leads_to_a_hold_that_ends_when_it_is_back(system, t
     rests = running.rests()
     running.watcher.spin(1.0)
     np.testing.assert_allclose(running.rests(), rests, atol=1e-4)
-    running.nodes.start("controller", {"robot": str(running.robot.path)})
+    running.nodes.start_all(running.graph.only("controller"))
     running.wait(lambda: running.diagnosis("driver") == "running")
 
 
@@ -251,7 +253,7 @@ def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_pa
         assert max(places) - min(places) < 1e-2
         assert bus.read(7, model.field("torque_enable")) == 1.0
         bus.close()
-        running.nodes.start("driver", {"robot": robot, "overrun": BUSY, **emulator.parameters})
+        running.nodes.start("driver", running.graph["driver"].parameters)
         running.wait(lambda: running.diagnosis("driver") == "running")
     finally:
         emulator.close()

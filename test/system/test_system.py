@@ -19,6 +19,7 @@ from tensegrity.msg import ActuatorCommand, StructureState  # noqa: E402
 
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.ros.state_decoding import pose_from_message, seconds  # noqa: E402
+from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
 from tensegrity_tools.runtime.tour import errors  # noqa: E402
@@ -34,12 +35,11 @@ class System:
     """A running robot, and somebody who watches it."""
 
     def __init__(self, **parameters):
-        common = {"robot": parameters.get("robot", ROBOT), "lockstep": parameters.get("lockstep", True)}
-        self.robot = load_robot(common["robot"])
+        robot, lockstep = parameters.pop("robot", ROBOT), parameters.pop("lockstep", True)
+        self.robot = load_robot(robot)
+        graph = simulation_graph(robot, lockstep=lockstep, watching=Watching(markers=False, view=False))
         self.nodes = NodeProcesses()
-        self.nodes.start("simulator", {**common, **parameters})
-        self.nodes.start("estimator", common)
-        self.nodes.start("controller", common)
+        self.nodes.start_all(graph.with_parameters("simulator", **parameters))
         self.watcher = Watcher("test_watcher")
         self.truths: dict[float, tuple] = {}
         reliable = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)

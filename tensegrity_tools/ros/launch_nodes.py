@@ -1,0 +1,103 @@
+"""A node graph for the launch system: what both launch files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..runtime.node_graph import STATES, NodeGraph, Watching
+
+YES_NO = ("true", "false")
+
+Arguments = Mapping[str, str]
+
+
+def argument(name: str, default: str, text: str, choices: tuple[str, ...] | None = None) -> DeclareLaunchArgument:
+    """A launch argument with its default, described, and restricted to choices where there are some."""
+    return DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
+
+
+COMMON_ARGUMENTS = (
+    argument("robot", "tensebot", "a shipped robot, or the path of a robot file"),
+    argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
+    argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
+    argument("control_period", "0", "s between two commands; 0: what the controller needs"),
+    argument("view", "true", "the browser view", YES_NO),
+    argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
+    argument("rviz", "false", "start rviz2 too", YES_NO),
+)
+
+
+def description(
+    arguments: tuple[DeclareLaunchArgument, ...], graph: Callable[[Arguments], NodeGraph]
+) -> LaunchDescription:
+    """A launch description that starts the nodes of a graph.
+
+    Args:
+        arguments: besides `COMMON_ARGUMENTS`. graph: makes the graph of the arguments' texts; what it refuses ends the
+            launch with its sentence before any process starts.
+    """
+    declared = (*COMMON_ARGUMENTS, *arguments)
+
+    def start(context: LaunchContext) -> list[Any]:
+        texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
+        try:
+            made = graph(texts)
+        except TensegrityError as error:
+            raise RuntimeError(str(error)) from None
+        return [*_nodes(made), _rviz(made)]
+
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def common_choices(texts: Arguments) -> dict[str, Any]:
+    """What the arguments that both launch files have mean to a graph."""
+    return {
+        "controller": texts["controller"],
+        "state": texts["state"],
+        "control_period": number(texts, "control_period"),
+        "watching": Watching(view=texts["view"] == "true", view_port=int(number(texts, "view_port"))),
+    }
+
+
+def number(texts: Arguments, name: str) -> float:
+    """The number of an argument. Raises TensegrityError where it is none."""
+    try:
+        return float(texts[name])
+    except ValueError:
+        raise TensegrityError(f"{name}:={texts[name]} is no number.") from None
+
+
+def _nodes(graph: NodeGraph) -> list[Node]:
+    """The nodes; all end with one that the others need, none with one that only shows."""
+    return [
+        Node(
+            package="tensegrity",
+            executable=f"{node.name}_node",
+            name=node.name,
+            output="screen",
+            on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
+            parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
+        )
+        for node in graph
+    ]
+
+
+def _rviz(graph: NodeGraph) -> Node:
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        arguments=["-d", PathJoinSubstitution([FindPackageShare("tensegrity"), "rviz", "tensegrity.rviz"])],
+        parameters=[{"use_sim_time": graph.simulated_time}],
+        condition=IfCondition(LaunchConfiguration("rviz")),
+    )

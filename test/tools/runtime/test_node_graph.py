@@ -1,0 +1,115 @@
+"""The node graph decides in one place what runs and what follows from a choice."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tensegrity_dynamics import TensegrityError, load_robot, shipped_robots
+from tensegrity_tools.runtime.node_graph import (
+    EMULATED,
+    MODULES,
+    NodeGraph,
+    Watching,
+    choose,
+    hardware_graph,
+    simulation_graph,
+)
+
+
+def names(graph: NodeGraph) -> list[str]:
+    return [node.name for node in graph]
+
+
+def test_every_node_has_a_module_with_a_main_and_an_executable_of_its_name() -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    for name, module in MODULES.items():
+        assert module.rsplit(".", 1)[1] == f"{name}_node"
+        specification = importlib.util.find_spec(module)
+        assert specification is not None and specification.origin is not None
+        assert "def main()" in Path(specification.origin).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("robot", shipped_robots())
+def test_every_shipped_robot_has_a_graph_whose_controller_gets_what_it_needs(robot: str) -> None:
+    graph = simulation_graph(robot)
+    assert names(graph) == ["simulator", "estimator", "controller", "markers", "view"]
+    assert graph["controller"].parameters["controller"] == graph.choice.controller
+    periods = {graph[name].parameters["control_period"] for name in ("simulator", "controller")}
+    assert periods == {graph.choice.period}
+    assert all(node.parameters["robot"] == robot for node in graph)
+
+
+def test_nodes_that_only_show_may_end_and_no_others() -> None:
+    for graph in (simulation_graph("tensebot"), hardware_graph("tensebot", port=EMULATED)):
+        assert {node.name for node in graph if node.may_end} == {"markers", "view"}
+
+
+def test_the_truth_as_state_needs_no_estimator() -> None:
+    graph = simulation_graph("manipulator", controller="task", state="truth")
+    assert "estimator" not in graph and graph.source.parameters["truth_as_state"] is True
+
+
+def test_a_torque_controller_gets_the_observer_and_a_short_period_by_itself() -> None:
+    choice = simulation_graph("manipulator", controller="task").choice
+    assert (choice.state, choice.period) == ("observer", 0.01)
+
+
+def test_servos_wait_until_the_others_are_ready_but_emulated_time_does_not() -> None:
+    assert hardware_graph("tensebot", port="/dev/ttyUSB0")["driver"].waits
+    assert not hardware_graph("tensebot", port=EMULATED, lockstep=True)["driver"].waits
+
+
+def test_all_nodes_but_the_source_use_its_clock() -> None:
+    for graph in (simulation_graph("tensebot"), hardware_graph("tensebot", port=EMULATED)):
+        clocks = {node.parameters["use_sim_time"] for node in graph if node is not graph.source}
+        assert clocks == {graph.simulated_time}
+
+
+def test_an_emulator_of_its_own_stands_behind_the_ports_of_the_driver(tmp_path: Path) -> None:
+    graph = hardware_graph("tensebot", port=EMULATED, emulator_folder=tmp_path)
+    assert graph.emulator is not None and graph.emulator.folder == tmp_path
+    assert Path(graph["driver"].parameters["port"]).parent == tmp_path
+    assert hardware_graph("tensebot", port="/dev/ttyUSB0", emulator_folder=tmp_path).emulator is None
+
+
+def test_more_parameters_and_fewer_nodes_leave_the_graph_as_it_was() -> None:
+    graph = simulation_graph("tensebot")
+    assert graph.with_parameters("simulator", paused=True)["simulator"].parameters["paused"] is True
+    assert "paused" not in graph["simulator"].parameters
+    assert names(graph.only("controller", "view")) == ["controller", "view"]
+    unseen = simulation_graph("tensebot", watching=Watching(markers=False, view=False))
+    assert names(unseen) == ["simulator", "estimator", "controller"]
+
+
+@pytest.mark.parametrize(
+    ("robot", "asked", "words"),
+    [
+        ("tensebot", {"controller": "task"}, "There is no controller for tensebot 'task'"),
+        ("tensebot", {"state": "seen"}, "There is no state 'seen'"),
+        ("tensebot", {"state": "observer"}, "choose --state rest or truth"),
+        ("manipulator", {"controller": "task", "state": "rest"}, "task needs velocities"),
+        ("tensebot", {"period": 3.0}, "--control-period is 3.0 s; give 0.0005 to 1"),
+        ("tensebot", {"period": float("nan")}, "--control-period is nan s"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_sentence(robot: str, asked: dict, words: str) -> None:
+    with pytest.raises(TensegrityError) as raised:
+        choose(load_robot(robot), **asked)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("robot", "asked", "words"),
+    [
+        ("three_prism", {"port": EMULATED}, "three_prism has no servos"),
+        ("tensebot", {"port": ""}, "name the port"),
+        ("tensebot", {"port": "/dev/ttyUSB0", "lockstep": True}, "real servos do not wait"),
+        ("tensebot", {"port": EMULATED, "state": "truth"}, "only a simulation knows the true state"),
+    ],
+)
+def test_hardware_that_cannot_be_is_refused_in_one_sentence(robot: str, asked: dict, words: str) -> None:
+    with pytest.raises(TensegrityError, match=words):
+        hardware_graph(robot, **asked)
