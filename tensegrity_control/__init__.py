@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tensegrity_dynamics  # noqa: F401  first of all, as it makes nodes end quietly while they import the rest
+
 from .controller import Accepted, Command, Controller, Reference, RobotState, Status
 from .controllers.task_tracker import OutputTracker
 from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from .ending import end_at_once, module_to_run
+
+if module_to_run().endswith("_node"):  # before the imports below, which take a second
+    end_at_once(0)
+
 from .errors import (
     BusError,
     CommandRefused,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from . import end_at_once
 from .dependency_errors import what_is_missing
 
 # Name, module under commands/ and function of every command: one more command is one more line.
@@ -46,6 +48,9 @@ class LazyGroup(TyperGroup):
         except ModuleNotFoundError as error:
             action = _unavailable(error)
             settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+        if signal.getsignal(signal.SIGINT) is end_at_once:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if name == "goal":
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
         if isinstance(action, typer.Typer):  # commands of its own

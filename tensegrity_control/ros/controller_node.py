@@ -87,6 +87,10 @@ class ControllerNode(RobotNode):
     def _now(self) -> float:
         return 1e-9 * (self._stamp or 0)
 
+    def close(self) -> None:
+        """Wait for no plan."""
+        self._planner.close()
+
     # -- control --------------------------------------------------------------------------------------------------
 
     def _keep_joints(self, message: JointState) -> None:

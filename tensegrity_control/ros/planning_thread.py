@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent import futures
+from threading import Lock
 from typing import Any
 
 from rclpy.task import Future
@@ -22,8 +23,15 @@ class Planner:
 
     def __init__(self, node: Any, lockstep: bool) -> None:
         self._node, self._lockstep = node, lockstep
-        self._thread = ThreadPoolExecutor(1, "planner")
+        self._thread = futures.ThreadPoolExecutor(1, "planner")
+        self._lock, self._closed = Lock(), False
         self.busy = False
+
+    def close(self) -> None:
+        """Take no more results; a plan that is being made is abandoned, for it cannot be stopped."""
+        with self._lock:
+            self._closed = True
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
         """`set_goal` of the controller. Raises what it raises."""
@@ -52,7 +60,13 @@ class Planner:
         done = Future(executor=self._node.executor)
         done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
         self.busy = True
-        self._thread.submit(plan, now, controller.rest(now)).add_done_callback(lambda each: done.set_result(each))
+
+        def hand_over(plan_made: futures.Future[Any]) -> None:
+            with self._lock:
+                if not self._closed:  # else the executor that would take it is gone
+                    done.set_result(plan_made)
+
+        self._thread.submit(plan, now, controller.rest(now)).add_done_callback(hand_over)
         try:
             finished = await done
         finally:

@@ -19,8 +19,8 @@ from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
 from ..visualization.markers import Drawing, make_drawing
 from ..visualization.urdf import make_urdf
-from .paced_node import PacedNode, run_paced
-from .robot_node import LATCHED, OK, WARN, WORLD
+from .paced_node import PacedNode
+from .robot_node import LATCHED, OK, WARN, WORLD, run_node
 from .state_decoding import fill_pose, make_reader, pose_from_message
 
 try:
@@ -126,7 +126,7 @@ def _marker(drawing: Drawing, frame: str, stamp: object) -> Marker:
 
 def main() -> int:
     """Run the node."""
-    return run_paced(MarkersNode)
+    return run_node(MarkersNode)
 
 
 if __name__ == "__main__":

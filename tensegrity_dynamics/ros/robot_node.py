@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import rclpy
@@ -15,7 +15,9 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 
+from ..ending import Ending, leave_threads
 from ..errors import TensegrityError, unknown_name
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
@@ -42,6 +44,16 @@ class RobotNode(Node):
         self.add_on_set_parameters_callback(self._check_parameters)
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostic_timer = self.create_timer(1.0, self.report, clock=self.wall_clock)
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
+        """Handle what comes until the end is asked for."""
+        while not ending.asked and self.context.ok():
+            executor.spin_once()
+
+    def close(self) -> None:
+        """Let go of what is not ROS; called once at the end."""
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -107,34 +119,32 @@ class RobotNode(Node):
         self._diagnostics.publish(array)
 
 
-def run_node(make: Callable[[], Node]) -> int:
+def run_node(make: Callable[[], RobotNode]) -> int:
     """Run a node until SIGINT or SIGTERM; exit status 0, or 1 with one line where it cannot start.
 
-    The single-threaded executor, because the experimental events executor of the wheels never fires timers.
+    Quiet at whatever instant the signal comes. A callback that takes longer than `GRACE` after it is broken off.
     """
-    rclpy.init()
-    node, executor = None, None
-
-    def end(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, end)
-    try:
-        node = make()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        executor.spin()
-    except TensegrityError as error:
-        print(f"{getattr(make, '__name__', 'node')}: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if node is not None:
-            node.destroy_node()
-        if executor is not None:
-            executor.shutdown()
-        rclpy.try_shutdown()
-    return 0
+    status = 0
+    with ExitStack() as release:
+        release.callback(rclpy.try_shutdown)
+        with Ending() as ending:
+            # rclpy's own handlers would shut the context down in another thread, in the middle of callbacks
+            rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+            try:
+                node = make()
+                # the single-threaded executor: in the experimental events executor of the wheels timers never fire
+                executor = SingleThreadedExecutor()
+                release.callback(executor.shutdown)
+                release.callback(node.destroy_node)
+                release.callback(node.close)
+                executor.add_node(node)
+                ending.when_asked(lambda: executor.create_task(lambda: None))
+                node.spin(executor, ending)
+            except TensegrityError as error:
+                if not ending.asked:
+                    print(f"{getattr(make, '__name__', 'node')}: {error}", file=sys.stderr)
+                    status = 1
+            except ExternalShutdownException:
+                pass
+    leave_threads(status)
+    return status

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..dependency_errors import what_is_missing
@@ -25,11 +29,20 @@ def need_ros() -> None:
         raise TensegrityError(f"ROS 2 is there but does not load: {error}.") from None
 
 
-def _watcher() -> Any:
+@contextlib.contextmanager
+def _watching() -> Iterator[Any]:
+    """A `Watcher` for the length of the context; SIGINT and SIGTERM end the process."""
     need_ros()
     from ..runtime.robot_client import Watcher
 
-    return Watcher()
+    with Ending() as ending:
+        watcher = Watcher(check=ending.check)
+        try:
+            yield watcher
+        finally:
+            watcher.close()
+    if ending.asked:
+        sys.exit(128 + ending.asked)
 
 
 def goal(
@@ -41,21 +54,17 @@ def goal(
 ) -> None:
     """Send a goal pose to the running robot."""
     turned = read_vector(quaternion, "--quaternion", 4)
-    watcher = _watcher()
-    try:
+    with _watching() as watcher:
         answer = watcher.send_goal((x, y, z), turned, duration)
-        if not answer.accepted:
-            raise TensegrityError(answer.reason)
-        arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
-        console.print(f"accepted; arrival at {arrival:.2f} s. {answer.reason}".strip())
-    finally:
-        watcher.close()
+    if not answer.accepted:
+        raise TensegrityError(answer.reason)
+    arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+    console.print(f"accepted; arrival at {arrival:.2f} s. {answer.reason}".strip())
 
 
 def status(as_json: JsonOption = False) -> None:
     """What the running robot does."""
-    watcher = _watcher()
-    try:
+    with _watching() as watcher:
         watcher.wait_until(lambda: watcher.state is not None and len(watcher.diagnostics) > 2, 4.0)
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
@@ -65,8 +74,6 @@ def status(as_json: JsonOption = False) -> None:
             "tension_N": [pulls.min(), pulls.max()] if pulls.size else [],
             "nodes": {name: s.message for name, s in watcher.diagnostics.items()},
         }
-    finally:
-        watcher.close()
     if as_json:
         print_json(figures)
         return
@@ -91,11 +98,8 @@ def stop() -> None:
 
 
 def _trigger(name: str) -> None:
-    watcher = _watcher()
-    try:
+    with _watching() as watcher:
         answer = watcher.call(name)
-    finally:
-        watcher.close()
     if not answer.success:
         raise TensegrityError(answer.message)
     console.print(answer.message)

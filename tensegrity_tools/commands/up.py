@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
@@ -48,34 +48,26 @@ def up(
         raise TensegrityError(f"there is no `up {what}`; known: sim, hardware. (replay is not built yet)")
     if what == "sim" and (port or board or calibration):
         raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
-    loaded = _checked(robot, tour)
-    choice = choose(loaded, controller, state, control_period)
-    if what == "sim":
-        source = simulated(lockstep, real_time_factor, choice.period, choice.state == "truth")
-    else:
-        source = hardware(loaded, robot, port, board, calibration, lockstep)
-    need_ros()
-    environment = own_domain()
-    os.environ.update(environment)
-    os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
-    signal.signal(signal.SIGTERM, _interrupt)
-    nodes = NodeProcesses()
-    status = 1
-    try:
-        status = _run(nodes, source, choice, loaded, robot, tour, lockstep, view, view_port, stay)
-    except KeyboardInterrupt:
-        console.print("\nending all nodes")
-        status = 130
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        nodes.stop()
+    with contextlib.ExitStack() as release:
+        with Ending() as ending:
+            loaded = _checked(robot, tour)
+            choice = choose(loaded, controller, state, control_period)
+            if what == "sim":
+                source = simulated(lockstep, real_time_factor, choice.period, choice.state == "truth")
+            else:
+                source = hardware(loaded, robot, port, board, calibration, lockstep)
+            need_ros()
+            environment = own_domain()
+            os.environ.update(environment)
+            os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
+            nodes = NodeProcesses()
+            release.callback(nodes.stop)
+            status = _run(nodes, source, choice, loaded, robot, tour, lockstep, view, view_port, stay, ending.check)
+        if ending.asked:
+            console.print("\nending all nodes")
+            status = 128 + ending.asked
     if status:
         sys.exit(status)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _checked(name: str, tour: bool) -> Any:
@@ -107,7 +99,7 @@ def _checked(name: str, tour: bool) -> Any:
 
 def _run(
     nodes: NodeProcesses, source: Source, choice: Choice, loaded: Any, name: str, tour: bool, lockstep: bool,
-    view: bool, port: int, stay: bool | None,
+    view: bool, port: int, stay: bool | None, check: Callable[[], None],
 ) -> int:  # fmt: skip
     from ..runtime.robot_client import Watcher
     from ..runtime.tour import run_tour
@@ -123,7 +115,7 @@ def _run(
     nodes.start("markers", {"robot": name, **time_of})
     if view:
         nodes.start("view", {"robot": name, "port": port, **time_of})
-    watcher = Watcher()
+    watcher = Watcher(check=check)
     try:
         if source.waits:
             _wait(nodes, watcher, lambda: _absent(watcher, ("estimator", "controller")))

@@ -22,8 +22,8 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
-from tensegrity_dynamics.ros.paced_node import PacedNode, run_paced
-from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD
+from tensegrity_dynamics.ros.paced_node import PacedNode
+from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD, run_node
 from tensegrity_dynamics.ros.state_decoding import fill_pose, make_reader, pose_from_message, seconds
 from tensegrity_dynamics.visualization.structure_picture import shows_mechanism
 
@@ -175,7 +175,7 @@ class ViewNode(PacedNode):
 
 def main() -> int:
     """Run the node."""
-    return run_paced(ViewNode)
+    return run_node(ViewNode)
 
 
 if __name__ == "__main__":

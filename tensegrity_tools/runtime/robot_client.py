@@ -11,6 +11,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
 from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SetGoalPose
@@ -25,10 +26,16 @@ WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Watcher:
-    """The latest of everything, and calls that wait for their answer. Spins only while it waits."""
+    """The latest of everything, and calls that wait for their answer. Spins only while it waits.
 
-    def __init__(self, name: str = "tensegrity_command") -> None:
-        rclpy.init()
+    Args:
+        check: called again and again while it waits; what it raises ends the wait.
+    """
+
+    def __init__(self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None) -> None:
+        # rclpy's own handlers would shut the context down in another thread, in the middle of a call
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        self._check = check
         self.node = Node(name)
         self.truth: StructureState | None = None
         self.estimate: StructureState | None = None
@@ -68,7 +75,8 @@ class Watcher:
         """Listen for so many seconds of wall time."""
         end = time.monotonic() + duration
         while (left := end - time.monotonic()) > 0.0:
-            rclpy.spin_once(self.node, timeout_sec=left)
+            rclpy.spin_once(self.node, timeout_sec=min(left, 0.1))
+            self._check()
 
     def wait_until(self, condition: Callable[[], bool], patience: float) -> bool:
         """Listen until a condition holds; False where it does not within `patience` s of wall time."""
@@ -77,6 +85,7 @@ class Watcher:
             if time.monotonic() > end:
                 return False
             rclpy.spin_once(self.node, timeout_sec=0.1)
+            self._check()
         return True
 
     # -- what was heard -------------------------------------------------------------------------------------------

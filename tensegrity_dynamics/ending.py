@@ -1,0 +1,132 @@
+"""SIGINT and SIGTERM as a wish that a program fulfils where it is safe, so that every end is quiet.
+
+A handler that raises does so wherever the interpreter happens to be. In C code that calls back into Python, such as the
+conversion of a message, the exception comes out as another one, is printed and lost, or ends the process. So the
+handlers here only take note and wake whoever waits. What still goes on after a while is broken off by an exception.
+
+This module is imported first of all and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+GRACE = 1.0
+"""s that what is going on when the signal comes may take to its own end."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def module_to_run() -> str:
+    """Module that Python is about to run by `python -m` and whose packages it imports now; empty at other times."""
+    words = sys.orig_argv
+    if sys.argv[:1] != ["-m"] or "-m" not in words[:-1]:
+        return ""
+    return words[words.index("-m") + 1]
+
+
+def end_at_once(status: int) -> None:
+    """From now on SIGINT and SIGTERM end the process with this exit status, while it imports and has nothing open.
+
+    No exception would do: it would come out of the initialisation of extension modules as an ImportError.
+    """
+    for each in SIGNALS:
+        signal.signal(each, lambda *_: os._exit(status))
+
+
+class Ending:
+    """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
+
+    An exception that leaves the context after a signal is part of the end and is dropped. After the context the process
+    is about to end: further signals do nothing.
+
+    Args:
+        grace: s from the signal until KeyboardInterrupt is raised in what still goes on, and again until it ends.
+            Larger leaves more time to what is under way, such as a callback; smaller ends a long computation sooner.
+    """
+
+    def __init__(self, grace: float = GRACE) -> None:
+        self._grace, self._open = grace, True
+        self._event = threading.Event()
+        self._wake: Callable[[], Any] = lambda: None
+        self.asked = 0
+
+    def __enter__(self) -> Ending:
+        # The interpreter runs handlers in the main thread, and only once that comes back from C code. A thread that
+        # reads what the interpreter writes at the very instant of the signal can wake it there.
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGALRM, self._break_off)
+        for each in SIGNALS:
+            signal.signal(each, self._note)
+        self._listener = threading.Thread(target=self._listen, name="signals", daemon=True)
+        self._listener.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._open = False  # first of all: from here on `_break_off` raises nothing
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for each in (*SIGNALS, signal.SIGALRM):
+            signal.signal(each, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        os.close(self._writer)
+        self._listener.join()
+        os.close(self._reader)
+        return bool(self.asked)
+
+    def when_asked(self, wake: Callable[[], Any]) -> None:
+        """Call `wake` in another thread when the signal comes, for a main thread that waits in C code."""
+        self._wake = wake
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt after a signal; for loops in which that is safe."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+    def wait(self, duration: float) -> None:
+        """Sleep for so many seconds, or until the signal comes."""
+        self._event.wait(max(0.0, duration))
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if not self._open:
+            return
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:  # a second signal takes nothing from the time of the first
+            signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
+        self.asked = self.asked or number
+        # where an exception cannot be raised the interpreter prints it; now it only says that the end has come
+        sys.unraisablehook = lambda _: None
+        threading.excepthook = lambda _: None
+
+    def _listen(self) -> None:
+        while numbers := os.read(self._reader, 64):
+            self.asked = self.asked or next((each for each in numbers if each in SIGNALS), 0)
+            if self.asked:
+                self._event.set()
+                self._wake()
+
+    def _break_off(self, _: int, frame: FrameType | None) -> None:
+        if self._open and (frame is None or frame.f_code is not Ending.__exit__.__code__):
+            raise KeyboardInterrupt
+
+
+def leave_threads(status: int, patience: float = 0.2) -> None:
+    """End the process where a thread still works after `patience` s, whose result nobody waits for.
+
+    The interpreter would wait for such a thread, and one that it does not wait for (a daemon) may end the process with
+    an error where it comes back from C code. Everything must be closed before.
+    """
+    others = [each for each in threading.enumerate() if each is not threading.current_thread() and not each.daemon]
+    for each in others:
+        each.join(patience / len(others))
+    if any(each.is_alive() for each in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

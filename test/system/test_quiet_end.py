@@ -1,0 +1,251 @@
+"""Nodes end quietly by SIGINT and SIGTERM: status 0 and no traceback, at any instant of their lives.
+
+ENDINGS=100 python -m pytest test/system/test_quiet_end.py -k any_instant      a hundred rounds instead of two
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
+
+pytestmark = pytest.mark.system
+
+ROUNDS = int(os.environ.get("ENDINGS", "2"))
+SPAN = 10.0  # s after its first line in which a node gets its signal; about half of it is start-up
+PATIENCE = 60.0  # s of wall time for anything; only a stuck process takes so long
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SOURCES = (
+    ("tensegrity_dynamics.ros.simulator_node", "control_period:=0.005"),
+    ("tensegrity_driver.ros.driver_node", "port:=emulated"),
+)
+LISTENERS = (
+    ("tensegrity_dynamics.ros.estimator_node",),
+    ("tensegrity_control.ros.controller_node",),
+    ("tensegrity_dynamics.ros.markers_node",),
+    ("tensegrity_tools.ros.view_node", "port:=18180"),
+)
+NOISE = ("Traceback", "Exception", "Error", "terminate called", "never awaited")
+"""What a process says that ends by an error."""
+
+
+class Program:
+    """A Python program whose output is kept."""
+
+    def __init__(self, words: Sequence[str], folder: Path, name: str) -> None:
+        self.log = folder / f"{name}.log"
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def handles(self, number: int) -> bool:
+        """Whether the process has a handler for a signal, or has ended."""
+        try:
+            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        except FileNotFoundError:
+            return True
+        caught = next((line.split()[1] for line in lines if line.startswith("SigCgt")), "0")
+        return self.process.poll() is not None or bool(int(caught, 16) >> (number - 1) & 1)
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, self.said
+            time.sleep(0.002)
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        """Send a signal; the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def assert_quiet(self, *status: int) -> None:
+        assert self.process.wait(PATIENCE) in (status or (0,)), self.said
+        assert not [word for word in NOISE if word in self.said], self.said
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts programs, and leaves none behind."""
+    started: list[Program] = []
+
+    def run(*words: str) -> Program:
+        started.append(Program(words, tmp_path, f"{len(started)}"))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+@pytest.fixture
+def start_node(start):
+    def run(module: str, *parameters: str, robot: str = "tensebot") -> Program:
+        words = [word for each in (f"robot:={robot}", *parameters) for word in ("-p", each)]
+        program = start("-m", module, "--ros-args", *words)
+        program.wait_until(lambda: program.handles(signal.SIGTERM))
+        return program
+
+    return run
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_nodes_that_talk_to_each_other_end_quietly_at_any_instant(start_node, seed):
+    chance = random.Random(seed)
+    nodes = (SOURCES[seed % len(SOURCES)], *LISTENERS)
+    running = [(start_node(*node), chance.uniform(0.0, SPAN), chance.choice(SIGNALS)) for node in nodes]
+    began = time.monotonic()
+    for program, instant, number in sorted(running, key=lambda each: each[1]):
+        time.sleep(max(0.0, began + instant - time.monotonic()))
+        program.process.send_signal(number)
+        if chance.random() < 0.5:  # a second one, from somebody who is in a hurry
+            time.sleep(chance.uniform(0.0, 0.05))
+            program.process.send_signal(chance.choice(SIGNALS))
+    for program, _, _ in running:
+        program.assert_quiet()
+
+
+PROGRAM = """
+import os, signal, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from tensegrity_dynamics.ros.paced_node import PacedNode
+from tensegrity_dynamics.ros.robot_node import RobotNode, run_node
+
+def hurt(instant):
+    if instant == sys.argv[1]:
+        print("now", instant, flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def forever():
+    while True:
+        time.sleep(0.01)
+
+class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
+    def __init__(self):
+        super().__init__("hurt")
+        hurt("construction")
+        if sys.argv[1] == "a construction without end":
+            hurt(sys.argv[1])
+            forever()
+        self.create_timer(0.01, self.tick, clock=self.wall_clock)
+
+    def tick(self):
+        hurt("callback")
+        if sys.argv[1] == "a callback without end":
+            hurt(sys.argv[1])
+            forever()
+        if sys.argv[1] == "a callback that swallows the exception":
+            hurt(sys.argv[1])
+            try:
+                forever()
+            except KeyboardInterrupt:
+                forever()
+        if sys.argv[1] == "an error because of the exception":
+            hurt(sys.argv[1])
+            try:
+                forever()
+            except KeyboardInterrupt:
+                raise RuntimeError("Unable to convert call argument") from None
+        if sys.argv[1] == "a thread without end":
+            self.threads = ThreadPoolExecutor(1)
+            self.threads.submit(forever)
+            hurt(sys.argv[1])
+        if sys.argv[1] in ("close", "destruction", "after the node"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def work(self):
+        hurt("work")
+
+    def close(self):
+        print("closed", flush=True)
+        hurt("close")
+
+    def destroy_node(self):
+        hurt("destruction")
+        super().destroy_node()
+
+status = run_node(Node)
+hurt("after the node")
+sys.exit(status)
+"""
+INSTANTS = (
+    "construction", "a construction without end", "callback", "a callback without end", "work", "close", "destruction",
+    "a callback that swallows the exception", "an error because of the exception", "a thread without end",
+    "after the node",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_a_node_ends_quietly_and_closes_what_it_opened(start, instant):
+    program = start("-c", PROGRAM, instant)
+    program.assert_quiet()
+    assert f"now {instant}" in program.said
+    assert ("closed" in program.said) == (instant != "a construction without end")
+
+
+SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(1e6)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        *((("-m", node[0]), lambda _: 0) for node in (*SOURCES, *LISTENERS)),
+        (("-m", "tensegrity_tools.cli", "up", "sim", "tensebot"), lambda number: 128 + number),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("library", ["numpy", "rclpy", "typer"])
+def test_programs_end_quietly_while_they_import(start, tmp_path, monkeypatch, words, status, number, library):
+    if (library == "typer" and "up" not in words) or (library == "rclpy" and "up" in words):
+        pytest.skip("not imported at the start")
+    (tmp_path / f"{library}.py").write_text(SLOW_IMPORT, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    program = start(*words)
+    program.wait_until(lambda: "importing" in program.said)
+    program.process.send_signal(number)
+    program.assert_quiet(status(number))
+
+
+def test_a_node_ends_quietly_while_its_kernels_are_compiled(start_node, tmp_path, monkeypatch):
+    cache = tmp_path / "kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    program = start_node(SOURCES[0][0])
+    program.wait_until(lambda: any(cache.rglob("*.nbi")))  # one is compiled, and many are to come
+    program.process.send_signal(signal.SIGTERM)
+    program.assert_quiet()
+
+
+def test_an_unknown_robot_is_still_an_error(start_node):
+    program = start_node(SOURCES[0][0], robot="tensebott")
+    program.assert_quiet(1)
+    assert "tensebott" in program.said
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_up_ends_quietly_at_any_instant(start, number):
+    chance = random.Random(number)
+    for span in (0.5, 3.0, 12.0):
+        program = start("-m", "tensegrity_tools.cli", "up", "sim", "tensebot", "--no-view")
+        program.wait_until(lambda: program.handles(signal.SIGTERM))  # noqa: B023
+        time.sleep(chance.uniform(0.0, span))
+        program.process.send_signal(number)
+        # SIGTERM ends it without a word of its own until the command begins
+        program.assert_quiet(128 + number, *([-number] if number == signal.SIGTERM else []))
