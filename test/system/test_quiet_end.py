@@ -209,6 +209,49 @@ def test_a_node_ends_quietly_and_closes_what_it_opened(hurt_nodes, instant):
     assert ("closed" in program.said) == (instant != "a construction without end")
 
 
+PLANNING = """
+import os, signal, sys, time
+from types import SimpleNamespace
+from tensegrity_control.controllers.goal_controller import MotionController
+from tensegrity_control.ros.planning_thread import Planner
+from tensegrity_dynamics.ros.robot_node import RobotNode, run_node
+
+class Slow(MotionController):
+    def __init__(self): pass
+    def check_goal(self, *_): pass
+    def status(self, now): return SimpleNamespace(phase="holding")
+    def rest(self, now): return None
+    def plan_goal(self, *_, **__):
+        print("planning", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+
+Slow.__abstractmethods__ = frozenset()
+
+class Node(RobotNode):
+    now = 0.0
+    def __init__(self):
+        super().__init__("planning")
+        self.planner = Planner(self, lockstep=False)
+        self.timer = self.create_timer(0.01, self.ask, clock=self.wall_clock)
+    async def ask(self):
+        self.timer.cancel()
+        await self.planner.goal(Slow(), None, None, {"duration": 0.0, "profile": ""})
+    def close(self):
+        self.planner.close()
+        print("closed", flush=True)
+
+sys.exit(run_node(Node))
+"""
+
+
+def test_a_node_that_plans_for_a_long_time_ends_quietly(start):
+    program = start("-c", PLANNING)
+    program.assert_quiet()
+    assert program.said.split() == ["planning", "closed"]
+
+
 SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(1e6)\n"
 IMPORTS = [
     *(("numpy", ("-m", module), (0, 0)) for module, *_ in (*SOURCES, *LISTENERS)),
