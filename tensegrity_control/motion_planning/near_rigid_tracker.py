@@ -24,7 +24,8 @@ from scipy.linalg import expm, solve_discrete_are
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..qp_solvers import SOLVED, QuadraticProgram, Sizes, make_solver
+from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ..optimization.solvers import make_solver
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
@@ -39,7 +40,7 @@ class NearRigidLaw:
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates.
         floor: strain (one, or one per cable) that stays the least. corrected: False takes the printed sign.
-        solver: of `qp_solvers`.
+        solver: of `optimization.solvers`.
     """
 
     def __init__(

@@ -1,55 +1,29 @@
-"""Inputs of an over-actuated system as a quadratic program, solved directly or in the null space of the equations.
-
-Direct: the program of free_accelerations.py as it stands, 000 (2.2.4)-(2.2.5). Null space: x = x_p + N z with A N = 0,
+"""Quadratic programs in the null space of their equations: x = x_p + N z with A N = 0,
 
     min 1/2 z'(N'P N) z + (N'(P x_p + q))'z
     s.t. c_low - C x_p <= C N z <= c_high - C x_p      x_low - x_p <= N z <= x_high - x_p
 
-000 (2.2.6)-(2.2.11), where (2.2.10) prints twice the linear term. Both give the same inputs. Objectives that are not
-quadratic go through SciPy (000 section 2.2.1).
-
-A problem without a solution is answered too, by the inputs of a relaxed one (input_fallback.py), and says so.
+000 (2.2.6)-(2.2.11), where (2.2.10) prints twice the linear term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.compilation import compiled
 
-from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution, Multipliers, Relaxed, Task
-from .input_fallback import clashing_names, relax, without_ties
-from .qp_solvers import (
-    DEPENDENT,
-    INFEASIBLE,
-    ITERATION_LIMIT,
-    NUMERICAL,
-    SOLVED,
-    QPResult,
-    QPSolver,
-    QuadraticProgram,
-    Sizes,
-    add,
-    dot,
-    make_solver,
-    substitute,
-)  # fmt: skip
-
-__all__ = [
-    "FreeUnknowns", "Inequalities", "InputOptimizer", "InputProblem", "InputSolution", "Multipliers", "Relaxed", "Task",
-    "solve_nonlinear",
-]  # fmt: skip
+from .active_set import DEPENDENT
+from .dense import add, dot, substitute
+from .quadratic_program import INFEASIBLE, QPResult, QPSolver, QuadraticProgram, Sizes
+from .solvers import make_solver
 
 Array = NDArray[np.float64]
-FORMS, METHODS = ("null_space", "direct"), ("SLSQP", "trust-constr")
+
 RANK = 1e-10  # part of a scaled row outside of those before it that counts as none
-FEASIBLE = 1e-9
+FEASIBLE = 1e-9  # error of the equations, in parts of their largest term, that counts as none
 
 
 class _Equations(NamedTuple):
@@ -218,22 +192,6 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
     equation_forces(slope, space, rank, y)
 
 
-@compiled
-def worst_error(program, x):  # type: ignore[no-untyped-def]
-    """Largest error of the equations, and the largest in parts of their size."""
-    absolute, relative = 0.0, 0.0
-    if not np.isfinite(dot(x, x)):
-        return np.inf, np.inf
-    for k in range(program.b.shape[0]):
-        error, size = -program.b[k], abs(program.b[k])
-        for i in range(x.shape[0]):
-            part = program.A[k, i] * x[i]
-            error += part
-            size = max(size, abs(part))
-        absolute, relative = max(absolute, abs(error)), max(relative, abs(error) / max(size, 1e-3))
-    return absolute, relative
-
-
 class NullSpaceSolver:
     """Solves programs of one size in the null space of their equations, with any solver for what is left."""
 
@@ -271,130 +229,3 @@ class NullSpaceSolver:
             return QPResult(INFEASIBLE, x, y, z, w, found.iterations, found.certified)
         expand(program, space, rank, reduced, found.x, found.z, x, y, w)
         return QPResult(found.status, x, y, found.z[:r], w, found.iterations, False, found.tie_broken)
-
-
-class InputOptimizer:
-    """Solves control problems, one after the other, with work space and active rows kept for each size.
-
-    Args:
-        form: "direct" (faster) or "null_space". solver: "active_set", "piqp" or "osqp".
-
-    Raises:
-        TensegrityError: unknown names.
-    """
-
-    def __init__(self, form: str = "direct", solver: str = "active_set") -> None:
-        if form not in FORMS:
-            raise TensegrityError(unknown_name("form", form, FORMS))
-        make_solver(solver, Sizes(1, 0, 0))  # a wrong name is refused here and now
-        self.form, self.solver = form, solver
-        self._solvers: dict[Sizes, QPSolver] = {}
-
-    def solve(self, problem: InputProblem) -> InputSolution:
-        """The best inputs, or those of the relaxed problem, with the reason; see `InputSolution`.
-
-        Raises:
-            InfeasibleControlError: limits that must never be broken contradict each other; names them.
-        """
-        found = self.solve_program(problem.program)
-        if found.status == SOLVED:
-            error, relative = worst_error(problem.program, found.x)
-            if relative <= FEASIBLE:
-                return _solution(problem, found, error)
-            found = found._replace(status=NUMERICAL)
-        return self._answer(problem, found)
-
-    def solve_program(self, program: QuadraticProgram) -> QPResult:
-        """Bare arrays that the caller vouches for; a failure is classified, and to be answered by the caller."""
-        sizes = program.sizes
-        if sizes not in self._solvers:
-            make: Callable[[str, Sizes], QPSolver] = make_solver if self.form == "direct" else NullSpaceSolver
-            self._solvers[sizes] = make(self.solver, sizes)
-        found = self._solvers[sizes].solve(program)
-        if found.tie_broken:
-            found = self._solvers[sizes].solve(without_ties(program))._replace(tie_broken=True)
-        return found
-
-    def _answer(self, problem: InputProblem, failed: QPResult) -> InputSolution:
-        """What to do where the solver has no solution."""
-        program = problem.program
-        if not failed.certified:
-            # Whether there is a solution is for a solver to say that proves it, or gives one.
-            second = NullSpaceSolver("active_set", program.sizes).solve(program)
-            if second.status != SOLVED and not second.certified:
-                second = make_solver("piqp", program.sizes).solve(program)
-            error, relative = worst_error(program, second.x)
-            if second.status == SOLVED and relative <= FEASIBLE:
-                status = NUMERICAL if failed.status == INFEASIBLE else failed.status
-                return replace(_solution(problem, second, error), status=status, fallback="second solver")
-            failed = second if second.certified else failed
-        answer = relax(problem)
-        nothing = failed._replace(x=answer.x, y=0.0 * failed.y, z=0.0 * failed.z, w=0.0 * failed.w)
-        made = _solution(problem, nothing, answer.residual)
-        return replace(made, relaxed=answer.relaxed, clashing=clashing_names(problem, failed), fallback=answer.fallback)
-
-
-def _solution(problem: InputProblem, found: QPResult, residual: float) -> InputSolution:
-    inputs, x = len(problem.names), found.x  # type: ignore[arg-type]
-    return InputSolution(
-        found.status,
-        x[:inputs],
-        x[inputs:],
-        Multipliers(found.y, found.z, found.w[:inputs], found.w[inputs:]),
-        residual,
-        iterations=found.iterations,
-        objective=float(0.5 * x @ problem.program.P @ x + problem.program.q @ x),
-        tie_broken=found.tie_broken,
-    )
-
-
-def solve_nonlinear(
-    problem: InputProblem,
-    objective: Callable[[Array], float],
-    gradient: Callable[[Array], Array] | None = None,
-    start: Array | None = None,
-    method: str = "SLSQP",
-) -> InputSolution:
-    """Inputs of least objective under the conditions of a problem: 000 (2.2.1)-(2.2.3), the general form.
-
-    Works in the null space of the equations, which therefore hold exactly.
-
-    Args:
-        objective: of all unknowns (n,), inputs first; the problem's own objective is left aside.
-        gradient: (n,) of it; differences where None.
-        start: (n,) unknowns to start from; the solution of the problem itself where None.
-        method: "SLSQP" or "trust-constr" of scipy.optimize.minimize.
-
-    Raises:
-        TensegrityError: an unknown method. InfeasibleControlError: see `InputOptimizer`.
-    """
-    from scipy.linalg import null_space
-    from scipy.optimize import LinearConstraint, minimize
-
-    if method not in METHODS:
-        raise TensegrityError(unknown_name("method", method, METHODS))
-    program, first = problem.program, InputOptimizer().solve(problem)
-    if first.status != SOLVED or first.fallback:
-        return first
-    base = np.concatenate((first.inputs, first.free))
-    N = null_space(program.A / np.maximum(np.linalg.norm(program.A, axis=1), 1e-300)[:, None])
-    guess = np.zeros(N.shape[1]) if start is None else N.T @ (np.asarray(start) - base)
-    rows = np.vstack((program.C, np.eye(base.size)))
-    low = np.concatenate((program.c_low, program.x_low)) - rows @ base
-    high = np.concatenate((program.c_high, program.x_high)) - rows @ base
-    bounded = np.isfinite(low) | np.isfinite(high)
-    found = minimize(
-        lambda z: float(objective(base + N @ z)),
-        guess,
-        jac=None if gradient is None else lambda z: N.T @ np.asarray(gradient(base + N @ z)),
-        constraints=LinearConstraint((rows @ N)[bounded], low[bounded], high[bounded]) if N.size else (),
-        method=method,
-        **({"options": {"ftol": 1e-14, "maxiter": 500}} if method == "SLSQP" else {"tol": 1e-12}),
-    )
-    x = np.clip(base + N @ found.x, program.x_low, program.x_high)
-    status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= 500 else NUMERICAL
-    zero = Multipliers(np.zeros(program.b.size), np.zeros(program.c_low.size), 0.0 * first.inputs, 0.0 * first.free)
-    return InputSolution(
-        status, x[: first.inputs.size], x[first.inputs.size :], zero, worst_error(program, x)[0],
-        fallback="" if found.success else "best found", iterations=int(found.nit), objective=float(found.fun),
-    )  # fmt: skip

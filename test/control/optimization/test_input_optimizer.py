@@ -11,16 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tensegrity_control.input_fallback import hold, sharpened
-from tensegrity_control.input_optimization import (
-    FreeUnknowns,
-    Inequalities,
-    InputOptimizer,
-    InputProblem,
-    Task,
-    solve_nonlinear,
-)  # fmt: skip
-from tensegrity_control.qp_solvers import ActiveSet, QPResult, QuadraticProgram, make_solver
+from tensegrity_control.optimization.active_set import ActiveSet
+from tensegrity_control.optimization.backends import sharpened
+from tensegrity_control.optimization.control_problem import FreeUnknowns, Inequalities, InputProblem, Task
+from tensegrity_control.optimization.input_optimizer import InputOptimizer
+from tensegrity_control.optimization.nonlinear import solve_nonlinear
+from tensegrity_control.optimization.quadratic_program import QPResult, QuadraticProgram
+from tensegrity_control.optimization.relaxation import hold
+from tensegrity_control.optimization.solvers import make_solver
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
 FEW = settings(max_examples=40, deadline=None)

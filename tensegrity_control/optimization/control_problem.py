@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
-from .qp_solvers import SOLVED, QuadraticProgram
+from .quadratic_program import SOLVED, QuadraticProgram
 
 Array = NDArray[np.float64]
 

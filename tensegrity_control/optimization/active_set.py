@@ -1,83 +1,27 @@
-"""Small dense quadratic programs, solved by one of three solvers behind one face.
+"""Dual active-set method for a few dozen unknowns, compiled; of Goldfarb and Idnani (1983) on the least distance form.
 
-    min 1/2 x'P x + q'x    s.t.  A x = b    c_low <= C x <= c_high    x_low <= x <= x_high
-
-At the solution P x + q = A'y + C'z + w, with z and w positive where a lower bound presses, negative where an upper one
-does and zero elsewhere; 000 (2.1.3)-(2.1.4).
-
-`active_set` is ours, compiled, for a few dozen unknowns: the dual method of Goldfarb and Idnani on the least distance
-form (with L L' = P + rho A'A and x = x_0 + L^-T v it is min 1/2 |v|^2 under rows of v). It ends in the exact solution
-of the active rows, or in rows that clash: a positive combination of them that no x meets.
+With L L' = P + rho A'A and x = x_0 + L^-T v a program is min 1/2 |v|^2 under rows of v. The method ends in the exact
+solution of the active rows, or in rows that clash: a positive combination of them that no x meets.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.compilation import compiled
+
+from .dense import add, dot, substitute
+from .quadratic_program import STATUSES, QPResult, QuadraticProgram, Sizes
 
 Array = NDArray[np.float64]
 
-STATUSES = SOLVED, INFEASIBLE, ITERATION_LIMIT, NUMERICAL = "solved", "infeasible", "iteration limit", "numerical"
 DEPENDENT = 1e-9  # part of a unit row outside of the active ones that counts as none
 SINGULAR = 1e-13  # pivot of a matrix with unit diagonal below which ties between solutions are broken
 TIE_BREAK = 1e-9
 TINY, ROUNDING = 1e-300, 1e-12  # ROUNDING: part of a bound by which it may be missed
-
-
-class Sizes(NamedTuple):
-    """Numbers of unknowns x, of rows of A and of rows of C."""
-
-    variables: int
-    equalities: int
-    rows: int
-
-
-class QuadraticProgram(NamedTuple):
-    """The arrays of a program; see the module. Bounds may be infinite; everything else is finite and C-contiguous."""
-
-    P: Array
-    q: Array
-    A: Array
-    b: Array
-    C: Array
-    c_low: Array
-    c_high: Array
-    x_low: Array
-    x_high: Array
-
-    @property
-    def sizes(self) -> Sizes:
-        """Of the unknowns and rows."""
-        return Sizes(self.q.size, self.b.size, self.c_low.size)
-
-
-class QPResult(NamedTuple):
-    """What a solver found: status (one of STATUSES), unknowns x (n,), multipliers y (p,), z (r,), w (n,), iterations.
-
-    Where `certified`, the multipliers prove infeasibility: A'y + C'z + w = 0, while the bounds so weighed ask for more.
-    Where `tie_broken`, x is one of many solutions.
-    """
-
-    status: str
-    x: Array
-    y: Array
-    z: Array
-    w: Array
-    iterations: int
-    certified: bool = False
-    tie_broken: bool = False
-
-
-class QPSolver(Protocol):
-    """Solves programs of one size, keeping its work space and where the last one ended."""
-
-    def solve(self, program: QuadraticProgram) -> QPResult:
-        """Solve a program of the solver's sizes; the result's arrays are its own."""
 
 
 class _Space(NamedTuple):
@@ -109,22 +53,6 @@ class _Space(NamedTuple):
         arrays = [np.zeros(shape) for shape in shapes]
         arrays[0][m - n :] = np.eye(n)
         return cls._make([*arrays, np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(m)])
-
-
-@compiled
-def dot(one, other):  # type: ignore[no-untyped-def]
-    """Inner product; for a few numbers faster than a call of a library."""
-    total = 0.0
-    for i in range(one.shape[0]):
-        total += one[i] * other[i]
-    return total
-
-
-@compiled
-def add(into, factor, vector):  # type: ignore[no-untyped-def]
-    """into += factor vector."""
-    for i in range(into.shape[0]):
-        into[i] += factor * vector[i]
 
 
 @compiled
@@ -166,17 +94,6 @@ def leave(space, count, place, forces):  # type: ignore[no-untyped-def]
         forces[i - 1] = forces[i]
         kept = join(space, kept, space.active[i], space.sign[i])
     return kept
-
-
-@compiled
-def substitute(upper, count, vector, transposed):  # type: ignore[no-untyped-def]
-    """R x = vector, or R' x = vector, in place."""
-    for step in range(count):
-        i = step if transposed else count - 1 - step
-        for other in range(step):
-            j = other if transposed else count - 1 - other
-            vector[i] -= (upper[j, i] if transposed else upper[i, j]) * vector[j]
-        vector[i] /= upper[i, i]
 
 
 @compiled
@@ -386,15 +303,3 @@ class ActiveSet:
         status, iterations, broken = solve_active_set(program, self._space, self._limit, x, weights)
         y, z, w = weights[:p], weights[p : p + r], weights[p + r :]
         return QPResult(STATUSES[status], x, y, z, w, iterations, status == 1, broken)
-
-
-SOLVERS = ("active_set", "piqp", "osqp")
-
-
-def make_solver(name: str, sizes: Sizes) -> QPSolver:
-    """A solver by name for programs of one size. Raises TensegrityError with the known names."""
-    if name not in SOLVERS:
-        raise TensegrityError(unknown_name("solver", name, SOLVERS))
-    from . import input_fallback as others
-
-    return ActiveSet(sizes) if name == "active_set" else others.Piqp(sizes) if name == "piqp" else others.Osqp(sizes)
