@@ -23,7 +23,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..motion_planning.near_rigid_model import NearRigidModel
 from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import make_solver
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class ExtendedNearRigidLaw:
     """
 
     def __init__(
-        self, robot: Robot, coordinates: Sequence[str], floor: ArrayLike, *, solver: str = "active_set"
+        self, robot: Robot, coordinates: Sequence[str], floor: ArrayLike, *, solver: str = DEFAULT_SOLVER
     ) -> None:
         self.model, self._output = NearRigidModel(robot, coordinates), robot.outputs[0]
         self.rows = self._output.rows

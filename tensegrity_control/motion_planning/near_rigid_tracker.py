@@ -25,7 +25,7 @@ from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import make_solver
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
@@ -45,7 +45,7 @@ class NearRigidLaw:
 
     def __init__(
         self, robot: Robot, tracked: Sequence[str], floor: ArrayLike, *, corrected: bool = True,
-        solver: str = "active_set",
+        solver: str = DEFAULT_SOLVER,
     ) -> None:  # fmt: skip
         self.model = NearRigidModel(robot, tracked)
         cables, inputs = self.model.radii.size, len(self.model.drives)

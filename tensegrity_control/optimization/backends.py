@@ -6,18 +6,160 @@ of the active rows that they found exactly; this is accepted only where it moves
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .quadratic_program import INFEASIBLE, ITERATION_LIMIT, NUMERICAL, SOLVED, QPResult, QuadraticProgram, Sizes
+from tensegrity_dynamics.numerics.compilation import compiled
+
+from .quadratic_program import (
+    INFEASIBLE,
+    ITERATION_LIMIT,
+    NUMERICAL,
+    SOLVED,
+    QPResult,
+    QuadraticProgram,
+    Sizes,
+    without_ties,
+)
 
 Array = NDArray[np.float64]
 
 NOTHING = 1e-9  # below which a violation or a force is rounding
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
 CORRECTIONS = 10
+EMPTY_ROW = 1e-9  # by which the bounds of a row without entries may exclude zero
+TIED = "tied"  # a quadratic form that leaves the solution open
+DAQP_EQUATION = 5
+DAQP_FLAGS = {1: SOLVED, -1: INFEASIBLE, -2: ITERATION_LIMIT, -4: ITERATION_LIMIT, -5: TIED}
+DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "eps_prox": 0.0}
+
+
+class _Scaled(NamedTuple):
+    """Arrays of a program in the form of daqp, with columns and rows of size one; bounds of x stand before the rows."""
+
+    H: Array  # (n, n)
+    f: Array  # (n,)
+    rows: Array  # (p + r, n)
+    low: Array  # (n + p + r,)
+    high: Array  # (n + p + r,)
+    column: Array  # (n,) unknowns per scaled unknown
+    row: Array  # (p + r,) size of a row
+    weight: Array  # (p,) of the squared equations in the objective
+
+    @classmethod
+    def of(cls, sizes: Sizes) -> _Scaled:
+        n, p, r = sizes
+        m = p + r
+        return cls(*(np.zeros(shape) for shape in ((n, n), n, (m, n), n + m, n + m, n, m, p)))
+
+
+@compiled
+def scale_program(program, scaled):  # type: ignore[no-untyped-def]
+    """Write a program into `scaled`; returns whether all of it is finite (bounds aside).
+
+    The squared equations join the objective, 1/2 (A x - b)'R (A x - b), which changes no solution and makes the
+    quadratic form definite wherever the solution is unique.
+    """
+    H, f, rows, low, high, column, row, weight = scaled
+    n, p, r = program.q.shape[0], program.b.shape[0], program.c_low.shape[0]
+    heaviest, total = 0.0, 0.0
+    for i in range(n):
+        heaviest = max(heaviest, program.P[i, i])
+        f[i] = program.q[i]
+        for j in range(n):
+            H[i, j] = program.P[i, j]
+    heaviest = heaviest if heaviest > 0.0 else 1.0
+    for k in range(p):
+        square = 0.0
+        for i in range(n):
+            square += program.A[k, i] * program.A[k, i]
+        weight[k] = heaviest / square if square > 0.0 else 0.0
+        for i in range(n):
+            pull = weight[k] * program.A[k, i]
+            if pull != 0.0:
+                f[i] -= pull * program.b[k]
+                for j in range(n):
+                    H[i, j] += pull * program.A[k, j]
+        total += program.b[k]
+    for i in range(n):
+        column[i] = 1.0 / np.sqrt(H[i, i]) if H[i, i] > 0.0 else 1.0
+    for i in range(n):
+        f[i] *= column[i]
+        total += f[i]
+        for j in range(n):
+            H[i, j] *= column[i] * column[j]
+            total += H[i, j]
+        low[i], high[i] = program.x_low[i] / column[i], program.x_high[i] / column[i]
+    for k in range(p + r):
+        square = 0.0
+        for i in range(n):
+            rows[k, i] = (program.A[k, i] if k < p else program.C[k - p, i]) * column[i]
+            square += rows[k, i] * rows[k, i]
+        row[k] = np.sqrt(square) if square > 0.0 else 1.0
+        total += row[k]
+        for i in range(n):
+            rows[k, i] /= row[k]
+        slack = 0.0 if square > 0.0 else EMPTY_ROW
+        low[n + k] = (program.b[k] if k < p else program.c_low[k - p]) / row[k] - slack
+        high[n + k] = (program.b[k] if k < p else program.c_high[k - p]) / row[k] + slack
+    return np.isfinite(total)
+
+
+@compiled
+def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
+    """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign."""
+    n, p, r = x.shape[0], y.shape[0], z.shape[0]
+    for i in range(n):  # rounding must not break a bound
+        x[i] = min(max(solution[i] * scaled.column[i], program.x_low[i]), program.x_high[i])
+        w[i] = -multipliers[i] / scaled.column[i]
+    for k in range(p):
+        error = -program.b[k]
+        for i in range(n):
+            error += program.A[k, i] * x[i]
+        y[k] = -multipliers[n + k] / scaled.row[k] - scaled.weight[k] * error
+    for k in range(r):
+        z[k] = -multipliers[n + p + k] / scaled.row[p + k]
+
+
+class Daqp:
+    """The dual active-set method of `daqp` (Arnstroem, Bemporad, Axehill, 2022), for a few dozen unknowns.
+
+    Exact up to rounding. Every program starts cold, so a result does not depend on the programs before it.
+
+    Args:
+        sizes: of the programs. iteration_limit: changes of the active set before it gives up.
+    """
+
+    def __init__(self, sizes: Sizes, iteration_limit: int = 1000) -> None:
+        import daqp
+
+        n, p, r = self._sizes = sizes
+        self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
+        self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
+        self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`. Where there are many solutions, that of `without_ties`."""
+        result = self._solve(program)
+        if result.status == TIED:
+            result = self._solve(without_ties(program))._replace(tie_broken=True)
+        return result._replace(status=NUMERICAL) if result.status == TIED else result
+
+    def _solve(self, program: QuadraticProgram) -> QPResult:
+        n, p, r = self._sizes
+        scaled = self._scaled
+        x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
+        if not scale_program(program, scaled):
+            return QPResult(NUMERICAL, x, y, z, w, 0)
+        solution, _, flag, info = self._daqp(
+            scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
+        )
+        status = DAQP_FLAGS.get(flag, NUMERICAL)
+        if status == SOLVED:
+            unscale_result(program, scaled, solution, info["lam"], x, y, z, w)
+        return QPResult(status, x, y, z, w, int(info["iterations"]))
 
 
 class Piqp:

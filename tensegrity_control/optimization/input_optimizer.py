@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from .control_problem import InputProblem, InputSolution, Multipliers
+from .infeasibility import clashing_names, prove_infeasible
 from .null_space import FEASIBLE, NullSpaceSolver
 from .quadratic_program import (
     INFEASIBLE,
@@ -21,26 +24,25 @@ from .quadratic_program import (
     QPSolver,
     QuadraticProgram,
     Sizes,
-    without_ties,
-    worst_error,
+    equation_error,
 )
-from .relaxation import clashing_names, relax
-from .solvers import make_solver
+from .relaxation import relax
+from .solvers import DEFAULT_SOLVER, make_solver
 
 FORMS = ("null_space", "direct")
 
 
 class InputOptimizer:
-    """Solves control problems, one after the other, with work space and active rows kept for each size.
+    """Solver of control problems, one after the other; the work space for each size is kept.
 
     Args:
-        form: "direct" (faster) or "null_space". solver: "active_set", "piqp" or "osqp".
+        form: "direct" (faster) or "null_space". solver: one of `solvers.SOLVERS`.
 
     Raises:
-        TensegrityError: unknown names.
+        TensegrityError: a form or solver that does not exist.
     """
 
-    def __init__(self, form: str = "direct", solver: str = "active_set") -> None:
+    def __init__(self, form: str = "direct", solver: str = DEFAULT_SOLVER) -> None:
         if form not in FORMS:
             raise TensegrityError(unknown_name("form", form, FORMS))
         make_solver(solver, Sizes(1, 0, 0))  # a wrong name is refused here and now
@@ -53,53 +55,53 @@ class InputOptimizer:
         Raises:
             InfeasibleControlError: limits that must never be broken contradict each other; names them.
         """
-        found = self.solve_program(problem.program)
-        if found.status == SOLVED:
-            error, relative = worst_error(problem.program, found.x)
+        result = self.solve_program(problem.program)
+        if result.status == SOLVED:
+            error, relative = equation_error(problem.program, result.x)
             if relative <= FEASIBLE:
-                return _solution(problem, found, error)
-            found = found._replace(status=NUMERICAL)
-        return self._answer(problem, found)
+                return _solution(problem, result, error)
+            result = result._replace(status=NUMERICAL)
+        return _answer(problem, result)
 
     def solve_program(self, program: QuadraticProgram) -> QPResult:
-        """Bare arrays that the caller vouches for; a failure is classified, and to be answered by the caller."""
+        """Result for bare arrays that the caller vouches for; a failure is the caller's to answer."""
         sizes = program.sizes
         if sizes not in self._solvers:
             make: Callable[[str, Sizes], QPSolver] = make_solver if self.form == "direct" else NullSpaceSolver
             self._solvers[sizes] = make(self.solver, sizes)
-        found = self._solvers[sizes].solve(program)
-        if found.tie_broken:
-            found = self._solvers[sizes].solve(without_ties(program))._replace(tie_broken=True)
-        return found
+        return self._solvers[sizes].solve(program)
 
-    def _answer(self, problem: InputProblem, failed: QPResult) -> InputSolution:
-        """What to do where the solver has no solution."""
-        program = problem.program
-        if not failed.certified:
-            # Whether there is a solution is for a solver to say that proves it, or gives one.
-            second = NullSpaceSolver("active_set", program.sizes).solve(program)
-            if second.status != SOLVED and not second.certified:
-                second = make_solver("piqp", program.sizes).solve(program)
-            error, relative = worst_error(program, second.x)
-            if second.status == SOLVED and relative <= FEASIBLE:
+
+def _answer(problem: InputProblem, failed: QPResult) -> InputSolution:
+    """The solution of a second solver where the first one failed, or of the relaxed problem where there is none."""
+    program = problem.program
+    proof = prove_infeasible(program)
+    if proof is not None:
+        failed = failed._replace(status=INFEASIBLE)
+    else:
+        for second in (NullSpaceSolver(DEFAULT_SOLVER, program.sizes), make_solver("piqp", program.sizes)):
+            result = second.solve(program)
+            error, relative = equation_error(program, result.x)
+            if result.status == SOLVED and relative <= FEASIBLE:
                 status = NUMERICAL if failed.status == INFEASIBLE else failed.status
-                return replace(_solution(problem, second, error), status=status, fallback="second solver")
-            failed = second if second.certified else failed
-        answer = relax(problem)
-        nothing = failed._replace(x=answer.x, y=0.0 * failed.y, z=0.0 * failed.z, w=0.0 * failed.w)
-        made = _solution(problem, nothing, answer.residual)
-        return replace(made, relaxed=answer.relaxed, clashing=clashing_names(problem, failed), fallback=answer.fallback)
+                return replace(_solution(problem, result, error), status=status, fallback="second solver")
+    answer = relax(problem)
+    n, p, r = program.sizes
+    nothing = failed._replace(x=answer.x, y=np.zeros(p), z=np.zeros(r), w=np.zeros(n))
+    solution = _solution(problem, nothing, answer.residual)
+    clashing = () if proof is None else clashing_names(problem, proof)
+    return replace(solution, relaxed=answer.relaxed, clashing=clashing, fallback=answer.fallback)
 
 
-def _solution(problem: InputProblem, found: QPResult, residual: float) -> InputSolution:
-    inputs, x = len(problem.names), found.x  # type: ignore[arg-type]
+def _solution(problem: InputProblem, result: QPResult, residual: float) -> InputSolution:
+    inputs, x = len(problem.names), result.x  # type: ignore[arg-type]
     return InputSolution(
-        found.status,
+        result.status,
         x[:inputs],
         x[inputs:],
-        Multipliers(found.y, found.z, found.w[:inputs], found.w[inputs:]),
+        Multipliers(result.y, result.z, result.w[:inputs], result.w[inputs:]),
         residual,
-        iterations=found.iterations,
+        iterations=result.iterations,
         objective=float(0.5 * x @ problem.program.P @ x + problem.program.q @ x),
-        tie_broken=found.tie_broken,
+        tie_broken=result.tie_broken,
     )

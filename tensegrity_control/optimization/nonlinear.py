@@ -11,7 +11,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from .control_problem import InputProblem, InputSolution, Multipliers
 from .input_optimizer import InputOptimizer
-from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, worst_error
+from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, equation_error
 
 Array = NDArray[np.float64]
 METHODS = ("SLSQP", "trust-constr")
@@ -64,6 +64,6 @@ def solve_nonlinear(
     status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= 500 else NUMERICAL
     zero = Multipliers(np.zeros(program.b.size), np.zeros(program.c_low.size), 0.0 * first.inputs, 0.0 * first.free)
     return InputSolution(
-        status, x[: first.inputs.size], x[first.inputs.size :], zero, worst_error(program, x)[0],
+        status, x[: first.inputs.size], x[first.inputs.size :], zero, equation_error(program, x)[0],
         fallback="" if found.success else "best found", iterations=int(found.nit), objective=float(found.fun),
     )  # fmt: skip

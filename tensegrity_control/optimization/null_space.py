@@ -15,15 +15,41 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.numerics.compilation import compiled
 
-from .active_set import DEPENDENT
-from .dense import add, dot, substitute
-from .quadratic_program import INFEASIBLE, QPResult, QPSolver, QuadraticProgram, Sizes
+from .quadratic_program import INFEASIBLE, SOLVED, QPResult, QPSolver, QuadraticProgram, Sizes
 from .solvers import make_solver
 
 Array = NDArray[np.float64]
 
 RANK = 1e-10  # part of a scaled row outside of those before it that counts as none
+DEPENDENT = 1e-9  # part of a row or unknown along the null space that counts as none
 FEASIBLE = 1e-9  # error of the equations, in parts of their largest term, that counts as none
+
+
+@compiled
+def dot(one, other):  # type: ignore[no-untyped-def]
+    """Inner product; for a few numbers faster than a call of a library."""
+    total = 0.0
+    for i in range(one.shape[0]):
+        total += one[i] * other[i]
+    return total
+
+
+@compiled
+def add(into, factor, vector):  # type: ignore[no-untyped-def]
+    """into += factor vector."""
+    for i in range(into.shape[0]):
+        into[i] += factor * vector[i]
+
+
+@compiled
+def substitute(upper, count, vector, transposed):  # type: ignore[no-untyped-def]
+    """R x = vector, or R' x = vector, in place."""
+    for step in range(count):
+        i = step if transposed else count - 1 - step
+        for other in range(step):
+            j = other if transposed else count - 1 - other
+            vector[i] -= (upper[j, i] if transposed else upper[i, j]) * vector[j]
+        vector[i] /= upper[i, i]
 
 
 class _Equations(NamedTuple):
@@ -193,23 +219,27 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
 
 
 class NullSpaceSolver:
-    """Solves programs of one size in the null space of their equations, with any solver for what is left."""
+    """Solver of programs of one size in the null space of their equations.
+
+    Args:
+        solver: by name, of the reduced programs. sizes: of the full ones.
+    """
 
     def __init__(self, solver: str, sizes: Sizes) -> None:
         self._name, self._sizes = solver, sizes
         self._space = _Equations.of(sizes.variables, sizes.equalities)
-        self._left: dict[int, tuple[QPSolver, QuadraticProgram, Array]] = {}
+        self._reduced: dict[int, tuple[QPSolver, QuadraticProgram, Array]] = {}
 
     def _for_dimension(self, k: int) -> tuple[QPSolver, QuadraticProgram, Array]:
-        """Solver and work space for k unknowns; one that has nothing left to choose needs no other solver than ours."""
-        if k not in self._left:
+        """Solver and work space for k unknowns."""
+        if k not in self._reduced:
             n, _, r = self._sizes
-            sizes = Sizes(k, 0, r + n)
             shapes = ((k, k), k, (0, k), 0, (r + n, k), r + n, r + n)
             arrays = [np.zeros(shape) for shape in shapes]
             program = QuadraticProgram._make([*arrays, np.full(k, -np.inf), np.full(k, np.inf)])
-            self._left[k] = make_solver(self._name if k else "active_set", sizes), program, np.zeros(k)
-        return self._left[k]
+            solver = make_solver(self._name, program.sizes) if k else _OnlyPoint()
+            self._reduced[k] = solver, program, np.zeros(k)
+        return self._reduced[k]
 
     def solve(self, program: QuadraticProgram) -> QPResult:
         """See `QPSolver`."""
@@ -218,14 +248,22 @@ class NullSpaceSolver:
         rank, consistent = factor_equations(program.A, program.b, space)
         x, y, w = np.array(space.particular), np.zeros(p), np.zeros(n)
         if not consistent:
-            y = program.b - program.A @ np.linalg.lstsq(program.A, program.b, rcond=None)[0]  # what no x can give
-            return QPResult(INFEASIBLE, x, y, np.zeros(r), w, 0, True)
+            return QPResult(INFEASIBLE, x, y, np.zeros(r), w, 0)
         solver, reduced, half = self._for_dimension(n - rank)
         reduce_program(program, space, rank, half, reduced)
-        found = solver.solve(reduced)
-        if found.status == INFEASIBLE:
-            z, w = found.z[:r], found.z[r:]
-            equation_forces(-(program.C.T @ z + w), space, rank, y)
-            return QPResult(INFEASIBLE, x, y, z, w, found.iterations, found.certified)
-        expand(program, space, rank, reduced, found.x, found.z, x, y, w)
-        return QPResult(found.status, x, y, found.z[:r], w, found.iterations, False, found.tie_broken)
+        result = solver.solve(reduced)
+        if result.status == INFEASIBLE:
+            return QPResult(INFEASIBLE, x, y, np.zeros(r), w, result.iterations)
+        expand(program, space, rank, reduced, result.x, result.z, x, y, w)
+        return QPResult(result.status, x, y, result.z[:r], w, result.iterations, result.tie_broken)
+
+
+class _OnlyPoint:
+    """Solver of reduced programs without unknowns: their equations have one solution, within the bounds or not."""
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        least = -FEASIBLE * (1.0 + np.minimum(np.abs(program.c_low), np.abs(program.c_high)))
+        inside = np.all(program.c_low <= -least) and np.all(program.c_high >= least)
+        nothing = np.zeros(0)
+        z = np.zeros(program.c_low.size)
+        return QPResult(SOLVED if inside else INFEASIBLE, nothing, nothing, z, nothing, 0)
