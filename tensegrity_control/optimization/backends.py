@@ -33,7 +33,9 @@ EMPTY_ROW = 1e-9  # by which the bounds of a row without entries may exclude zer
 TIED = "tied"  # a quadratic form that leaves the solution open
 DAQP_EQUATION = 5
 DAQP_FLAGS = {1: SOLVED, -1: INFEASIBLE, -2: ITERATION_LIMIT, -4: ITERATION_LIMIT, -5: TIED}
-DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "eps_prox": 0.0}
+DAQP_ACCURATE = 1e-10  # error of the condition of optimality, in parts of its terms, that is left as it is
+LEAST_FORCE = 1e-6  # below which a force is judged by this size and not by its own
+DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "zero_tol": 1e-13, "eps_prox": 0.0}
 
 
 class _Scaled(NamedTuple):
@@ -109,7 +111,10 @@ def scale_program(program, scaled):  # type: ignore[no-untyped-def]
 
 @compiled
 def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
-    """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign."""
+    """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign.
+
+    Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term of its row.
+    """
     n, p, r = x.shape[0], y.shape[0], z.shape[0]
     for i in range(n):  # rounding must not break a bound
         x[i] = min(max(solution[i] * scaled.column[i], program.x_low[i]), program.x_high[i])
@@ -121,6 +126,23 @@ def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type:
         y[k] = -multipliers[n + k] / scaled.row[k] - scaled.weight[k] * error
     for k in range(r):
         z[k] = -multipliers[n + p + k] / scaled.row[p + k]
+    worst = 0.0
+    for i in range(n):
+        slope, size = program.q[i] - w[i], max(abs(program.q[i]), abs(w[i]))
+        for j in range(n):
+            part = program.P[i, j] * x[j]
+            slope += part
+            size = max(size, abs(part))
+        for k in range(p):
+            part = program.A[k, i] * y[k]
+            slope -= part
+            size = max(size, abs(part))
+        for k in range(r):
+            part = program.C[k, i] * z[k]
+            slope -= part
+            size = max(size, abs(part))
+        worst = max(worst, abs(slope) / max(size, LEAST_FORCE))
+    return worst
 
 
 class Daqp:
@@ -157,9 +179,10 @@ class Daqp:
             scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
         )
         status = DAQP_FLAGS.get(flag, NUMERICAL)
-        if status == SOLVED:
-            unscale_result(program, scaled, solution, info["lam"], x, y, z, w)
-        return QPResult(status, x, y, z, w, int(info["iterations"]))
+        result = QPResult(status, x, y, z, w, int(info["iterations"]))
+        if status == SOLVED and unscale_result(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
+            return sharpened(program, result)
+        return result
 
 
 class Piqp:

@@ -27,6 +27,7 @@ from .quadratic_program import (
     Equations,
     Objective,
     QPResult,
+    QPSolver,
     QuadraticProgram,
     Rows,
     without_ties,
@@ -105,10 +106,15 @@ def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, A
 
 def _settled(program: QuadraticProgram) -> QPResult:
     """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
-    solver, eased = NullSpaceSolver(DEFAULT_SOLVER, program.sizes), without_ties(program)
+    solver: QPSolver = NullSpaceSolver(DEFAULT_SOLVER, program.sizes)
+    eased = without_ties(program)
     light, x = np.diag(eased.P) - np.diag(program.P), np.zeros(program.q.size)
     for _ in range(PROXIMAL_STEPS):
-        result = solver.solve(eased._replace(q=program.q - light * x))
+        step = eased._replace(q=program.q - light * x)
+        result = solver.solve(step)
+        if result.status != SOLVED and prove_infeasible(step) is None:  # active rows that are all but dependent
+            solver = NullSpaceSolver("piqp", program.sizes)
+            result = solver.solve(step)
         if result.status != SOLVED or np.max(light * np.abs(result.x - x), initial=0.0) < NEGLIGIBLE:
             break
         x = result.x
