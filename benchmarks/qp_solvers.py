@@ -15,10 +15,10 @@ import time
 
 import numpy as np
 
-from tensegrity_control.input_optimization import FreeUnknowns, Inequalities, InputOptimizer, InputProblem
+from tensegrity_control import FreeUnknowns, Inequalities, InputOptimizer, InputProblem
 from tensegrity_control.trajectories.splines import HermiteSpline
 
-WAYS = [(form, solver) for solver in ("active_set", "piqp", "osqp") for form in ("direct", "null_space")]
+WAYS = [(form, solver) for solver in ("daqp", "piqp", "osqp") for form in ("direct", "null_space")]
 
 
 def path(inputs: int, strains: int, accelerations: int, equations: int, rows: int, limit: float, steps: int):

@@ -6,14 +6,14 @@ import tensegrity_dynamics  # noqa: F401  first of all, as it makes nodes end qu
 
 from .controller import Accepted, Command, Controller, Reference, RobotState, Status
 from .controllers.task_tracker import OutputTracker
-from .free_accelerations import FreeUnknowns, Inequalities, InputProblem, InputSolution
-from .input_optimization import InputOptimizer
 from .inverse_kinematics.ik_result import InverseKinematicsResult
 from .inverse_kinematics.pose_goal import PoseGoal
 from .inverse_kinematics.solve_ik import inverse_kinematics
 from .motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker
 from .motion_planning.output_model import OutputModel
 from .motion_planning.output_planner import plan_output
+from .optimization.control_problem import FreeUnknowns, Inequalities, InputProblem, InputSolution
+from .optimization.input_optimizer import InputOptimizer
 from .registry import make_controller
 from .trajectories.quintic import OrientationSpline, QuinticSpline, minimum_jerk
 from .trajectories.splines import HermiteSpline, Trajectory

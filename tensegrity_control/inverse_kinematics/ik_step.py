@@ -19,10 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import piqp
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+
+from ..optimization.quadratic_program import SOLVED, Bounds, Equations, Objective, QuadraticProgram, Rows
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
 
@@ -154,73 +156,52 @@ def solve_step(
     quadratic[:count, :count] = comfort.T @ comfort + posture.length_weight * (1.0 + caution) * np.eye(count)
     linear[:count] = comfort.T @ ((tensions - posture.tensions) / posture.tension_scale)
     linear[:count] += posture.length_weight * (lengths - posture.lengths) / scale
-    equality, target = None, None
+    equations = None
     if weights is None:
-        linear[count] = -PROGRESS
-        equality = np.zeros((error.size, count + 2))
+        linear[count], quadratic[count, count] = -PROGRESS, 1.0
         unit = 1.0 / max(float(np.linalg.norm(error)), 1e-12)
-        equality[:, :count] = jacobian
-        equality[:, count] = -error
-        equality *= min(unit, 1.0 / max(float(np.abs(jacobian).max()), 1e-12))
-        target = np.zeros(error.size)
+        size = min(unit, 1.0 / max(float(np.abs(jacobian).max()), 1e-12))
+        matrix = np.column_stack((jacobian, -error, np.zeros(error.size)))
+        equations = Equations(size * matrix, np.zeros(error.size))
     else:
         weighted = weights[:, None] * jacobian
-        wanted = weights * error
-        size = max(float(wanted @ wanted), 1e-8 * float(np.sum(weighted * weighted)), 1e-30)
+        target = weights * error
+        size = max(float(target @ target), 1e-8 * float(np.sum(weighted * weighted)), 1e-30)
         quadratic[:count, :count] *= COMFORT_WHEN_BLOCKED
         linear[:count] *= COMFORT_WHEN_BLOCKED
         quadratic[:count, :count] += weighted.T @ weighted / size
-        linear[:count] -= weighted.T @ wanted / size
+        linear[:count] -= weighted.T @ target / size
         quadratic[count, count] = 1.0
-    linear[count + 1] = REPAIR
+    linear[-1] = quadratic[-1, -1] = REPAIR  # the square only makes the program definite
 
     # Violations at the level of rounding are no violations, else they would only spoil the scaling.
-    small = NO_VIOLATION * limits.scale
-    below = np.where(limits.low - values > small, limits.low - values, 0.0)
-    above = np.where(values - limits.high > small, values - limits.high, 0.0)
-    one_low, one_high = np.isfinite(limits.low), np.isfinite(limits.high)
-    size_low, size_high = limits.scale[one_low], limits.scale[one_high]
-    inequality = np.zeros((size_low.size + size_high.size, count + 2))
-    inequality[: size_low.size, :count] = -rows[one_low] / size_low[:, None]
-    inequality[: size_low.size, -1] = -below[one_low] / size_low
-    inequality[size_low.size :, :count] = rows[one_high] / size_high[:, None]
-    inequality[size_low.size :, -1] = -above[one_high] / size_high
-    bound = np.concatenate(
-        ((values[one_low] - limits.low[one_low]) / size_low, (limits.high[one_high] - values[one_high]) / size_high)
-    )
-    bound = np.where(np.abs(bound) < NO_VIOLATION, np.maximum(bound, 0.0), bound)
-
-    lower = np.concatenate((np.full(count, -radius / scale), [0.0, 0.0]))
-    upper = np.concatenate((np.full(count, radius / scale), [1.0, 1.0]))
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = 1e-9
-    solver.settings.eps_rel = 1e-10
-    solver.settings.check_duality_gap = True
-    solver.settings.eps_duality_gap_abs = 1e-9
-    solver.settings.eps_duality_gap_rel = 1e-10
-    solver.setup(
-        np.asfortranarray(quadratic), linear,
-        None if equality is None else np.asfortranarray(equality), target,
-        np.asfortranarray(inequality), np.full(bound.size, -np.inf), bound, lower, upper,
+    low, high = (limits.low - values) / limits.scale, (limits.high - values) / limits.scale
+    low = np.where(low < NO_VIOLATION, np.minimum(low, 0.0), low)
+    high = np.where(high > -NO_VIOLATION, np.maximum(high, 0.0), high)
+    violation = np.maximum(low, 0.0) + np.minimum(high, 0.0)
+    inequality = np.column_stack((rows / limits.scale[:, None], np.zeros(low.size), violation))
+    reach = np.full(count, radius / scale)
+    program = QuadraticProgram.of(
+        Objective(quadratic, linear), equations, Rows(inequality, low, high),
+        Bounds(np.concatenate((-reach, [0.0, 0.0])), np.concatenate((reach, [1.0, 1.0]))),
     )  # fmt: skip
-    status = solver.solve()
-    result = solver.result
-    solution = np.asarray(result.x)
-    if not np.all(np.isfinite(solution)) or status not in (piqp.PIQP_SOLVED, piqp.PIQP_MAX_ITER_REACHED):
-        raise TensegrityError(f"a step of the inverse kinematics has no solution ({status}); check the robot's limits.")
-    change = np.clip(solution[:count] * scale, -radius, radius)
+    result = make_solver(DEFAULT_SOLVER, program.sizes).solve(program)
+    if result.status != SOLVED:
+        raise TensegrityError(
+            f"a step of the inverse kinematics has no solution ({result.status}); check the robot's limits."
+        )
+    change = np.clip(result.x[:count] * scale, -radius, radius)
     if weights is None:
         # The solver's tolerance is coarser than the pose error aimed at; this makes the equality exact.
-        change += np.linalg.lstsq(pose_jacobian, solution[count] * error - pose_jacobian @ change, rcond=1e-9)[0]
-    pressure = np.asarray(result.z_u)
-    pressing = np.flatnonzero(pressure > max(PRESSING * float(pressure.max(initial=0.0)), NO_PRESSURE))
-    order = np.concatenate((np.flatnonzero(one_low), np.flatnonzero(one_high)))
+        change += np.linalg.lstsq(pose_jacobian, result.x[count] * error - pose_jacobian @ change, rcond=1e-9)[0]
+    pressure = np.abs(result.z)
+    binding = np.flatnonzero(pressure > max(PRESSING * float(pressure.max(initial=0.0)), NO_PRESSURE))
     return Step(
         change=change,
-        progress=float(np.clip(solution[count], 0.0, 1.0)) if weights is None else 0.0,
+        progress=float(np.clip(result.x[count], 0.0, 1.0)) if weights is None else 0.0,
         remaining=error - pose_jacobian @ change,
-        rest=float(np.clip(solution[count + 1], 0.0, 1.0)),
-        binding=tuple(int(order[row]) for row in pressing),
+        rest=float(np.clip(result.x[count + 1], 0.0, 1.0)),
+        binding=tuple(int(row) for row in binding),
         confined=bool(np.any(np.abs(change) > 0.999 * radius)),
         weighted=weights is not None,
     )

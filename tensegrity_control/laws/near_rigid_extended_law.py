@@ -22,7 +22,8 @@ from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wr
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..motion_planning.near_rigid_model import NearRigidModel
-from ..qp_solvers import SOLVED, QuadraticProgram, Sizes, make_solver
+from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
 
@@ -32,11 +33,11 @@ class ExtendedNearRigidLaw:
 
     Args:
         robot: see `NearRigidModel`. coordinates: names of all independent coordinates but the strains.
-        floor: strain (one, or one per cable) that stays the least. solver: of `qp_solvers`.
+        floor: strain (one, or one per cable) that stays the least. solver: of `optimization.solvers`.
     """
 
     def __init__(
-        self, robot: Robot, coordinates: Sequence[str], floor: ArrayLike, *, solver: str = "active_set"
+        self, robot: Robot, coordinates: Sequence[str], floor: ArrayLike, *, solver: str = DEFAULT_SOLVER
     ) -> None:
         self.model, self._output = NearRigidModel(robot, coordinates), robot.outputs[0]
         self.rows = self._output.rows

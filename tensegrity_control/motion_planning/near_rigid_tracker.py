@@ -24,7 +24,8 @@ from scipy.linalg import expm, solve_discrete_are
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..qp_solvers import SOLVED, QuadraticProgram, Sizes, make_solver
+from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
@@ -39,12 +40,12 @@ class NearRigidLaw:
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates.
         floor: strain (one, or one per cable) that stays the least. corrected: False takes the printed sign.
-        solver: of `qp_solvers`.
+        solver: of `optimization.solvers`.
     """
 
     def __init__(
         self, robot: Robot, tracked: Sequence[str], floor: ArrayLike, *, corrected: bool = True,
-        solver: str = "active_set",
+        solver: str = DEFAULT_SOLVER,
     ) -> None:  # fmt: skip
         self.model = NearRigidModel(robot, tracked)
         cables, inputs = self.model.radii.size, len(self.model.drives)

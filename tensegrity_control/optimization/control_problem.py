@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 
-from .qp_solvers import SOLVED, QuadraticProgram
+from .quadratic_program import SOLVED, QuadraticProgram
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ class InputProblem:
         weights: (m,) or (k, m) W; ones where None. preferred: (m,) u_0; zero where None.
         free: the other unknowns, or None. rows: inequalities, or None. tasks: further wishes.
         names: m names of the inputs.
-        gives: (p, t) T, directions in which tracking gives way; each equality by itself where None.
+        tracking_directions: (p, t) T, in which tracking is given up; each equation by itself where None.
         tracked: t names of them. tracking_weights: (t,) how much giving way counts in each, in the inverse of its unit.
 
     Raises:
@@ -129,7 +129,7 @@ class InputProblem:
     rows: Inequalities | None = None
     tasks: Sequence[Task] = ()
     names: Sequence[str] | None = None
-    gives: ArrayLike | None = None
+    tracking_directions: ArrayLike | None = None
     tracked: Sequence[str] | None = None
     tracking_weights: ArrayLike | None = None
     program: QuadraticProgram = field(init=False, repr=False)
@@ -141,18 +141,23 @@ class InputProblem:
         lower, upper = _bounds(self.lower, self.upper, names, "input")
         weights = np.ones(inputs) if self.weights is None else _weights(self.weights, inputs, "weights of the inputs")
         preferred = np.zeros(inputs) if self.preferred is None else _vector(self.preferred, inputs, "preferred inputs")
-        gives = np.eye(equalities) if self.gives is None else _matrix(self.gives, "directions of tracking")
-        ways = gives.shape[1]
-        tracking = (
-            np.ones(ways)
-            if self.tracking_weights is None
-            else _vector(self.tracking_weights, ways, "weights of tracking")
+        directions = (
+            np.eye(equalities)
+            if self.tracking_directions is None
+            else _matrix(self.tracking_directions, "directions of tracking")
         )
-        if gives.shape[0] != equalities or not np.all(tracking > 0.0):
+        count = directions.shape[1]
+        tracking = (
+            np.ones(count)
+            if self.tracking_weights is None
+            else _vector(self.tracking_weights, count, "weights of tracking")
+        )
+        if directions.shape[0] != equalities or not np.all(tracking > 0.0):
             raise TensegrityError(f"directions of tracking need {equalities} rows and weights above zero.")
         _put(self, matrix=matrix, target=_vector(self.target, equalities, "target"), lower=lower, upper=upper)
-        _put(self, weights=weights, preferred=preferred, names=names, gives=gives, tracking_weights=tracking)
-        _put(self, tracked=_names(self.tracked, ways, "tracked"), program=_program(self))
+        _put(self, weights=weights, preferred=preferred, names=names)
+        _put(self, tracking_directions=directions, tracking_weights=tracking)
+        _put(self, tracked=_names(self.tracked, count, "tracked"), program=_program(self))
 
     @property
     def all_names(self) -> tuple[str, ...]:

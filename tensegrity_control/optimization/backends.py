@@ -1,0 +1,313 @@
+"""Solvers of others behind the face of `QPSolver`.
+
+`piqp` (proximal interior point) and `osqp` (operator splitting) are sharpened by solving the conditions of optimality
+of the active rows that they found exactly; this is accepted only where it moves the answer little and keeps all signs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.numerics.compilation import compiled
+
+from .quadratic_program import (
+    INFEASIBLE,
+    ITERATION_LIMIT,
+    NUMERICAL,
+    SOLVED,
+    QPResult,
+    QuadraticProgram,
+    Sizes,
+    without_ties,
+)
+
+Array = NDArray[np.float64]
+
+NOTHING = 1e-9  # below which a violation or a force is rounding
+NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
+CORRECTIONS = 10
+EMPTY_ROW = 1e-9  # by which the bounds of a row without entries may exclude zero
+TIED = "tied"  # a quadratic form that leaves the solution open
+DAQP_EQUATION = 5
+DAQP_FLAGS = {1: SOLVED, -1: INFEASIBLE, -2: ITERATION_LIMIT, -4: ITERATION_LIMIT, -5: TIED}
+DAQP_ACCURATE = 1e-10  # error of the condition of optimality, in parts of its terms, that is left as it is
+LEAST_FORCE = 1e-6  # below which a force is judged by this size and not by its own
+DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "zero_tol": 1e-13, "eps_prox": 0.0}
+
+
+class _Scaled(NamedTuple):
+    """Arrays of a program in the form of daqp, with columns and rows of size one; bounds of x stand before the rows."""
+
+    H: Array  # (n, n)
+    f: Array  # (n,)
+    rows: Array  # (p + r, n)
+    low: Array  # (n + p + r,)
+    high: Array  # (n + p + r,)
+    column: Array  # (n,) unknowns per scaled unknown
+    row: Array  # (p + r,) size of a row
+    weight: Array  # (p,) of the squared equations in the objective
+
+    @classmethod
+    def of(cls, sizes: Sizes) -> _Scaled:
+        n, p, r = sizes
+        m = p + r
+        return cls(*(np.zeros(shape) for shape in ((n, n), n, (m, n), n + m, n + m, n, m, p)))
+
+
+@compiled
+def scale_program(program, scaled):  # type: ignore[no-untyped-def]
+    """Write a program into `scaled`; returns whether all of it is finite (bounds aside).
+
+    The squared equations join the objective, 1/2 (A x - b)'R (A x - b), which changes no solution and makes the
+    quadratic form definite wherever the solution is unique.
+    """
+    H, f, rows, low, high, column, row, weight = scaled
+    n, p, r = program.q.shape[0], program.b.shape[0], program.c_low.shape[0]
+    heaviest, total = 0.0, 0.0
+    for i in range(n):
+        heaviest = max(heaviest, program.P[i, i])
+        f[i] = program.q[i]
+        for j in range(n):
+            H[i, j] = program.P[i, j]
+    heaviest = heaviest if heaviest > 0.0 else 1.0
+    for k in range(p):
+        square = 0.0
+        for i in range(n):
+            square += program.A[k, i] * program.A[k, i]
+        weight[k] = heaviest / square if square > 0.0 else 0.0
+        for i in range(n):
+            pull = weight[k] * program.A[k, i]
+            if pull != 0.0:
+                f[i] -= pull * program.b[k]
+                for j in range(n):
+                    H[i, j] += pull * program.A[k, j]
+        total += program.b[k]
+    for i in range(n):
+        column[i] = 1.0 / np.sqrt(H[i, i]) if H[i, i] > 0.0 else 1.0
+    for i in range(n):
+        f[i] *= column[i]
+        total += f[i]
+        for j in range(n):
+            H[i, j] *= column[i] * column[j]
+            total += H[i, j]
+        low[i], high[i] = program.x_low[i] / column[i], program.x_high[i] / column[i]
+    for k in range(p + r):
+        square = 0.0
+        for i in range(n):
+            rows[k, i] = (program.A[k, i] if k < p else program.C[k - p, i]) * column[i]
+            square += rows[k, i] * rows[k, i]
+        row[k] = np.sqrt(square) if square > 0.0 else 1.0
+        total += row[k]
+        for i in range(n):
+            rows[k, i] /= row[k]
+        slack = 0.0 if square > 0.0 else EMPTY_ROW
+        low[n + k] = (program.b[k] if k < p else program.c_low[k - p]) / row[k] - slack
+        high[n + k] = (program.b[k] if k < p else program.c_high[k - p]) / row[k] + slack
+    return np.isfinite(total)
+
+
+@compiled
+def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
+    """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign.
+
+    Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term of its row.
+    """
+    n, p, r = x.shape[0], y.shape[0], z.shape[0]
+    for i in range(n):  # rounding must not break a bound
+        x[i] = min(max(solution[i] * scaled.column[i], program.x_low[i]), program.x_high[i])
+        w[i] = -multipliers[i] / scaled.column[i]
+    for k in range(p):
+        error = -program.b[k]
+        for i in range(n):
+            error += program.A[k, i] * x[i]
+        y[k] = -multipliers[n + k] / scaled.row[k] - scaled.weight[k] * error
+    for k in range(r):
+        z[k] = -multipliers[n + p + k] / scaled.row[p + k]
+    worst = 0.0
+    for i in range(n):
+        slope, size = program.q[i] - w[i], max(abs(program.q[i]), abs(w[i]))
+        for j in range(n):
+            part = program.P[i, j] * x[j]
+            slope += part
+            size = max(size, abs(part))
+        for k in range(p):
+            part = program.A[k, i] * y[k]
+            slope -= part
+            size = max(size, abs(part))
+        for k in range(r):
+            part = program.C[k, i] * z[k]
+            slope -= part
+            size = max(size, abs(part))
+        worst = max(worst, abs(slope) / max(size, LEAST_FORCE))
+    return worst
+
+
+class Daqp:
+    """The dual active-set method of `daqp` (Arnstroem, Bemporad, Axehill, 2022), for a few dozen unknowns.
+
+    Exact up to rounding. Every program starts cold, so a result does not depend on the programs before it.
+
+    Args:
+        sizes: of the programs. iteration_limit: changes of the active set before it gives up.
+    """
+
+    def __init__(self, sizes: Sizes, iteration_limit: int = 1000) -> None:
+        import daqp
+
+        n, p, r = self._sizes = sizes
+        self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
+        self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
+        self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`. Where there are many solutions, that of `without_ties`."""
+        result = self._solve(program)
+        if result.status == TIED:
+            result = self._solve(without_ties(program))._replace(tie_broken=True)
+        return result._replace(status=NUMERICAL) if result.status == TIED else result
+
+    def _solve(self, program: QuadraticProgram) -> QPResult:
+        n, p, r = self._sizes
+        scaled = self._scaled
+        x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
+        if not scale_program(program, scaled):
+            return QPResult(NUMERICAL, x, y, z, w, 0)
+        solution, _, flag, info = self._daqp(
+            scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
+        )
+        status = DAQP_FLAGS.get(flag, NUMERICAL)
+        result = QPResult(status, x, y, z, w, int(info["iterations"]))
+        if status == SOLVED and unscale_result(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
+            return sharpened(program, result)
+        return result
+
+
+class Piqp:
+    """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        import piqp
+
+        self._known = {
+            piqp.PIQP_SOLVED: SOLVED,
+            piqp.PIQP_PRIMAL_INFEASIBLE: INFEASIBLE,
+            piqp.PIQP_MAX_ITER_REACHED: ITERATION_LIMIT,
+        }
+        self._solver = piqp.DenseSolver()
+        settings = self._solver.settings
+        settings.eps_abs = settings.eps_duality_gap_abs = 1e-10
+        settings.eps_rel = settings.eps_duality_gap_rel = 1e-12
+        settings.check_duality_gap = True
+        self._ready = False
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`."""
+        P, q, A, b, C, c_low, c_high, x_low, x_high = program
+        idle = np.isinf(c_low) & np.isinf(c_high)
+        if idle.any():  # piqp warns of such rows on every call
+            C, c_low, c_high = np.where(idle[:, None], 0.0, C), np.where(idle, -1.0, c_low), np.where(idle, 1.0, c_high)
+        put = self._solver.update if self._ready else self._solver.setup
+        square = (np.asfortranarray(P), q, np.asfortranarray(A), b, np.asfortranarray(C))
+        put(*square, c_low, c_high, x_low, x_high)
+        self._ready = True
+        status = self._known.get(self._solver.solve(), NUMERICAL)
+        found = self._solver.result
+        z = np.array(found.z_l) - np.array(found.z_u)
+        w = np.array(found.z_bl) - np.array(found.z_bu)
+        raw = QPResult(status, np.array(found.x), -np.array(found.y), z, w, int(found.info.iter))
+        return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
+
+
+class Osqp:
+    """The operator-splitting solver `osqp`, sharpened; its set-up and last solution are kept."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        n, p, r = sizes
+        self._pattern = np.triu_indices(n)
+        self._solver: Any = None
+        self._rows = np.zeros((p + r + n, n))
+        self._rows[p + r :] = np.eye(n)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`."""
+        import osqp
+        from scipy.sparse import csc_matrix
+
+        n, p, r = self.sizes
+        upper = np.ascontiguousarray(program.P.T[np.tril_indices(n)])  # columns of the upper triangle one by one
+        self._rows[:p], self._rows[p : p + r] = program.A, program.C
+        low = np.maximum(np.concatenate((program.b, program.c_low, program.x_low)), -1e30)
+        high = np.minimum(np.concatenate((program.b, program.c_high, program.x_high)), 1e30)
+        entries = self._rows.reshape(-1, order="F")
+        if self._solver is None:
+            ends = np.cumsum(np.arange(n + 1))
+            inside = np.concatenate([np.arange(j + 1) for j in range(n)])
+            count = self._rows.shape[0]
+            quadratic = csc_matrix((upper, inside, ends), shape=(n, n))
+            rows = csc_matrix((entries, np.tile(np.arange(count), n), count * np.arange(n + 1)), shape=(count, n))
+            self._solver = osqp.OSQP()
+            self._solver.setup(
+                quadratic, program.q, rows, low, high,
+                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=50_000, check_termination=25, polishing=False,
+            )  # fmt: skip
+        else:
+            self._solver.update(q=program.q, l=low, u=high, Px=upper, Ax=entries)
+        found = self._solver.solve(raise_error=False)
+        word = str(found.info.status)
+        status = SOLVED if word.startswith("solved") else ITERATION_LIMIT if "iterations" in word else NUMERICAL
+        if "primal infeasible" in word:
+            status = INFEASIBLE
+        y = -np.asarray(found.y)
+        raw = QPResult(status, np.array(found.x), y[:p], y[p : p + r], y[p + r :], int(found.info.iter))
+        return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
+
+
+def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
+    """The exact solution for the rows that a solver found active, where it is close and keeps all signs; else `raw`.
+
+    Rows that press weakly are hard to tell from rows that are near; a few are put right by their signs. A solver that
+    ran out of iterations close to the solution has solved the program as well.
+    """
+    n, _, r = program.sizes
+    rows, forces = np.concatenate((program.C, np.eye(n))), np.concatenate((raw.z, raw.w))
+    low = np.concatenate((program.c_low, program.x_low))
+    high = np.concatenate((program.c_high, program.x_high))
+    value = rows @ raw.x
+    side = np.where(value - low < forces, 1.0, 0.0) - np.where(high - value < -forces, 1.0, 0.0)
+    side[low == high] = 1.0
+    for _ in range(CORRECTIONS):
+        x, y, exact = _exact(program, rows, np.where(side > 0.0, low, high), np.flatnonzero(side), raw)
+        if not np.all(np.isfinite(x)) or np.max(np.abs(x - raw.x)) > NEAR * (1.0 + np.max(np.abs(raw.x))):
+            return raw
+        value, small = rows @ x, NOTHING * (1.0 + np.max(np.abs(exact), initial=0.0))
+        pulling = (exact * side < -small) & (low < high)
+        below, above = (room < -NOTHING * (1.0 + np.abs(value)) for room in (value - low, high - value))
+        if not (pulling | below | above).any():
+            x = np.clip(x, program.x_low, program.x_high)
+            return raw._replace(status=SOLVED, x=x, y=y, z=exact[:r], w=exact[r:])
+        side[pulling], side[below], side[above] = 0.0, 1.0, -1.0
+    return raw
+
+
+def _exact(
+    program: QuadraticProgram, rows: Array, bounds: Array, active: NDArray[np.intp], raw: QPResult
+) -> tuple[Array, Array, Array]:
+    """Unknowns, forces of the equations and of all rows where the active ones are at their bounds."""
+    n, p, _ = program.sizes
+    border = np.concatenate((program.A, rows[active]))
+    system = np.zeros((n + border.shape[0],) * 2)
+    system[:n, :n], system[:n, n:], system[n:, :n] = program.P, -border.T, border
+    wanted = np.concatenate((-program.q, program.b, bounds[active]))
+    guess = np.concatenate((raw.x, raw.y, np.zeros(active.size)))
+    # A shift makes the inverse exist where rows depend on each other; refinement takes its effect away.
+    inverse = np.linalg.inv(system + 1e-9 * max(1.0, float(np.max(np.abs(program.P)))) * np.eye(guess.size))
+    for _ in range(CORRECTIONS):
+        guess = guess + inverse @ (wanted - system @ guess)
+    exact = np.zeros(rows.shape[0])
+    exact[active] = guess[n + p :]
+    return guess[:n], guess[n : n + p], exact

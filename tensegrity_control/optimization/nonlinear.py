@@ -1,0 +1,69 @@
+"""Inputs of least objective where the objective is not quadratic (000 section 2.2.1), by SciPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from .control_problem import InputProblem, InputSolution, Multipliers
+from .input_optimizer import InputOptimizer
+from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, equation_error
+
+Array = NDArray[np.float64]
+METHODS = ("SLSQP", "trust-constr")
+
+
+def solve_nonlinear(
+    problem: InputProblem,
+    objective: Callable[[Array], float],
+    gradient: Callable[[Array], Array] | None = None,
+    start: Array | None = None,
+    method: str = "SLSQP",
+) -> InputSolution:
+    """Inputs of least objective under the conditions of a problem: 000 (2.2.1)-(2.2.3), the general form.
+
+    Works in the null space of the equations, which therefore hold exactly.
+
+    Args:
+        objective: of all unknowns (n,), inputs first; the problem's own objective is left aside.
+        gradient: (n,) of it; differences where None.
+        start: (n,) unknowns to start from; the solution of the problem itself where None.
+        method: "SLSQP" or "trust-constr" of scipy.optimize.minimize.
+
+    Raises:
+        TensegrityError: an unknown method. InfeasibleControlError: see `InputOptimizer`.
+    """
+    from scipy.linalg import null_space
+    from scipy.optimize import LinearConstraint, minimize
+
+    if method not in METHODS:
+        raise TensegrityError(unknown_name("method", method, METHODS))
+    program, first = problem.program, InputOptimizer().solve(problem)
+    if first.status != SOLVED or first.fallback:
+        return first
+    base = np.concatenate((first.inputs, first.free))
+    N = null_space(program.A / np.maximum(np.linalg.norm(program.A, axis=1), 1e-300)[:, None])
+    guess = np.zeros(N.shape[1]) if start is None else N.T @ (np.asarray(start) - base)
+    rows = np.vstack((program.C, np.eye(base.size)))
+    low = np.concatenate((program.c_low, program.x_low)) - rows @ base
+    high = np.concatenate((program.c_high, program.x_high)) - rows @ base
+    bounded = np.isfinite(low) | np.isfinite(high)
+    found = minimize(
+        lambda z: float(objective(base + N @ z)),
+        guess,
+        jac=None if gradient is None else lambda z: N.T @ np.asarray(gradient(base + N @ z)),
+        constraints=LinearConstraint((rows @ N)[bounded], low[bounded], high[bounded]) if N.size else (),
+        method=method,
+        **({"options": {"ftol": 1e-14, "maxiter": 500}} if method == "SLSQP" else {"tol": 1e-12}),
+    )
+    x = np.clip(base + N @ found.x, program.x_low, program.x_high)
+    status = SOLVED if found.success else ITERATION_LIMIT if found.nit >= 500 else NUMERICAL
+    zero = Multipliers(np.zeros(program.b.size), np.zeros(program.c_low.size), 0.0 * first.inputs, 0.0 * first.free)
+    return InputSolution(
+        status, x[: first.inputs.size], x[first.inputs.size :], zero, equation_error(program, x)[0],
+        fallback="" if found.success else "best found", iterations=int(found.nit), objective=float(found.fun),
+    )  # fmt: skip

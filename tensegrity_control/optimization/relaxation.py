@@ -1,0 +1,236 @@
+"""Relaxation of control problems without a solution, by priority.
+
+Tracking is given up first, as little as possible along its directions T,
+
+    min 1/2 |V t|^2    s.t.    A x = b + T t,  floors and limits
+
+and where that is not enough, the floors are lowered first, as little as possible; limits are never broken. Where the
+directions T cannot restore the equations within the limits, the equations themselves are met in the sense of least
+squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import InfeasibleControlError
+
+from .control_problem import InputProblem, Relaxed
+from .infeasibility import prove_infeasible
+from .null_space import NullSpaceSolver
+from .quadratic_program import (
+    SOLVED,
+    Bounds,
+    Equations,
+    Objective,
+    QPResult,
+    QPSolver,
+    QuadraticProgram,
+    Rows,
+    without_ties,
+)
+from .solvers import DEFAULT_SOLVER
+
+Array = NDArray[np.float64]
+
+EQUATION_WEIGHT = 1e3  # of an equation beside tracking, where neither can hold
+NEGLIGIBLE = 1e-9  # change of an equation, floor or tracked direction that counts as none, in their units
+PROXIMAL_STEPS = 4  # at most, until unknowns that nothing weighs stay where they are
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Unknowns x (n,) of a relaxed problem, what was given up, and the word for how."""
+
+    x: Array
+    relaxed: tuple[Relaxed, ...]
+    fallback: str
+    residual: float
+
+
+def relax(problem: InputProblem) -> Answer:
+    """The least relaxation of a problem that has no solution, in the order of the module.
+
+    Raises:
+        InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; names them.
+    """
+    program = problem.program
+    size = np.linalg.norm(program.A, axis=1)
+    directions, weights = np.asarray(problem.tracking_directions), np.asarray(problem.tracking_weights)
+    every = np.hstack((directions, np.diag(np.where(size > 0.0, size, 1.0))))
+    every_weight = np.concatenate((weights, np.full(size.size, EQUATION_WEIGHT)))
+    for T, V in ((directions, weights), (every, every_weight)):
+        for lower_floors in (False, True):
+            bounded = _with_lowered_floors(problem, T, V) if lower_floors else program
+            if bounded is None:
+                continue
+            result = _least_loss(bounded, T, V)
+            if result is not None:
+                x, loss = _restored(problem, T, *result)
+                return _report(problem, x, T @ loss, loss)
+    proof = prove_infeasible(program._replace(A=program.A[:0], b=program.b[:0]))
+    if proof is not None:
+        forces = zip((*problem.row_names, *problem.all_names), (*proof.z, *proof.w), strict=True)
+        names = [name for name, force in forces if force]
+        raise InfeasibleControlError(f"the limits {', '.join(names)} contradict each other; correct one of them.")
+    return hold(problem)
+
+
+def hold(problem: InputProblem) -> Answer:
+    """The preferred inputs within their limits; tracking is lost as far as it must be."""
+    program, T = problem.program, np.asarray(problem.tracking_directions)
+    free = () if problem.free is None else np.asarray(problem.free.preferred)
+    x = np.clip(np.concatenate((np.asarray(problem.preferred), free)), program.x_low, program.x_high)
+    loss = np.linalg.lstsq(T, program.A @ x - program.b, rcond=None)[0]
+    return replace(_report(problem, x, T @ loss, loss), fallback="held")
+
+
+def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, Array] | None:
+    """The best unknowns x (n,) at the least loss of tracking t; None where no loss of tracking is enough."""
+    n = program.q.size
+    result = _settled(_with_losses(program, T, V))
+    if result.status != SOLVED:
+        return None
+    x, loss = result.x[:n], result.x[n:]
+    # A solution is possible by definition, else rounding would forbid the second step on the edge of the possible.
+    rows = program.C @ x
+    possible = program._replace(
+        b=program.A @ x, c_low=np.minimum(program.c_low, rows), c_high=np.maximum(program.c_high, rows)
+    )
+    best = NullSpaceSolver(DEFAULT_SOLVER, program.sizes).solve(possible)
+    return (best.x if best.status == SOLVED else x), loss
+
+
+def _settled(program: QuadraticProgram) -> QPResult:
+    """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
+    solver: QPSolver = NullSpaceSolver(DEFAULT_SOLVER, program.sizes)
+    eased = without_ties(program)
+    light, x = np.diag(eased.P) - np.diag(program.P), np.zeros(program.q.size)
+    for _ in range(PROXIMAL_STEPS):
+        step = eased._replace(q=program.q - light * x)
+        result = solver.solve(step)
+        if result.status != SOLVED and prove_infeasible(step) is None:  # active rows that are all but dependent
+            solver = NullSpaceSolver("piqp", program.sizes)
+            result = solver.solve(step)
+        if result.status != SOLVED or np.max(light * np.abs(result.x - x), initial=0.0) < NEGLIGIBLE:
+            break
+        x = result.x
+    return result
+
+
+def _restored(problem: InputProblem, T: Array, x: Array, loss: Array) -> tuple[Array, Array]:
+    """Equations met to rounding by the least change of free unknowns and losses; the inputs keep their limits.
+
+    Where floors were lowered to the very edge of what is possible, the active rows are all but dependent.
+    """
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    error = program.b + T @ loss - program.A @ x
+    if np.max(np.abs(error), initial=0.0) <= 1e-3 * NEGLIGIBLE:
+        return x, loss
+    columns = np.hstack((program.A[:, inputs:], -T))
+    size = np.linalg.norm(columns, axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    change = np.linalg.lstsq(columns / size, error, rcond=1e-10)[0] / size
+    free = x.size - inputs
+    return x + np.concatenate((np.zeros(inputs), change[:free])), loss + change[free:]
+
+
+def _with_losses(program: QuadraticProgram, T: Array, V: Array) -> QuadraticProgram:
+    """The program with the losses t of tracking as further unknowns, whose squares alone count."""
+    n, losses = program.q.size, V.size
+    cost = np.diag(np.concatenate((np.zeros(n), (V / np.min(V, initial=np.inf)) ** 2)))
+    return QuadraticProgram.of(
+        Objective(cost, np.zeros(n + losses)),
+        Equations(np.hstack((program.A, -T)), program.b),
+        Rows(np.hstack((program.C, np.zeros((program.c_low.size, losses)))), program.c_low, program.c_high),
+        _wider(Bounds(program.x_low, program.x_high), losses),
+    )
+
+
+def _wider(bounds: Bounds, more: int) -> Bounds:
+    """Bounds with further unknowns that have none."""
+    return Bounds(
+        np.concatenate((bounds.lower, np.full(more, -np.inf))), np.concatenate((bounds.upper, np.full(more, np.inf)))
+    )
+
+
+def _with_lowered_floors(problem: InputProblem, T: Array, V: Array) -> QuadraticProgram | None:
+    """The program with its floors lowered as little as possible, in parts of their size; None without any floor."""
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    n = program.q.size
+    of_rows = problem.rows is not None and problem.rows.priority == "floor"
+    of_free = problem.free is not None and problem.free.priority == "floor"
+    r = program.c_low.size if of_rows else 0
+    first = inputs if of_free else n  # of the unknowns whose bounds are floors
+    floors = Rows(
+        np.vstack((program.C[:r], np.eye(n)[first:])),
+        np.concatenate((program.c_low[:r], program.x_low[first:])),
+        np.concatenate((program.c_high[:r], program.x_high[first:])),
+    )
+    count = floors.lower.size
+    if count == 0:
+        return None
+    hard = _wider(Bounds(program.x_low[:first], program.x_high[:first]), n - first)
+    tracking = _with_losses(
+        program._replace(
+            C=program.C[r:], c_low=program.c_low[r:], c_high=program.c_high[r:], x_low=hard.lower, x_high=hard.upper
+        ), T, V,
+    )  # fmt: skip
+    wide, kept = tracking.q.size, tracking.c_low.size
+    unit = _unit(floors.lower, floors.upper)
+    C = np.zeros((kept + count, wide + count))
+    C[:kept, :wide], C[kept:, :n], C[kept:, wide:] = tracking.C, floors.C, np.diag(unit)
+    result = _settled(
+        QuadraticProgram.of(
+            Objective(np.diag(np.concatenate((np.zeros(wide), np.ones(count)))), np.zeros(wide + count)),
+            Equations(np.hstack((tracking.A, np.zeros((tracking.b.size, count)))), tracking.b),
+            Rows(C, np.concatenate((tracking.c_low, floors.lower)), np.concatenate((tracking.c_high, floors.upper))),
+            _wider(Bounds(tracking.x_low, tracking.x_high), count),
+        )
+    )
+    if result.status != SOLVED:
+        return None
+    by = result.x[wide:] * unit
+    lower = floors.lower - np.maximum(by, 0.0) - 1e-10 * unit
+    upper = floors.upper - np.minimum(by, 0.0) + 1e-10 * unit
+    return program._replace(
+        c_low=np.concatenate((lower[:r], program.c_low[r:])),
+        c_high=np.concatenate((upper[:r], program.c_high[r:])),
+        x_low=np.concatenate((program.x_low[:first], lower[r:])),
+        x_high=np.concatenate((program.x_high[:first], upper[r:])),
+    )
+
+
+def _unit(lower: Array, upper: Array) -> Array:
+    """Size of the bounds of each row; one where they are zero or infinite."""
+    bounds = np.abs(np.stack((lower, upper)))
+    size = np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+    return np.where(size > 0.0, size, 1.0)
+
+
+def _report(problem: InputProblem, x: Array, moved: Array, loss: Array) -> Answer:
+    """What is given up at x, where the equations' right sides moved by `moved`, compared with the problem as asked."""
+    program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
+    tracked = tuple(problem.tracked)  # type: ignore[arg-type]
+    lost = zip(tracked, loss, strict=False)
+    relaxed = [Relaxed("tracking", name, float(by)) for name, by in lost if abs(by) > NEGLIGIBLE]
+    values = np.concatenate((program.C @ x, x[inputs:]))
+    lower = np.concatenate((program.c_low, program.x_low[inputs:]))
+    upper = np.concatenate((program.c_high, program.x_high[inputs:]))
+    by = np.minimum(values - lower, 0.0) + np.maximum(values - upper, 0.0)
+    missed = np.flatnonzero(np.abs(by) > NEGLIGIBLE * np.minimum(_unit(lower, upper), 1.0))
+    names = (*problem.row_names, *problem.all_names[inputs:])
+    broken = [Relaxed("floor", names[row], float(by[row])) for row in missed]
+    fallback = "floor relaxed" if broken else "tracking relaxed"
+    own = np.asarray(problem.tracking_directions) @ loss[: len(tracked)]
+    left = program.A @ x - program.b - own
+    if loss.size > len(tracked) and np.max(np.abs(left), initial=0.0) > NEGLIGIBLE:
+        fallback = "equations relaxed"
+        relaxed += [
+            Relaxed("equations", f"equation {i + 1}", float(by)) for i, by in enumerate(left) if abs(by) > NEGLIGIBLE
+        ]
+    residual = float(np.max(np.abs(program.A @ x - program.b - moved), initial=0.0))
+    return Answer(x, (*broken, *relaxed), fallback, residual)

@@ -1,0 +1,21 @@
+"""Solvers of quadratic programs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from .backends import Daqp, Osqp, Piqp
+from .quadratic_program import QPSolver, Sizes
+
+DEFAULT_SOLVER = "daqp"
+SOLVERS: dict[str, Callable[[Sizes], QPSolver]] = {"daqp": Daqp, "piqp": Piqp, "osqp": Osqp}
+"""Classes by name; an entry more is a solver more."""
+
+
+def make_solver(name: str, sizes: Sizes) -> QPSolver:
+    """Solver by name, for programs of one size. Raises TensegrityError with the names that exist."""
+    if name not in SOLVERS:
+        raise TensegrityError(unknown_name("solver", name, tuple(SOLVERS)))
+    return SOLVERS[name](sizes)
