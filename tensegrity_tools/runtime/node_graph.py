@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.estimation import estimator_methods
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.structure import Structure
 
 from .processes import NodeProcesses
 
@@ -65,8 +65,8 @@ def choose(robot: Robot, controller: str, state: str, period: float) -> Choice:
     kind = state or ("observer" if moving else "rest")
     if kind not in STATES:
         raise TensegrityError(unknown_name("state", kind, STATES))
-    if kind == "observer" and isinstance(robot.model, Structure):
-        raise TensegrityError(f"{robot.name} is a structure, known by shapes at rest; choose --state rest or truth.")
+    if kind == "observer" and kind not in estimator_methods(robot):
+        raise TensegrityError(f"{robot.name} is a {robot.kind}, known by shapes at rest; choose --state rest or truth.")
     if moving and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
     if period != 0.0 and not 0.0005 <= period <= 1.0:

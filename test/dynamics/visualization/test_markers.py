@@ -216,8 +216,8 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             message.node_name = list(robot.structure.node_names)
             message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
         else:
-            message.coordinate_name = list(robot.mechanism.mechanism.coordinate_names())
-            message.q = robot.mechanism.start.tolist()
+            message.coordinate_name = list(robot.mechanism.coordinate_names())
+            message.q = robot.model.start.tolist()
         message.header.frame_id = "world"
 
         def complete() -> bool:
@@ -238,7 +238,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         if is_structure:
             assert seen.count("bars") == int(np.count_nonzero(~robot.structure.unilateral))
         else:
-            shapes = sum(len(body.shapes) for body in robot.mechanism.mechanism.bodies)
+            shapes = sum(len(body.shapes) for body in robot.mechanism.bodies)
             assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
         assert heard["description"].data == make_urdf(robot)
