@@ -65,7 +65,7 @@ def test_undamped_energy_is_conserved_while_no_cable_winds():
     pulleys = [robot.mechanism.velocities_of(robot.model.joint_of(a.drives)).start for a in robot.actuators]
     held = np.vstack((basis_start, np.eye(14)[pulleys]))
     v -= np.linalg.pinv(held) @ (held @ v)
-    simulation.model.set_state(q, v)
+    simulation.set_state(q, v)
     before = simulation.energy()
     simulation.advance(3000)
     after = simulation.energy()
@@ -115,7 +115,7 @@ def test_adaptive_steps_find_where_a_cable_goes_slack_and_taut_again():
     robot = with_other_cables("single_strut", damping=0.0, strain=0.0005)
     model = robot.model
     mechanism = model.mechanism
-    effort = Simulation(robot).model.observe().efforts
+    effort = Simulation(robot).observe().efforts
     held_torques = np.zeros(14)
     for entry in model.entries:
         held_torques[mechanism.velocities_of(entry.joints[1])] = effort[entry.name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from view_robots import MECHANISMS, WITH_CABLES, moved
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.ros.state_decoding import make_reader
 from tensegrity_dynamics.visualization.markers import make_drawing
 from tensegrity_dynamics.visualization.mechanism_picture import ARC_STEPS, FULL_TURN, MechanismPicture
 from tensegrity_dynamics.visualization.mechanism_urdf import roll_pitch_yaw
@@ -247,57 +244,3 @@ def test_shapes_of_the_description_weigh_what_its_links_weigh():
         np.testing.assert_allclose(inertia, np.diag(wanted * moments), rtol=1e-6, atol=1e-12)
         checked += 1
     assert checked == 7
-
-
-# -- messages -----------------------------------------------------------------------------------------------------
-
-
-def message_of(robot: Robot) -> SimpleNamespace:
-    model = robot.model
-    return SimpleNamespace(coordinate_name=list(model.mechanism.coordinate_names()), q=model.start.tolist())
-
-
-def test_state_of_the_robot_is_read(robot):
-    np.testing.assert_array_equal(make_reader(robot).shape(message_of(robot)), robot.model.start)
-
-
-def test_state_of_another_robot_is_refused(robot):
-    reader, message = make_reader(robot), message_of(robot)
-    message.coordinate_name[1] = "elbow"
-    with pytest.raises(TensegrityError, match=r"no coordinate 'elbow'.*Do all nodes run the same robot\?"):
-        reader.shape(message)
-    message = message_of(robot)
-    del message.coordinate_name[1]
-    with pytest.raises(TensegrityError, match=r"lacks the coordinates .*same robot"):
-        reader.shape(message)
-    message = message_of(robot)
-    message.coordinate_name.reverse()
-    with pytest.raises(TensegrityError, match=r"another order.*same robot"):
-        reader.shape(message)
-    with pytest.raises(TensegrityError, match=r"no coordinates.*same robot"):
-        reader.shape(SimpleNamespace(coordinate_name=[], q=[]))
-
-
-def test_wrong_number_of_positions_and_a_quaternion_that_is_none_are_refused():
-    robot = load_robot("manipulator")
-    reader, message = make_reader(robot), message_of(robot)
-    message.q.append(0.0)
-    with pytest.raises(TensegrityError, match="41 positions q, manipulator has 40"):
-        reader.shape(message)
-    message = message_of(robot)
-    at = robot.mechanism.positions_of("floatingJt")
-    message.q[at] = [0.0] * 7
-    with pytest.raises(TensegrityError, match="quaternion of joint floatingJt has length 0"):
-        reader.shape(message)
-
-
-def test_tensions_come_by_cable_or_actuator_and_the_others_are_not_known(winch):
-    renamed = replace(winch.actuators[2], name="winch_2")
-    robot = replace(winch, actuators=(*winch.actuators[:2], renamed, *winch.actuators[3:]))
-    names = robot.model.cable_names
-    message = SimpleNamespace(name=[names[0], "winch_2", "unknown"], tension=[3.0, 4.0, 9.0])
-    tensions = make_reader(robot).tensions(message, robot.model.start)
-    assert tensions[0] == 3.0
-    assert tensions[2] == 4.0
-    assert np.all(np.isnan(np.delete(tensions, [0, 2])))
-    assert np.all(np.isnan(make_reader(robot).tensions(None, robot.model.start)))
