@@ -3,7 +3,8 @@
 Every import counts, also those inside functions and under TYPE_CHECKING. Each folder counts as one; where a folder
 holds other folders, each of its own files counts by itself.
 
-    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; status 1 where it has a circle or runs upwards
+    python scripts/import_graph.py [ROOT]      prints the graph of a checkout; status 1 where it has a circle or an
+                                               arrow that runs upwards
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "errors", "numerics", "robots", "simulation_interface", "command_gate", "structures", "mechanisms",
-        "visualization", "robot_types", "simulation", "estimation", "ros",
+        "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
+        "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
         "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
