@@ -6,7 +6,6 @@ Every error names file, line and field, what was found and what is allowed; all 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import RobotFileError, TensegrityError, unknown_name
-from ..structures.structure import Structure
+from .actuator import Actuator
 from .file_errors import Problems
 from .repetition import expand
-from .robot import Actuator, Provenance, Robot, TourStop
-from .robot_types import KINDS, BuiltModel
+from .robot import Provenance, Robot, TourStop
+from .robot_types import BuiltModel, RobotType, robot_type, robot_types
 from .schema import FAULTS, HARMLESS_FAULTS, CommonBlock
 from .units import SI, BaseUnits
 from .yaml_source import YamlSource, read_text
@@ -65,10 +64,11 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     units = _units(source, problems)
     problems.stop_if_any()
     units = _parameters(source, units, problems)
-    repetitions = expand(source, units, KINDS[kind].load_schema(), problems)
-    block = _validated(source, kind, units, problems)
+    robot_kind = robot_type(kind)
+    repetitions = expand(source, units, robot_kind.schema, problems)
+    block = _validated(source, robot_kind, units, problems)
     repetitions.move(block)
-    built = _builder(source, kind)(block, problems)
+    built = robot_kind.builder(block, problems)
     actuators = _actuators(block, built, problems)
     problems.stop_if_any()  # what follows from an error is no error of its own
     _check_tour(block, built, problems)
@@ -80,7 +80,6 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
         actuators=actuators,
         outputs=built.outputs,
         tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration) for t in block.tour),  # type: ignore[arg-type]
-        contact=block.contact.model_dump() if block.contact else {},
         servos=servos,
         provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),
         description=block.description.strip(),
@@ -93,11 +92,11 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
 
 
 def _kind(source: YamlSource, problems: Problems) -> str:
-    kind = source.data.get("kind")
+    kind, known = source.data.get("kind"), robot_types()
     if kind is None:
-        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(KINDS)}.")
-    elif not isinstance(kind, str) or kind not in KINDS:
-        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], KINDS))
+        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(known)}.")
+    elif not isinstance(kind, str) or kind not in known:
+        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], known))
     return str(kind)
 
 
@@ -132,38 +131,15 @@ def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> Bas
     return units
 
 
-def _validated(source: YamlSource, kind: str, units: BaseUnits, problems: Problems) -> CommonBlock:
-    schema = KINDS[kind].load_schema()
+def _validated(source: YamlSource, kind: RobotType, units: BaseUnits, problems: Problems) -> CommonBlock:
+    context = {"units": units, "motion": kind.motions(source.data)}
     try:
-        return schema.model_validate(source.data, context={"units": units, "motion": _motion(source, kind)})
+        return kind.schema.model_validate(source.data, context=context)
     except ValidationError as error:
         for item in error.errors():
-            problems.add_invalid(schema, item)
+            problems.add_invalid(kind.schema, item)
     problems.stop_if_any()
     raise AssertionError("a validation error without problems")
-
-
-def _motion(source: YamlSource, kind: str) -> Callable[[Any], str]:
-    """Tells how what an actuator drives moves; known before the rest, because units of plain numbers depend on it."""
-    if kind == "structure":
-        return lambda _: "tendon"
-    joints = source.data.get("joints")
-    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
-    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
-    return lambda drives: "prismatic" if drives in sliding else "revolute"
-
-
-def _builder(source: YamlSource, kind: str) -> Callable[..., BuiltModel]:
-    try:
-        return KINDS[kind].load_builder()
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith(f"{__package__}."):
-            raise
-        line = source.line(("kind",))
-        ready = ", ".join(name for name in KINDS if name != kind)
-        raise RobotFileError(
-            f"{source.name}:{line}: kind: this version cannot build a {kind} from a file; it can build: {ready}."
-        ) from None
 
 
 # -- parts that all robots share ------------------------------------------------------------------------------------
@@ -231,7 +207,8 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
         hardware[part] = {name: value for name, value in hardware[part].items() if value is not None}
     _check_safety(hardware, problems)
     channels = hardware["board"]["channels"]
-    names = [item.name or item.drives for item in block.actuators]
+    drives = {item.name or item.drives: item.drives for item in block.actuators}
+    names = list(drives)
     taken: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
     for i, servo in enumerate(hardware["servos"]):
         for field, value in common.items():
@@ -251,7 +228,8 @@ def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[s
                 ("servos", "servos", i, "potentiometer"),
                 f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
             )
-        needed = ("model", "spool_radius") if isinstance(built.model, Structure) else ("model",)
+        winds = built.drivable.get(drives.get(servo["actuator"], "")) == "tendon"
+        needed = ("model", "spool_radius") if winds else ("model",)
         for field in needed:
             if servo[field] is None:
                 problems.add(("servos", "servos", i), f"no {field} is given, here or under servos.defaults; add one.")

@@ -19,9 +19,10 @@ from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
 from ..visualization.markers import Drawing, make_drawing
 from ..visualization.urdf import make_urdf
+from .geometry_messages import fill_pose, pose_from_message
 from .paced_node import PacedNode
 from .robot_node import LATCHED, OK, WARN, WORLD, run_node
-from .state_decoding import fill_pose, make_reader, pose_from_message
+from .state_decoding import StateDecoder
 
 try:
     from tf2_msgs.msg import TFMessage
@@ -48,7 +49,7 @@ class MarkersNode(PacedNode):
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
-        self._reader = make_reader(robot)
+        self._decoder = StateDecoder(robot)
         self._drawing = make_drawing(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
@@ -78,14 +79,14 @@ class MarkersNode(PacedNode):
         if state is None:
             return
         try:
-            shape = self._reader.shape(state)
+            shape = self._decoder.configuration(state)
         except TensegrityError as error:
             self.tell(WARN, str(error))
             return
         if not np.all(np.isfinite(shape)):
             self.tell(WARN, "the state has positions that are not finite; it is not drawn")
             return
-        tensions = self._reader.tensions(self._tendons, shape)
+        tensions = self._decoder.tensions(self._tendons, shape)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         frame = state.header.frame_id or WORLD
         drawings = self._drawing.draw(shape, tensions, goal)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
+from ..robots.robot_types import type_of
 from .structure_picture import (
     BAR_COLOUR,
     FIXED_COLOUR,
@@ -21,7 +22,6 @@ from .structure_picture import (
     least_ceiling,
     place_cylinders,
     round_ceiling,
-    shows_mechanism,
     slack_members,
     tension_colours,
 )
@@ -58,7 +58,7 @@ class Drawing:
 class RobotDrawing(Protocol):
     """Pictures of one robot for RViz, state by state.
 
-    A shape is what `ros.shape_messages.make_reader` reads: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
+    A shape is a configuration: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
     """
 
     def draw(self, shape: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None) -> list[Drawing]:
@@ -69,12 +69,9 @@ class RobotDrawing(Protocol):
 
 
 def make_drawing(robot: Robot) -> RobotDrawing:
-    """The drawing that suits the robot's kind of model."""
-    if shows_mechanism(robot):
-        from .mechanism_markers import MechanismDrawing
-
-        return MechanismDrawing(robot)
-    return StructureDrawing(robot)
+    """The drawing that the robot's type has registered."""
+    drawing: RobotDrawing = type_of(robot).picture(robot)
+    return drawing
 
 
 class StructureDrawing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.mechanism_model import MechanismModel
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from .markers import Drawing, draw_axes, rgb
@@ -32,7 +33,7 @@ class MechanismDrawing:
 
     def __init__(self, robot: Robot) -> None:
         self._picture = MechanismPicture(robot)
-        self._ceiling = self._least = least_ceiling(robot.mechanism)
+        self._ceiling = self._least = least_ceiling(robot.model_as(MechanismModel))
         self._links = link_names(robot)
         self._numbers = _count_within(tuple(solid.role for solid in self._picture.solids))
         self._ground = self._draw_ground()

@@ -99,7 +99,7 @@ class MechanismPicture:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self.model = robot.mechanism
+        self.model = robot.model_as(MechanismModel)
         self.start = np.array(self.model.start)
         self._outputs = robot.outputs
         self._limits = {self.model.joint_of(each.drives): each.position for each in robot.actuators}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms.mechanism import Body
+from ..mechanisms.mechanism_model import MechanismModel
 from ..robots.robot import Robot
 from .mechanism_picture import COLOURS, OPACITY, MechanismPicture, Solid
 from .urdf import WORLD, finish_urdf, frame_name, link_names
@@ -25,7 +26,7 @@ def make_mechanism_urdf(robot: Robot) -> str:
     Raises:
         TensegrityError: the robot is not a mechanism.
     """
-    model = robot.mechanism
+    model = robot.model_as(MechanismModel)
     picture = MechanismPicture(robot)
     names = link_names(robot)
     root = ET.Element("robot", name=frame_name(robot.name))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..mechanisms.mechanism_model import MechanismModel
 from ..robots.robot import Robot
 from ..structures.structure import Structure
 from .structure_picture import BAR_COLOUR, Sizes, shows_mechanism
@@ -34,7 +35,7 @@ def link_names(robot: Robot) -> tuple[str, ...]:
     A taken name gets a number.
     """
     if shows_mechanism(robot):
-        wanted = list(robot.mechanism.body_names)
+        wanted = list(robot.model_as(MechanismModel).body_names)
     else:
         wanted = [robot.structure.member_names[row] for row in bar_rows(robot.structure)]
     wanted += [output.name for output in robot.outputs]

@@ -8,6 +8,7 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization import mechanism_picture as mechanism_visual
@@ -124,7 +125,7 @@ class MechanismKind:
     """A mechanism; its shape is its position q."""
 
     def __init__(self, robot: Robot) -> None:
-        model = robot.mechanism
+        model = robot.model_as(MechanismModel)
         self._robot = robot
         self.names = model.cable_names
         self.pulls = np.ones(len(self.names), dtype=np.bool_)

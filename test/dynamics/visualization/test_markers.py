@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 from view_robots import MECHANISMS, prism_robot
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.ros.state_decoding import ShapeReader, fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
 from tensegrity_dynamics.structures.structure import Structure
 from tensegrity_dynamics.visualization.markers import StructureDrawing
 from tensegrity_dynamics.visualization.urdf import link_names, make_urdf
@@ -80,11 +79,6 @@ def test_taken_and_forbidden_names_are_changed(prism):
     assert not any(letter in "".join(links) for letter in " /<>")
 
 
-def test_robot_of_no_known_kind_has_no_description():
-    with pytest.raises(TensegrityError, match="mechanism"):
-        make_urdf(Robot(name="arm", model=object()))
-
-
 # -- drawings -----------------------------------------------------------------------------------------------------
 
 
@@ -124,36 +118,6 @@ def test_goal_patch_lies_where_the_output_nodes_will_be(prism):
 
 
 # -- messages -----------------------------------------------------------------------------------------------------
-
-
-def test_nodes_are_read_in_the_order_of_the_robot(prism):
-    order = [3, 1, 5, 0, 2, 4]
-    reader = ShapeReader(prism)
-    np.testing.assert_array_equal(reader.nodes(state_message(prism, order)), prism.structure.nodes)
-    np.testing.assert_array_equal(reader.nodes(state_message(prism)), prism.structure.nodes)
-
-
-def test_state_of_another_robot_is_refused_by_name(prism):
-    message = state_message(prism)
-    message.node_name[2] = "elbow"
-    with pytest.raises(TensegrityError, match="no node 'elbow'"):
-        ShapeReader(prism).nodes(message)
-    with pytest.raises(TensegrityError, match="lacks the nodes e, f"):
-        ShapeReader(prism).nodes(state_message(prism, range(4)))
-
-
-def test_tensions_come_by_tendon_or_actuator_and_springs_from_their_stretch(prism):
-    structure = prism.structure
-    message = SimpleNamespace(name=["side_0", "spool_1", "unknown"], tension=[3.0, 4.0, 9.0])
-    tensions = ShapeReader(prism).tensions(message, structure.nodes)
-    assert tensions[structure.member("side_0")] == 3.0
-    assert tensions[structure.member("side_1")] == 4.0
-    assert np.isnan(tensions[structure.member("side_2")])
-    assert np.isnan(tensions[structure.member("bar_0")])
-    coil = structure.member("coil")
-    i, j = structure.members[coil]
-    stretch = np.linalg.norm(structure.nodes[i] - structure.nodes[j]) - structure.rest_lengths[coil]
-    assert tensions[coil] == pytest.approx(structure.stiffness[coil] * stretch)
 
 
 def test_unset_pose_is_no_goal():
@@ -216,8 +180,8 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             message.node_name = list(robot.structure.node_names)
             message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
         else:
-            message.coordinate_name = list(robot.mechanism.mechanism.coordinate_names())
-            message.q = robot.mechanism.start.tolist()
+            message.coordinate_name = list(robot.mechanism.coordinate_names())
+            message.q = robot.model.start.tolist()
         message.header.frame_id = "world"
 
         def complete() -> bool:
@@ -238,7 +202,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         if is_structure:
             assert seen.count("bars") == int(np.count_nonzero(~robot.structure.unilateral))
         else:
-            shapes = sum(len(body.shapes) for body in robot.mechanism.mechanism.bodies)
+            shapes = sum(len(body.shapes) for body in robot.mechanism.bodies)
             assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
         assert heard["description"].data == make_urdf(robot)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from view_robots import MECHANISMS, WITH_CABLES, moved
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.ros.state_decoding import make_reader
 from tensegrity_dynamics.visualization.markers import make_drawing
 from tensegrity_dynamics.visualization.mechanism_picture import ARC_STEPS, FULL_TURN, MechanismPicture
 from tensegrity_dynamics.visualization.mechanism_urdf import roll_pitch_yaw
@@ -44,7 +41,7 @@ def by_name(drawings):
 
 
 def test_solids_move_with_their_bodies(robot):
-    picture, places, q = MechanismPicture(robot), BodyPoses(robot.mechanism), moved(robot)
+    picture, places, q = MechanismPicture(robot), BodyPoses(robot.model), moved(robot)
     centres, quaternions = picture.move(q).solid_poses()
     places.move(q)
     for solid, centre, quaternion in zip(picture.solids, centres, quaternions, strict=True):
@@ -56,7 +53,7 @@ def test_solids_move_with_their_bodies(robot):
 
 
 def test_every_primitive_is_drawn_once_and_helper_bodies_are_not(robot):
-    model, picture = robot.mechanism, MechanismPicture(robot)
+    model, picture = robot.model, MechanismPicture(robot)
     shapes = sum(len(body.shapes) for body in model.mechanism.bodies)
     assert sum(solid.role in ("bodies", "blocks", "pulleys", "points") for solid in picture.solids) == shapes
     drawn = {model.body_names[solid.body] for solid in picture.solids if solid.body >= 0 and solid.role != "joints"}
@@ -68,11 +65,11 @@ def test_every_primitive_is_drawn_once_and_helper_bodies_are_not(robot):
 
 def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attached():
     robot = load_robot("biglide")
-    picture, places, q = MechanismPicture(robot), BodyPoses(robot.mechanism), moved(robot)
+    picture, places, q = MechanismPicture(robot), BodyPoses(robot.model), moved(robot)
     centres, quaternions = picture.move(q).solid_poses()
     places.move(q)
     rods = [row for row, solid in enumerate(picture.solids) if solid.role == "rods"]
-    assert [robot.mechanism.body_names[picture.solids[row].body] for row in rods] == ["leg_1", "leg_2"]
+    assert [robot.model.body_names[picture.solids[row].body] for row in rods] == ["leg_1", "leg_2"]
     for row in rods:
         half = 0.5 * picture.solids[row].size[2] * matrix_from_quaternion(quaternions[row])[:, 2]
         body = picture.solids[row].body
@@ -81,7 +78,7 @@ def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attache
 
 
 def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
-    model, picture, places, q = winch.mechanism, MechanismPicture(winch), BodyPoses(winch.mechanism), moved(winch)
+    model, picture, places, q = winch.model, MechanismPicture(winch), BodyPoses(winch.model), moved(winch)
     picture.move(q)
     places.move(q)
     for entry, (leaves, ends), lines in zip(model.entries, picture.cable_ends(), picture.wound(), strict=True):
@@ -100,19 +97,19 @@ def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
 
 
 def test_wound_cable_is_as_long_as_what_is_left_of_it(winch):
-    entries = tuple(replace(entry, longest=1.02 * entry.longest) for entry in winch.mechanism.entries)
-    q = np.array(winch.mechanism.start)
-    rests = BodyPoses(winch.mechanism).move(q).rest_lengths()
+    entries = tuple(replace(entry, longest=1.02 * entry.longest) for entry in winch.model.entries)
+    q = np.array(winch.model.start)
+    rests = BodyPoses(winch.model).move(q).rest_lengths()
     short = tuple(replace(entry, longest=rest + 0.5 * entry.radius) for entry, rest in zip(entries, rests, strict=True))
     for left, wanted in ((entries, FULL_TURN), (short, 0.5)):
-        robot = replace(winch, model=replace(winch.mechanism, entries=left))
+        robot = replace(winch, model=replace(winch.model, entries=left))
         lines = MechanismPicture(robot).move(q).wound()
         chords = np.linalg.norm(np.diff(lines.mean(axis=2), axis=1), axis=2).sum(axis=1) * ARC_STEPS / (ARC_STEPS - 1)
         np.testing.assert_allclose(chords, wanted * np.array([each.radius for each in left]), rtol=0.01)
 
 
 def test_pulley_is_seen_to_turn(winch):
-    model, picture = winch.mechanism, MechanismPicture(winch)
+    model, picture = winch.model, MechanismPicture(winch)
     marks = [row for row, solid in enumerate(picture.solids) if solid.role == "marks"]
     assert len(marks) == len(model.entries)
     q = np.array(model.start)
@@ -132,8 +129,8 @@ def test_pulley_is_seen_to_turn(winch):
 
 
 def test_slack_cable_leaves_the_cables_and_is_dashed(winch):
-    drawing, q = make_drawing(winch), np.array(winch.mechanism.start)
-    tensions = np.full(len(winch.mechanism.cable_names), 4.0)
+    drawing, q = make_drawing(winch), np.array(winch.model.start)
+    tensions = np.full(len(winch.model.cable_names), 4.0)
     tight = by_name(drawing.draw(q, tensions, None))
     tensions[1] = 0.0
     loose = by_name(drawing.draw(q, tensions, None))
@@ -141,15 +138,15 @@ def test_slack_cable_leaves_the_cables_and_is_dashed(winch):
     assert len(tight["slack", 0].points) == 0
     assert len(loose["cables", 0].points) == 2 * len(tensions) - 2
     np.testing.assert_allclose(
-        loose["slack", 0].points[[0, -1]], BodyPoses(winch.mechanism).move(q).cables()[1], atol=1e-12
+        loose["slack", 0].points[[0, -1]], BodyPoses(winch.model).move(q).cables()[1], atol=1e-12
     )
     for drawn in (tight, loose):
         assert len(drawn["wound", 0].colours) == len(drawn["wound", 0].points)
 
 
 def test_every_marker_has_its_own_place_in_a_namespace(robot):
-    drawing, q = make_drawing(robot), np.array(robot.mechanism.start)
-    drawings = drawing.draw(q, np.full(len(robot.mechanism.cable_names), np.nan), None)
+    drawing, q = make_drawing(robot), np.array(robot.model.start)
+    drawings = drawing.draw(q, np.full(len(robot.model.cable_names), np.nan), None)
     assert len(by_name(drawings)) == len(drawings)
     assert {"ground", "goal"} <= {each.namespace for each in drawings}
     assert all((each.position is None) == (each.kind in ("lines", "triangles", "spheres")) for each in drawings)
@@ -157,15 +154,15 @@ def test_every_marker_has_its_own_place_in_a_namespace(robot):
 
 
 def test_goal_is_drawn_where_it_is(robot):
-    drawing, q = make_drawing(robot), np.array(robot.mechanism.start)
+    drawing, q = make_drawing(robot), np.array(robot.model.start)
     goal = (np.array([0.1, 0.2, 0.3]), np.array([1.0, 0.0, 0.0, 0.0]))
-    drawn = by_name(drawing.draw(q, np.full(len(robot.mechanism.cable_names), np.nan), goal))
+    drawn = by_name(drawing.draw(q, np.full(len(robot.model.cable_names), np.nan), goal))
     np.testing.assert_array_equal(drawn["goal", 1].points, [goal[0]])
     np.testing.assert_array_equal(drawn["goal", 0].points[0], goal[0])
 
 
 def test_frames_are_the_bodies_and_the_output(robot):
-    q, places = moved(robot), BodyPoses(robot.mechanism)
+    q, places = moved(robot), BodyPoses(robot.model)
     frames = make_drawing(robot).frames(q)
     assert tuple(name for name, _ in frames) == link_names(robot)
     places.move(q)
@@ -212,7 +209,7 @@ def test_description_is_a_tree_with_the_inertia_of_every_body(robot):
     children = [joint.find("child").get("link") for joint in root.findall("joint")]
     assert sorted([*children, "world"]) == sorted(links)
     assert {joint.get("type") for joint in root.findall("joint")} == {"floating"}
-    model = robot.mechanism
+    model = robot.model
     bodies = {body.name: body for body in model.mechanism.bodies}
     for name, link in zip(model.body_names, link_names(robot), strict=False):
         body = bodies[name]
@@ -247,57 +244,3 @@ def test_shapes_of_the_description_weigh_what_its_links_weigh():
         np.testing.assert_allclose(inertia, np.diag(wanted * moments), rtol=1e-6, atol=1e-12)
         checked += 1
     assert checked == 7
-
-
-# -- messages -----------------------------------------------------------------------------------------------------
-
-
-def message_of(robot: Robot) -> SimpleNamespace:
-    model = robot.mechanism
-    return SimpleNamespace(coordinate_name=list(model.mechanism.coordinate_names()), q=model.start.tolist())
-
-
-def test_state_of_the_robot_is_read(robot):
-    np.testing.assert_array_equal(make_reader(robot).shape(message_of(robot)), robot.mechanism.start)
-
-
-def test_state_of_another_robot_is_refused(robot):
-    reader, message = make_reader(robot), message_of(robot)
-    message.coordinate_name[1] = "elbow"
-    with pytest.raises(TensegrityError, match=r"no coordinate 'elbow'.*Do all nodes run the same robot\?"):
-        reader.shape(message)
-    message = message_of(robot)
-    del message.coordinate_name[1]
-    with pytest.raises(TensegrityError, match=r"lacks the coordinates .*same robot"):
-        reader.shape(message)
-    message = message_of(robot)
-    message.coordinate_name.reverse()
-    with pytest.raises(TensegrityError, match=r"another order.*same robot"):
-        reader.shape(message)
-    with pytest.raises(TensegrityError, match=r"no coordinates.*same robot"):
-        reader.shape(SimpleNamespace(coordinate_name=[], q=[]))
-
-
-def test_wrong_number_of_positions_and_a_quaternion_that_is_none_are_refused():
-    robot = load_robot("manipulator")
-    reader, message = make_reader(robot), message_of(robot)
-    message.q.append(0.0)
-    with pytest.raises(TensegrityError, match="41 positions q, manipulator has 40"):
-        reader.shape(message)
-    message = message_of(robot)
-    at = robot.mechanism.mechanism.positions_of("floatingJt")
-    message.q[at] = [0.0] * 7
-    with pytest.raises(TensegrityError, match="quaternion of joint floatingJt has length 0"):
-        reader.shape(message)
-
-
-def test_tensions_come_by_cable_or_actuator_and_the_others_are_not_known(winch):
-    renamed = replace(winch.actuators[2], name="winch_2")
-    robot = replace(winch, actuators=(*winch.actuators[:2], renamed, *winch.actuators[3:]))
-    names = robot.mechanism.cable_names
-    message = SimpleNamespace(name=[names[0], "winch_2", "unknown"], tension=[3.0, 4.0, 9.0])
-    tensions = make_reader(robot).tensions(message, robot.mechanism.start)
-    assert tensions[0] == 3.0
-    assert tensions[2] == 4.0
-    assert np.all(np.isnan(np.delete(tensions, [0, 2])))
-    assert np.all(np.isnan(make_reader(robot).tensions(None, robot.mechanism.start)))

@@ -30,8 +30,8 @@ def winch(request) -> Robot:
 
 
 def state_of(robot: Robot, time: float = 1.0, tension: float = 5.0, **more) -> ViewState:
-    tensions = np.full(len(robot.mechanism.cable_names), tension)
-    return ViewState(time=time, q=np.array(robot.mechanism.start), tensions=tensions, **more)
+    tensions = np.full(len(robot.model.cable_names), tension)
+    return ViewState(time=time, q=np.array(robot.model.start), tensions=tensions, **more)
 
 
 def test_every_shipped_mechanism_can_be_seen_and_follows_its_coordinates(robot):
@@ -45,11 +45,11 @@ def test_every_shipped_mechanism_can_be_seen_and_follows_its_coordinates(robot):
             np.testing.assert_allclose(solids._handle.batched_positions, centres[solids._rows], atol=1e-6)
         np.testing.assert_allclose(view._scene._frame.position, picture.output_poses()[0][0])
         view._scene.show_names(True)
-        assert set(robot.mechanism.cable_names) <= {label.text for label in view._scene._labels}
+        assert set(robot.model.cable_names) <= {label.text for label in view._scene._labels}
 
 
 def test_slack_cable_is_named_dashed_and_plotted(winch):
-    names = winch.mechanism.cable_names
+    names = winch.model.cable_names
     with View(winch, free_port()) as view, visit(view):
         state = state_of(winch)
         state.tensions[1] = 0.0
@@ -79,7 +79,7 @@ def test_robot_without_cables_has_no_scale_of_tensions(name):
 @pytest.mark.parametrize("bad", ["nodes", "shape", "nan", "tensions"])
 def test_state_that_cannot_be_drawn_is_ignored_and_said(bad):
     robot = load_robot("single_strut")
-    q, tensions = np.array(robot.mechanism.start), np.zeros(3)
+    q, tensions = np.array(robot.model.start), np.zeros(3)
     q[3] = np.nan if bad == "nan" else q[3]
     state = ViewState(
         time=1.0,
@@ -101,7 +101,7 @@ def test_goal_of_a_mechanism_is_sent_from_the_handle():
     ):
         view.show(state_of(robot))
         assert wait(lambda: view.drawn > 0)
-        np.testing.assert_allclose(view.goal.pose[0], BodyPoses(robot.mechanism).move(robot.mechanism.start).output(
+        np.testing.assert_allclose(view.goal.pose[0], BodyPoses(robot.model).move(robot.model.start).output(
             robot.output)[0][0])  # fmt: skip
         visitor.drag_goal([0.1, -0.05, 1.1], [1.0, 0.0, 0.0, 0.0])
         assert wait(lambda: np.allclose(view.goal._position.value, [100.0, -50.0, 1100.0]))
@@ -115,7 +115,7 @@ def test_goal_of_a_mechanism_is_sent_from_the_handle():
 
 def test_rigid_cables_are_drawn_with_a_tension_that_is_not_known():
     robot = load_robot("single_strut")
-    robot = replace(robot, model=with_cables(robot.mechanism, variant="rigid"))
+    robot = replace(robot, model=with_cables(robot.model, variant="rigid"))
     with View(robot, free_port()) as view, visit(view):
         assert view.show(state_of(robot, tension=np.nan))
         assert wait(lambda: "not known" in view._status.content)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from view_robots import prism_robot
 from view_visitor import free_port, visit, wait
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
@@ -53,11 +52,6 @@ def test_every_shipped_structure_can_be_seen(name):
     with View(robot, free_port()) as view, visit(view):
         assert view.show(state_of(robot))
         assert wait(lambda: view.drawn > 0)
-
-
-def test_robot_of_no_known_kind_is_refused_by_name():
-    with pytest.raises(TensegrityError, match="arm is a mechanism"):
-        View(Robot(name="arm", model=object()), free_port())
 
 
 def test_slack_tendon_is_named_and_dashed(view, prism):
