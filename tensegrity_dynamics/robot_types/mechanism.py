@@ -14,7 +14,7 @@ from ..mechanisms.simulation.mechanism_simulator import INTEGRATORS, MechanismSi
 from ..mechanisms.state_codec import MechanismCodec
 from ..robots.robot import Robot
 from ..robots.robot_types import RobotType
-from ..visualization.mechanism_markers import MechanismDrawing
+from ..visualization.mechanism_picture import MechanismPicture
 
 
 def _simulator(
@@ -38,5 +38,5 @@ MECHANISM = RobotType(
     },
     codec=MechanismCodec,
     report=MechanismReport,
-    picture=MechanismDrawing,
+    picture=MechanismPicture,
 )

@@ -14,7 +14,7 @@ from ..structures.file_builder import build_structure
 from ..structures.report import StructureReport
 from ..structures.state_codec import StructureCodec
 from ..structures.structure import Structure
-from ..visualization.markers import StructureDrawing
+from ..visualization.structure_picture import StructurePicture
 
 
 def _motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
@@ -33,5 +33,5 @@ STRUCTURE = RobotType(
     estimators={"rest": StructureEstimator},
     codec=StructureCodec,
     report=StructureReport,
-    picture=StructureDrawing,
+    picture=StructurePicture,
 )

@@ -62,7 +62,7 @@ class RobotType:
         estimators: by method ("rest", "observer"): makes an `estimation_interface.Estimator` from (robot, rigid_bars).
         codec: makes the `StateCodec` of a robot: its states as the plain values that messages carry.
         report: makes the `RobotReport` of a robot: what commands print.
-        picture: makes what the markers show of a robot.
+        picture: makes the `visualization.picture.Picture` of a robot: what markers, URDF and the browser view show.
     """
 
     name: str
