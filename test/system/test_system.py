@@ -18,7 +18,7 @@ from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand, StructureState  # noqa: E402
 
 from tensegrity_dynamics import load_robot  # noqa: E402
-from tensegrity_dynamics.ros.state_decoding import pose_from_message, seconds  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import pose_from_message, seconds  # noqa: E402
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
 from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
 from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402

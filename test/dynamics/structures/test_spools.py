@@ -7,16 +7,8 @@ from hypothesis import strategies as st
 
 from tensegrity_dynamics import make_structure
 from tensegrity_dynamics.robots.robot import Actuator
-from tensegrity_dynamics.structures.dynamics.spools import (
-    EFFORT,
-    POSITION,
-    TENSION_TIME,
-    VELOCITY,
-    make_spools,
-    set_speeds,
-    wind,
-    winding_power,
-)
+from tensegrity_dynamics.simulation_interface import EFFORT, POSITION, VELOCITY
+from tensegrity_dynamics.structures.dynamics.spools import TENSION_TIME, make_spools, set_speeds, wind, winding_power
 
 STEP = 1e-3
 
