@@ -218,12 +218,53 @@ def describe(root: Path) -> tuple[str, bool]:
     return "\n".join(texts), bool(circles or between or broken)
 
 
+def draw(root: Path, target: Path) -> None:
+    """The packages as columns, their parts as boxes from the ground up, with the number of files in each."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    count: dict[tuple[str, str], int] = defaultdict(int)
+    for path in module_files(root).values():
+        package, part = _part_of(path.relative_to(root))
+        if part and path.name != "__init__.py":
+            count[package, part] += 1
+    figure, axes = plt.subplots(figsize=(11, 6.2), dpi=110)
+    tallest = max(map(len, LAYERS.values()))
+    for column, (package, parts) in enumerate(LAYERS.items()):
+        left = 3.0 * column
+        axes.text(left + 1.2, tallest + 0.35, package, ha="center", fontsize=11, fontweight="bold")
+        for height, part in enumerate(parts):
+            is_file = (root / package / f"{part}.py").is_file()
+            color = "#f4f4f4" if is_file else "#dbe9f6" if part != "ros" else "#e6f3dd"
+            box = plt.Rectangle((left, height + 0.08), 2.4, 0.84, facecolor=color, edgecolor="#667788", linewidth=0.8)
+            axes.add_patch(box)
+            files = "" if is_file else f"  ({count[package, part]})"
+            axes.text(left + 1.2, height + 0.5, part + files, ha="center", va="center", fontsize=9)
+    names = list(LAYERS)
+    pairs = [(package, other) for package, below in BELOW.items() for other in below]
+    for number, (package, other) in enumerate(pairs):
+        start, end = (3.0 * names.index(each) + 0.5 + 0.28 * number for each in (package, other))
+        depth = -0.35 - 0.22 * number
+        axes.annotate("", (end, -0.02), (end, depth), arrowprops={"arrowstyle": "->", "color": "#445566"})
+        axes.plot([start, start, end], [0.0, depth, depth], color="#445566", linewidth=0.9)
+    axes.set_xlim(-0.2, 3.0 * len(LAYERS) - 0.4)
+    axes.set_ylim(-1.6, tallest + 0.8)
+    axes.axis("off")
+    figure.savefig(target, bbox_inches="tight")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(__file__).resolve().parent.parent
     parser.add_argument("root", nargs="?", type=Path, default=default, help="a checkout; default: this one")
-    text, circular = describe(parser.parse_args().root)
+    parser.add_argument("--draw", type=Path, metavar="PICTURE", help="draw the parts of the packages into a file too")
+    options = parser.parse_args()
+    text, circular = describe(options.root)
     print(text)
+    if options.draw is not None:
+        draw(options.root, options.draw)
     return int(circular)
 
 
