@@ -16,13 +16,18 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 
 pytestmark = pytest.mark.system
 
 ROUNDS = int(os.environ.get("ENDINGS", "2"))
-SPAN = 6.0  # s after its start in which a program gets its signal; on an idle machine half of it is start-up
+SPAN = 6.0  # s after its start in which `up` gets its signal
 PATIENCE = 60.0  # s of wall time for anything; only a stuck process takes so long
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SOURCES = (
@@ -105,25 +110,78 @@ def start_node(start):
     return run
 
 
+class Flood:
+    """Publishes as fast as it can, so that the nodes hardly do anything but take messages, and hears which nodes spin.
+
+    The messages are long, and none of them moves anything: what takes the time is that Python objects are made of them.
+    """
+
+    def __init__(self) -> None:
+        words, numbers = [f"unknown_{k}" for k in range(500)], [0.0] * 500
+        messages = {
+            "actuator_command": ActuatorCommand(source="flood", mode=9, name=words, value=numbers),
+            "joint_states": JointState(name=words, position=numbers),
+            "tendon_states": TendonState(name=words, length=numbers, tension=numbers),
+        }
+        self.spinning: set[str] = set()
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self.node = rclpy.create_node("flood", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.publishers = [(self.node.create_publisher(type(each), name, 1), each) for name, each in messages.items()]
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 10)
+
+    def _hear(self, message: DiagnosticArray) -> None:
+        self.spinning.update(status.name for status in message.status)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            for publisher, message in self.publishers:
+                publisher.publish(message)
+            self.executor.spin_once(timeout_sec=0.001)
+
+    def during(self, duration: float) -> None:
+        end = time.monotonic() + duration
+        self.until(lambda: time.monotonic() > end)
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+@pytest.fixture
+def flood():
+    made = Flood()
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_nodes_that_talk_to_each_other_end_quietly_at_any_instant(start_node, seed):
+def test_nodes_that_take_many_messages_end_quietly_at_any_instant(start_node, flood, seed):
     chance = random.Random(seed)
-    nodes = (SOURCES[seed % len(SOURCES)], *LISTENERS)
-    running = [(start_node(*node), chance.uniform(0.0, SPAN), chance.choice(SIGNALS)) for node in nodes]
-    began = time.monotonic()
-    for program, instant, number in sorted(running, key=lambda each: each[1]):
-        time.sleep(max(0.0, began + instant - time.monotonic()))
-        program.process.send_signal(number)
-        if chance.random() < 0.5:  # a second one, from somebody who is in a hurry
-            time.sleep(chance.uniform(0.0, 0.05))
+    nodes = [SOURCES[seed % len(SOURCES)], *LISTENERS]
+    chance.shuffle(nodes)
+    early = chance.randrange(len(nodes))  # so many get the signal while they start, the others while they spin
+    programs = [start_node(*node) for node in nodes]
+    limit = time.monotonic() + PATIENCE
+    for k, ((module, *_), program) in enumerate(zip(nodes, programs, strict=True)):
+        name = module.rpartition(".")[2].removesuffix("_node")
+        if k >= early:
+            flood.until(lambda name=name: name in flood.spinning or time.monotonic() > limit)
+        flood.during(chance.uniform(0.0, 1.0))
+        for _ in range(chance.choice((1, 1, 2))):  # a second one comes from somebody who is in a hurry
             program.process.send_signal(chance.choice(SIGNALS))
-    for program, _, _ in running:
+            time.sleep(chance.uniform(0.0, 0.05))
+    for program in programs:
         program.assert_quiet()
 
 
 PROGRAM = """
 import os, signal, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
+from std_msgs.msg import String
 from tensegrity_dynamics.ros.paced_node import PacedNode
 from tensegrity_dynamics.ros.robot_node import RobotNode, run_node
 
@@ -137,6 +195,12 @@ def forever():
     while True:
         time.sleep(0.01)
 
+make = String.__init__
+
+def make_message(message, **words):
+    make(message, **words)
+    hurt("conversion of a message in rclpy")
+
 class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
     def __init__(self):
         super().__init__("hurt")
@@ -144,9 +208,13 @@ class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
         if sys.argv[1] == "a construction without end":
             hurt(sys.argv[1])
             forever()
+        self.words, self.publisher = String(data="words"), self.create_publisher(String, "words", 1)
+        self.create_subscription(String, "words", lambda _: None, 1)
         self.create_timer(0.01, self.tick, clock=self.wall_clock)
+        String.__init__ = make_message  # from here on rclpy alone makes messages, while it takes them
 
     def tick(self):
+        self.publisher.publish(self.words)
         hurt("callback")
         if sys.argv[1] == "a callback without end":
             hurt(sys.argv[1])
@@ -186,9 +254,9 @@ hurt("after the node")
 sys.exit(status)
 """
 INSTANTS = (
-    "construction", "a construction without end", "callback", "a callback without end", "work", "close", "destruction",
-    "a callback that swallows the exception", "an error because of the exception", "a thread without end",
-    "after the node",
+    "construction", "a construction without end", "conversion of a message in rclpy", "callback",
+    "a callback without end", "a callback that swallows the exception", "an error because of the exception",
+    "a thread without end", "work", "close", "destruction", "after the node",
 )  # fmt: skip
 
 
