@@ -21,7 +21,7 @@ from tensegrity_dynamics.numerics.compilation import compiled
 
 from .control_problem import InputProblem
 from .null_space import FEASIBLE, NullSpaceSolver, Reduction
-from .quadratic_program import SOLVED, QPResult, QuadraticProgram, equation_error
+from .quadratic_program import INFEASIBLE, NUMERICAL, SOLVED, QPResult, QuadraticProgram, Sizes, equation_error
 from .solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
@@ -65,6 +65,31 @@ def second_opinion(program: QuadraticProgram) -> QPResult | None:
     return None
 
 
+class CheckedSolver:
+    """Solver by name whose failures are checked: a program is infeasible where that is proved, else solved otherwise.
+
+    daqp takes programs for infeasible whose conditions leave hardly more than a point.
+
+    Args:
+        name: one of `solvers.SOLVERS`. sizes: of the programs.
+    """
+
+    def __init__(self, name: str, sizes: Sizes) -> None:
+        self._solver = make_solver(name, sizes)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`; "infeasible" is proved."""
+        result = self._solver.solve(program)
+        if result.status == SOLVED:
+            return result
+        if prove_infeasible(program) is not None:
+            return result._replace(status=INFEASIBLE)
+        second = second_opinion(program)
+        if second is not None:
+            return second
+        return result._replace(status=NUMERICAL) if result.status == INFEASIBLE else result
+
+
 def _contradiction(rows: Array, low: Array, high: Array) -> Array | None:
     """Forces (m,) of rows (m, k) that add up to nothing, while their bounds so weighed ask for more; None without."""
     sides, per_side = np.empty(2 * low.size, dtype=np.int64), np.empty(2 * low.size)
@@ -83,7 +108,7 @@ def _contradiction(rows: Array, low: Array, high: Array) -> Array | None:
     if left > PROOF or np.sum(weights) > 1.0 / DEPTH:
         return None
     weights[weights < ROUNDING * np.max(weights)] = 0.0
-    return np.bincount(sides, weights * per_side, minlength=low.size)
+    return np.asarray(np.bincount(sides, weights * per_side, minlength=low.size), dtype=np.float64)
 
 
 @compiled

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import InfeasibleControlError
 
 from .control_problem import InputProblem, Relaxed
-from .infeasibility import prove_infeasible, second_opinion
+from .infeasibility import CheckedSolver, prove_infeasible
 from .quadratic_program import (
     SOLVED,
     Bounds,
@@ -111,14 +111,11 @@ def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, A
 
 def _settled(program: QuadraticProgram) -> QPResult:
     """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
-    solver = make_solver(DEFAULT_SOLVER, program.sizes)
+    solver = CheckedSolver(DEFAULT_SOLVER, program.sizes)
     light = PROXIMAL_WEIGHT * np.diag(without_ties(program).P - program.P)
     eased, x = program._replace(P=program.P + np.diag(light)), np.zeros(program.q.size)
     for _ in range(PROXIMAL_STEPS):
-        step = eased._replace(q=program.q - light * x)
-        result = solver.solve(step)
-        if result.status != SOLVED and prove_infeasible(step) is None:  # active rows that are all but dependent
-            result = second_opinion(step) or result
+        result = solver.solve(eased._replace(q=program.q - light * x))
         if result.status != SOLVED or np.max(light * np.abs(result.x - x), initial=0.0) < NEGLIGIBLE:
             break
         x = result.x

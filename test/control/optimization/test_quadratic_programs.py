@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tensegrity_control.optimization.infeasibility import prove_infeasible
+from tensegrity_control.optimization.infeasibility import CheckedSolver, prove_infeasible
 from tensegrity_control.optimization.null_space import NullSpaceSolver
 from tensegrity_control.optimization.quadratic_program import Bounds, Equations, Objective, QuadraticProgram, Rows
 from tensegrity_control.optimization.solvers import SOLVERS, make_solver
@@ -116,3 +116,30 @@ def test_numbers_that_are_not_finite_are_neither_solved_nor_called_infeasible():
     broken = program._replace(q=np.full_like(program.q, np.nan))
     assert make_solver("daqp", program.sizes).solve(broken).status == "numerical"
     assert prove_infeasible(program._replace(C=np.full_like(program.C, np.nan))) is None
+
+
+def test_conditions_that_leave_one_point_are_not_called_infeasible():
+    """A blocked step of the inverse kinematics: a violated limit that no direction without violation mends."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        n, bound = 3, np.full(3, np.inf)
+        violation, inward = random.uniform(1e-3, 1e-2), random.uniform(0.2, 1.0, n)
+        program = QuadraticProgram.of(
+            Objective(np.diag([1.0, 10.0, 10.0, 1e4]), np.array([0.5, 0.9, 0.9, 1e4])),
+            rows=Rows(
+                np.vstack((np.append(inward, violation), np.append(-inward / 3.0, 0.0))),
+                np.array([violation, 0.0]), np.full(2, np.inf),
+            ),
+            bounds=Bounds(np.append(-bound, 0.0), np.append(bound, 1.0)),
+        )  # fmt: skip
+        result = CheckedSolver("daqp", program.sizes).solve(program)
+        assert result.status == "solved"
+        assert result.x[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+@FEW
+@given(SEEDS)
+def test_a_checked_solver_is_right_about_what_has_a_solution(seed):
+    program = random_program(seed, shift=2.0)
+    status = CheckedSolver("piqp", program.sizes).solve(program).status
+    assert (status == "solved", status == "infeasible") == (feasible(program), not feasible(program))
