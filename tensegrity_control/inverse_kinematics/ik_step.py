@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, Bounds, Equations, Objective, QuadraticProgram, Rows
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ..optimization.solvers import DEFAULT_SOLVER
 
 Array = NDArray[np.float64]
 
@@ -185,7 +186,7 @@ def solve_step(
         Objective(quadratic, linear), equations, Rows(inequality, low, high),
         Bounds(np.concatenate((-reach, [0.0, 0.0])), np.concatenate((reach, [1.0, 1.0]))),
     )  # fmt: skip
-    result = make_solver(DEFAULT_SOLVER, program.sizes).solve(program)
+    result = CheckedSolver(DEFAULT_SOLVER, program.sizes).solve(program)
     if result.status != SOLVED:
         raise TensegrityError(
             f"a step of the inverse kinematics has no solution ({result.status}); check the robot's limits."

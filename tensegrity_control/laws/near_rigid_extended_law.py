@@ -22,8 +22,9 @@ from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wr
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..motion_planning.near_rigid_model import NearRigidModel
+from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ..optimization.solvers import DEFAULT_SOLVER
 
 Array = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ class ExtendedNearRigidLaw:
         self._sizes = (inputs, cables, moving)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.limits = np.array([each.effort for each in robot.actuators])
-        self._solver = make_solver(solver, Sizes(inputs + cables + moving, self.model.index.size + self.rows.size, 0))
+        self._solver = CheckedSolver(solver, Sizes(inputs + cables + moving, self.model.index.size + self.rows.size, 0))
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables + moving))))
 
     def effort(self, q: Array, v: Array, acceleration: Array) -> Array:

@@ -24,8 +24,9 @@ from scipy.linalg import expm, solve_discrete_are
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
@@ -52,7 +53,7 @@ class NearRigidLaw:
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.sign = 1.0 if corrected else -1.0
         self.names = tuple(each.name for each in robot.actuators)
-        self._solver = make_solver(solver, Sizes(inputs + cables, self.model.index.size, 0))
+        self._solver = CheckedSolver(solver, Sizes(inputs + cables, self.model.index.size, 0))
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables))))
         self._free = np.full(inputs, np.inf)
 

@@ -33,8 +33,7 @@ EMPTY_ROW = 1e-9  # by which the bounds of a row without entries may exclude zer
 TIED = "tied"  # a quadratic form that leaves the solution open
 DAQP_EQUATION = 5
 DAQP_FLAGS = {1: SOLVED, -1: INFEASIBLE, -2: ITERATION_LIMIT, -4: ITERATION_LIMIT, -5: TIED}
-DAQP_ACCURATE = 1e-10  # error of the condition of optimality, in parts of its terms, that is left as it is
-LEAST_FORCE = 1e-6  # below which a force is judged by this size and not by its own
+DAQP_ACCURATE = 1e-11  # error of the condition of optimality, in parts of its terms, that is left as it is
 DAQP_SETTINGS = {"primal_tol": 1e-12, "sing_tol": 1e-13, "zero_tol": 1e-13, "eps_prox": 0.0}
 
 
@@ -113,7 +112,7 @@ def scale_program(program, scaled):  # type: ignore[no-untyped-def]
 def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type: ignore[no-untyped-def]
     """Unknowns and multipliers of the program from those of the scaled one, whose multipliers have the other sign.
 
-    Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term of its row.
+    Returns the largest entry of P x + q - A'y - C'z - w, in parts of the largest term, both of the scaled program.
     """
     n, p, r = x.shape[0], y.shape[0], z.shape[0]
     for i in range(n):  # rounding must not break a bound
@@ -126,7 +125,7 @@ def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type:
         y[k] = -multipliers[n + k] / scaled.row[k] - scaled.weight[k] * error
     for k in range(r):
         z[k] = -multipliers[n + p + k] / scaled.row[p + k]
-    worst = 0.0
+    worst, largest = 0.0, 0.0
     for i in range(n):
         slope, size = program.q[i] - w[i], max(abs(program.q[i]), abs(w[i]))
         for j in range(n):
@@ -141,8 +140,8 @@ def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type:
             part = program.C[k, i] * z[k]
             slope -= part
             size = max(size, abs(part))
-        worst = max(worst, abs(slope) / max(size, LEAST_FORCE))
-    return worst
+        worst, largest = max(worst, abs(slope) * scaled.column[i]), max(largest, size * scaled.column[i])
+    return worst / largest if worst > 0.0 else 0.0
 
 
 class Daqp:
@@ -218,7 +217,8 @@ class Piqp:
         found = self._solver.result
         z = np.array(found.z_l) - np.array(found.z_u)
         w = np.array(found.z_bl) - np.array(found.z_bu)
-        raw = QPResult(status, np.array(found.x), -np.array(found.y), z, w, int(found.info.iter))
+        x = np.clip(found.x, program.x_low, program.x_high)
+        raw = QPResult(status, x, -np.array(found.y), z, w, int(found.info.iter))
         return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
 
 
@@ -263,7 +263,8 @@ class Osqp:
         if "primal infeasible" in word:
             status = INFEASIBLE
         y = -np.asarray(found.y)
-        raw = QPResult(status, np.array(found.x), y[:p], y[p : p + r], y[p + r :], int(found.info.iter))
+        x = np.clip(found.x, program.x_low, program.x_high)
+        raw = QPResult(status, x, y[:p], y[p : p + r], y[p + r :], int(found.info.iter))
         return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
 
 

@@ -1,12 +1,12 @@
-"""Proof that a program has no solution, and the names of the conditions that clash.
+"""Whether a program really has no solution: a proof, the names of the conditions that clash, or a second opinion.
 
 By the lemma of Farkas the conditions have no common point exactly where multipliers of their signs exist with
 
     A'y + C'z + w = 0    and    b'y + (bounds of C)'z + (bounds of x)'w > 0.
 
-They are the solution of a non-negative least squares problem (Lawson and Hanson, Solving Least Squares Problems, 1974,
-chapter 23). It has as few of them as possible: without any one of the conditions that it weighs, the others have a
-common point.
+In the null space of the equations z and w are the solution of a non-negative least squares problem (Lawson and Hanson,
+Solving Least Squares Problems, 1974, chapter 23). It has as few of them as possible: without any one of the
+inequalities that it weighs, the other conditions have a common point.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from tensegrity_dynamics.numerics.compilation import compiled
+
 from .control_problem import InputProblem
-from .quadratic_program import QuadraticProgram
+from .null_space import FEASIBLE, NullSpaceSolver, Reduction
+from .quadratic_program import INFEASIBLE, NUMERICAL, SOLVED, QPResult, QuadraticProgram, Sizes, equation_error
+from .solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
 
 PROOF = 1e-7  # left of a unit contradiction; a program with a solution at distance d leaves 1 / (1 + d^2)^(1/2)
+DEPTH = 1e-12  # least contradiction, in parts of the largest bound; below it is rounding
 ROUNDING = 1e-9  # part of the largest weight that counts as none
 
 
@@ -36,35 +41,99 @@ class Infeasibility(NamedTuple):
 
 def prove_infeasible(program: QuadraticProgram) -> Infeasibility | None:
     """Multipliers that prove that a program has no solution; None where there are none."""
-    n, p, _ = program.sizes
-    rows = np.concatenate((program.A, program.C, np.eye(n)))
-    low = np.concatenate((program.b, program.c_low, program.x_low))
-    high = np.concatenate((program.b, program.c_high, program.x_high))
-    size = np.linalg.norm(rows, axis=1)
-    size[size == 0.0] = 1.0
-    below, above = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
-    system = np.empty((n + 1, below.size + above.size))
-    system[:n, : below.size] = (rows[below] / size[below, None]).T
-    system[:n, below.size :] = -(rows[above] / size[above, None]).T
-    system[n] = np.concatenate((low[below] / size[below], -high[above] / size[above]))
-    if not np.isfinite(system).all():
+    n, p, r = program.sizes
+    reduction = Reduction(program.sizes)
+    y = np.zeros(p)
+    if not reduction.factor(program):
+        forces = _contradiction(program.A, program.b, program.b)
+        return None if forces is None else Infeasibility(forces, np.zeros(r), np.zeros(n))
+    reduced = reduction.reduce(program)
+    forces = _contradiction(reduced.C, reduced.c_low, reduced.c_high)
+    if forces is None:
         return None
-    system[n] /= max(1.0, float(np.max(np.abs(system[n]), initial=0.0)))
-    target = np.zeros(n + 1)
-    target[n] = 1.0
+    z, w = forces[:r], forces[r:]
+    reduction.equation_forces(-(program.C.T @ z + w), y)
+    return Infeasibility(y, z, w)
+
+
+def second_opinion(program: QuadraticProgram) -> QPResult | None:
+    """Solution by other methods, for a program that a solver failed at without a proof; None where they fail, too."""
+    for solver in (NullSpaceSolver(DEFAULT_SOLVER, program.sizes), make_solver("piqp", program.sizes)):
+        result = solver.solve(program)
+        if result.status == SOLVED and equation_error(program, result.x)[1] <= FEASIBLE:
+            return result
+    return None
+
+
+class CheckedSolver:
+    """Solver by name whose failures are checked: a program is infeasible where that is proved, else solved otherwise.
+
+    daqp takes programs for infeasible whose conditions leave hardly more than a point.
+
+    Args:
+        name: one of `solvers.SOLVERS`. sizes: of the programs.
+    """
+
+    def __init__(self, name: str, sizes: Sizes) -> None:
+        self._solver = make_solver(name, sizes)
+
+    def solve(self, program: QuadraticProgram) -> QPResult:
+        """See `QPSolver`; "infeasible" is proved."""
+        result = self._solver.solve(program)
+        if result.status == SOLVED:
+            return result
+        if prove_infeasible(program) is not None:
+            return result._replace(status=INFEASIBLE)
+        second = second_opinion(program)
+        if second is not None:
+            return second
+        return result._replace(status=NUMERICAL) if result.status == INFEASIBLE else result
+
+
+def _contradiction(rows: Array, low: Array, high: Array) -> Array | None:
+    """Forces (m,) of rows (m, k) that add up to nothing, while their bounds so weighed ask for more; None without."""
+    sides, per_side = np.empty(2 * low.size, dtype=np.int64), np.empty(2 * low.size)
+    system = np.zeros((rows.shape[1] + 1, 2 * low.size))
+    count, largest, finite = contradiction_system(rows, low, high, system, sides, per_side)
+    if not finite:
+        return None
+    system[-1] /= max(1.0, largest)
+    target = np.zeros(system.shape[0])
+    target[-1] = 1.0
+    system, sides, per_side = system[:, :count], sides[:count], per_side[:count]
     try:
         weights, left = nnls(system, target)
     except RuntimeError:  # more iterations than it allows itself
         return None
-    if left > PROOF:
+    if left > PROOF or np.sum(weights) > 1.0 / DEPTH:
         return None
     weights[weights < ROUNDING * np.max(weights)] = 0.0
-    forces = np.zeros(rows.shape[0])
-    forces[below] = weights[: below.size]
-    forces[above] -= weights[below.size :]
-    forces /= size
-    r = program.c_low.size
-    return Infeasibility(forces[:p], forces[p : p + r], forces[p + r :])
+    return np.asarray(np.bincount(sides, weights * per_side, minlength=low.size), dtype=np.float64)
+
+
+@compiled
+def contradiction_system(rows, low, high, system, sides, per_side):  # type: ignore[no-untyped-def]
+    """Write the bounded sides of rows made unit into columns (k + 1,), bounds last.
+
+    Returns their number, the largest bound, and whether all is finite.
+    """
+    count, largest, total = 0, 0.0, 0.0
+    for row in range(rows.shape[0]):
+        square = 0.0
+        for i in range(rows.shape[1]):
+            square += rows[row, i] * rows[row, i]
+        size = np.sqrt(square) if square > 0.0 else 1.0
+        for sign, bound in ((1.0, low[row]), (-1.0, high[row])):
+            if abs(bound) == np.inf:
+                continue
+            sides[count], per_side[count] = row, sign / size
+            for i in range(rows.shape[1]):
+                system[i, count] = rows[row, i] * per_side[count]
+            system[-1, count] = bound * per_side[count]
+            total += size + abs(system[-1, count])
+            largest = max(largest, abs(system[-1, count]))
+            count += 1
+    return count, largest, np.isfinite(total)
 
 
 def clashing_names(problem: InputProblem, proof: Infeasibility) -> tuple[str, ...]:

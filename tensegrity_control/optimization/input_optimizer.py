@@ -14,7 +14,7 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from .control_problem import InputProblem, InputSolution, Multipliers
-from .infeasibility import clashing_names, prove_infeasible
+from .infeasibility import clashing_names, prove_infeasible, second_opinion
 from .null_space import FEASIBLE, NullSpaceSolver
 from .quadratic_program import (
     INFEASIBLE,
@@ -78,13 +78,10 @@ def _answer(problem: InputProblem, failed: QPResult) -> InputSolution:
     proof = prove_infeasible(program)
     if proof is not None:
         failed = failed._replace(status=INFEASIBLE)
-    else:
-        for second in (NullSpaceSolver(DEFAULT_SOLVER, program.sizes), make_solver("piqp", program.sizes)):
-            result = second.solve(program)
-            error, relative = equation_error(program, result.x)
-            if result.status == SOLVED and relative <= FEASIBLE:
-                status = NUMERICAL if failed.status == INFEASIBLE else failed.status
-                return replace(_solution(problem, result, error), status=status, fallback="second solver")
+    elif (second := second_opinion(program)) is not None:
+        status = NUMERICAL if failed.status == INFEASIBLE else failed.status
+        solution = _solution(problem, second, equation_error(program, second.x)[0])
+        return replace(solution, status=status, fallback="second solver")
     answer = relax(problem)
     n, p, r = program.sizes
     nothing = failed._replace(x=answer.x, y=np.zeros(p), z=np.zeros(r), w=np.zeros(n))

@@ -218,6 +218,51 @@ def expand(program, space, rank, reduced, z, weights, x, y, w):  # type: ignore[
     equation_forces(slope, space, rank, y)
 
 
+class Reduction:
+    """Programs of one size in the null space of their equations, one at a time; the arrays are its own.
+
+    Attributes:
+        particular: (n,) x_p. rank: of A.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes, self._space = sizes, _Equations.of(sizes.variables, sizes.equalities)
+        self._programs: dict[int, tuple[QuadraticProgram, Array]] = {}
+        self.rank = 0
+
+    @property
+    def particular(self) -> Array:
+        return self._space.particular
+
+    def factor(self, program: QuadraticProgram) -> bool:
+        """Take the equations of a program; returns whether they agree with each other."""
+        self.rank, consistent = factor_equations(program.A, program.b, self._space)
+        return bool(consistent)
+
+    def reduce(self, program: QuadraticProgram) -> QuadraticProgram:
+        """The program of z, whose rows are those of C, then the unknowns x."""
+        n, _, r = self._sizes
+        k = n - self.rank
+        if k not in self._programs:
+            shapes = ((k, k), k, (0, k), 0, (r + n, k), r + n, r + n)
+            arrays = [np.zeros(shape) for shape in shapes]
+            reduced = QuadraticProgram._make([*arrays, np.full(k, -np.inf), np.full(k, np.inf)])
+            self._programs[k] = reduced, np.zeros(k)
+        reduced, half = self._programs[k]
+        reduce_program(program, self._space, self.rank, half, reduced)
+        return reduced
+
+    def expand(
+        self, program: QuadraticProgram, reduced: QuadraticProgram, result: QPResult, x: Array, y: Array, w: Array
+    ) -> None:
+        """Write unknowns and multipliers of the program from the result of the reduced one."""
+        expand(program, self._space, self.rank, reduced, result.x, result.z, x, y, w)
+
+    def equation_forces(self, slope: Array, y: Array) -> None:
+        """Write multipliers y (p,) with A'y = slope, for a slope (n,) in the range of A'."""
+        equation_forces(slope, self._space, self.rank, y)
+
+
 class NullSpaceSolver:
     """Solver of programs of one size in the null space of their equations.
 
@@ -226,35 +271,25 @@ class NullSpaceSolver:
     """
 
     def __init__(self, solver: str, sizes: Sizes) -> None:
-        self._name, self._sizes = solver, sizes
-        self._space = _Equations.of(sizes.variables, sizes.equalities)
-        self._reduced: dict[int, tuple[QPSolver, QuadraticProgram, Array]] = {}
-
-    def _for_dimension(self, k: int) -> tuple[QPSolver, QuadraticProgram, Array]:
-        """Solver and work space for k unknowns."""
-        if k not in self._reduced:
-            n, _, r = self._sizes
-            shapes = ((k, k), k, (0, k), 0, (r + n, k), r + n, r + n)
-            arrays = [np.zeros(shape) for shape in shapes]
-            program = QuadraticProgram._make([*arrays, np.full(k, -np.inf), np.full(k, np.inf)])
-            solver = make_solver(self._name, program.sizes) if k else _OnlyPoint()
-            self._reduced[k] = solver, program, np.zeros(k)
-        return self._reduced[k]
+        self._name, self._sizes, self._reduction = solver, sizes, Reduction(sizes)
+        self._solvers: dict[Sizes, QPSolver] = {}
 
     def solve(self, program: QuadraticProgram) -> QPResult:
         """See `QPSolver`."""
         n, p, r = self._sizes
-        space = self._space
-        rank, consistent = factor_equations(program.A, program.b, space)
-        x, y, w = np.array(space.particular), np.zeros(p), np.zeros(n)
+        reduction = self._reduction
+        consistent = reduction.factor(program)
+        x, y, z, w = np.array(reduction.particular), np.zeros(p), np.zeros(r), np.zeros(n)
         if not consistent:
-            return QPResult(INFEASIBLE, x, y, np.zeros(r), w, 0)
-        solver, reduced, half = self._for_dimension(n - rank)
-        reduce_program(program, space, rank, half, reduced)
-        result = solver.solve(reduced)
+            return QPResult(INFEASIBLE, x, y, z, w, 0)
+        reduced = reduction.reduce(program)
+        sizes = reduced.sizes
+        if sizes not in self._solvers:
+            self._solvers[sizes] = make_solver(self._name, sizes) if sizes.variables else _OnlyPoint()
+        result = self._solvers[sizes].solve(reduced)
         if result.status == INFEASIBLE:
-            return QPResult(INFEASIBLE, x, y, np.zeros(r), w, result.iterations)
-        expand(program, space, rank, reduced, result.x, result.z, x, y, w)
+            return QPResult(INFEASIBLE, x, y, z, w, result.iterations)
+        reduction.expand(program, reduced, result, x, y, w)
         return QPResult(result.status, x, y, result.z[:r], w, result.iterations, result.tie_broken)
 
 

@@ -113,10 +113,27 @@ class QPSolver(Protocol):
 
 def without_ties(program: QuadraticProgram) -> QuadraticProgram:
     """The program with a slight cost of large unknowns, each in the unit in which the equations feel it."""
-    size = np.linalg.norm(program.A, axis=1)[:, None]
-    felt = np.max(np.abs(program.A) / np.where(size > 0.0, size, 1.0), axis=0, initial=0.0)
-    heaviest = float(np.max(np.diag(program.P), initial=0.0)) or 1.0
-    return program._replace(P=program.P + np.diag(TIE_WEIGHT * heaviest * np.where(felt > 0.0, felt, 1.0) ** 2))
+    P = program.P.copy()
+    add_tie_weights(program.A, P)
+    return program._replace(P=P)
+
+
+@compiled
+def add_tie_weights(A, P):  # type: ignore[no-untyped-def]
+    """Add TIE_WEIGHT, in parts of the largest entry of P's diagonal, to the diagonal of P."""
+    p, n = A.shape
+    heaviest, felt = 0.0, np.zeros(n)
+    for i in range(n):
+        heaviest = max(heaviest, P[i, i])
+    for k in range(p):
+        square = 0.0
+        for i in range(n):
+            square += A[k, i] * A[k, i]
+        for i in range(n):
+            if square > 0.0:
+                felt[i] = max(felt[i], A[k, i] * A[k, i] / square)
+    for i in range(n):
+        P[i, i] += TIE_WEIGHT * (heaviest if heaviest > 0.0 else 1.0) * (felt[i] if felt[i] > 0.0 else 1.0)
 
 
 @compiled

@@ -11,6 +11,7 @@ squares.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,25 +20,24 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import InfeasibleControlError
 
 from .control_problem import InputProblem, Relaxed
-from .infeasibility import prove_infeasible
-from .null_space import NullSpaceSolver
+from .infeasibility import CheckedSolver, prove_infeasible
 from .quadratic_program import (
     SOLVED,
     Bounds,
     Equations,
     Objective,
     QPResult,
-    QPSolver,
     QuadraticProgram,
     Rows,
     without_ties,
 )
-from .solvers import DEFAULT_SOLVER
+from .solvers import DEFAULT_SOLVER, make_solver
 
 Array = NDArray[np.float64]
 
 EQUATION_WEIGHT = 1e3  # of an equation beside tracking, where neither can hold
 NEGLIGIBLE = 1e-9  # change of an equation, floor or tracked direction that counts as none, in their units
+PROXIMAL_WEIGHT = 10.0  # of a step beside the weight that breaks ties; more is steadier, and takes more steps
 PROXIMAL_STEPS = 4  # at most, until unknowns that nothing weighs stay where they are
 
 
@@ -58,11 +58,7 @@ def relax(problem: InputProblem) -> Answer:
         InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; names them.
     """
     program = problem.program
-    size = np.linalg.norm(program.A, axis=1)
-    directions, weights = np.asarray(problem.tracking_directions), np.asarray(problem.tracking_weights)
-    every = np.hstack((directions, np.diag(np.where(size > 0.0, size, 1.0))))
-    every_weight = np.concatenate((weights, np.full(size.size, EQUATION_WEIGHT)))
-    for T, V in ((directions, weights), (every, every_weight)):
+    for T, V in _directions(problem):
         for lower_floors in (False, True):
             bounded = _with_lowered_floors(problem, T, V) if lower_floors else program
             if bounded is None:
@@ -77,6 +73,15 @@ def relax(problem: InputProblem) -> Answer:
         names = [name for name, force in forces if force]
         raise InfeasibleControlError(f"the limits {', '.join(names)} contradict each other; correct one of them.")
     return hold(problem)
+
+
+def _directions(problem: InputProblem) -> Iterator[tuple[Array, Array]]:
+    """Directions T and weights V of what may be given up: tracking alone, then the equations as well."""
+    T, V = np.asarray(problem.tracking_directions), np.asarray(problem.tracking_weights)
+    yield T, V
+    size = np.linalg.norm(problem.program.A, axis=1)
+    unit = np.diag(np.where(size > 0.0, size, 1.0))
+    yield np.hstack((T, unit)), np.concatenate((V, np.full(size.size, EQUATION_WEIGHT)))
 
 
 def hold(problem: InputProblem) -> Answer:
@@ -100,21 +105,17 @@ def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, A
     possible = program._replace(
         b=program.A @ x, c_low=np.minimum(program.c_low, rows), c_high=np.maximum(program.c_high, rows)
     )
-    best = NullSpaceSolver(DEFAULT_SOLVER, program.sizes).solve(possible)
+    best = make_solver(DEFAULT_SOLVER, program.sizes).solve(possible)
     return (best.x if best.status == SOLVED else x), loss
 
 
 def _settled(program: QuadraticProgram) -> QPResult:
     """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
-    solver: QPSolver = NullSpaceSolver(DEFAULT_SOLVER, program.sizes)
-    eased = without_ties(program)
-    light, x = np.diag(eased.P) - np.diag(program.P), np.zeros(program.q.size)
+    solver = CheckedSolver(DEFAULT_SOLVER, program.sizes)
+    light = PROXIMAL_WEIGHT * np.diag(without_ties(program).P - program.P)
+    eased, x = program._replace(P=program.P + np.diag(light)), np.zeros(program.q.size)
     for _ in range(PROXIMAL_STEPS):
-        step = eased._replace(q=program.q - light * x)
-        result = solver.solve(step)
-        if result.status != SOLVED and prove_infeasible(step) is None:  # active rows that are all but dependent
-            solver = NullSpaceSolver("piqp", program.sizes)
-            result = solver.solve(step)
+        result = solver.solve(eased._replace(q=program.q - light * x))
         if result.status != SOLVED or np.max(light * np.abs(result.x - x), initial=0.0) < NEGLIGIBLE:
             break
         x = result.x
@@ -128,7 +129,7 @@ def _restored(problem: InputProblem, T: Array, x: Array, loss: Array) -> tuple[A
     """
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     error = program.b + T @ loss - program.A @ x
-    if np.max(np.abs(error), initial=0.0) <= 1e-3 * NEGLIGIBLE:
+    if np.max(np.abs(error), initial=0.0) <= 1e-2 * NEGLIGIBLE:
         return x, loss
     columns = np.hstack((program.A[:, inputs:], -T))
     size = np.linalg.norm(columns, axis=0)
@@ -140,14 +141,13 @@ def _restored(problem: InputProblem, T: Array, x: Array, loss: Array) -> tuple[A
 
 def _with_losses(program: QuadraticProgram, T: Array, V: Array) -> QuadraticProgram:
     """The program with the losses t of tracking as further unknowns, whose squares alone count."""
-    n, losses = program.q.size, V.size
-    cost = np.diag(np.concatenate((np.zeros(n), (V / np.min(V, initial=np.inf)) ** 2)))
-    return QuadraticProgram.of(
-        Objective(cost, np.zeros(n + losses)),
-        Equations(np.hstack((program.A, -T)), program.b),
-        Rows(np.hstack((program.C, np.zeros((program.c_low.size, losses)))), program.c_low, program.c_high),
-        _wider(Bounds(program.x_low, program.x_high), losses),
-    )
+    n, p, r = program.sizes
+    wide = n + V.size
+    P, A, C = np.zeros((wide, wide)), np.empty((p, wide)), np.zeros((r, wide))
+    np.fill_diagonal(P[n:, n:], (V / np.min(V, initial=np.inf)) ** 2)
+    A[:, :n], A[:, n:], C[:, :n] = program.A, -T, program.C
+    bounds = _wider(Bounds(program.x_low, program.x_high), V.size)
+    return QuadraticProgram(P, np.zeros(wide), A, program.b, C, program.c_low, program.c_high, *bounds)
 
 
 def _wider(bounds: Bounds, more: int) -> Bounds:
