@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tensegrity_dynamics.robots.report import Report
+if TYPE_CHECKING:  # `--help` shall not load the library
+    from tensegrity_dynamics.robots.report import Report
 
 console = Console()
 progress = Console(stderr=True)

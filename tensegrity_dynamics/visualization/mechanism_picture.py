@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from ..mechanisms.cable_routing import CableEntry
 from ..mechanisms.mechanism import WORLD, Body
@@ -95,6 +94,8 @@ class MechanismPicture(Picture):
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
         """What the mechanism looks like at q (nq,); open loops do no harm."""
+        from scipy.spatial.transform import Rotation  # here, so that importing the package stays quick
+
         poses = self._poses.move(q)
         # The world is the last row, so that index -1 finds it.
         origins = np.vstack((poses.positions, np.zeros(3)))[self._solid_links]

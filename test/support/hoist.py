@@ -42,6 +42,8 @@ from tensegrity_dynamics.simulation_interface import (
     Simulator,
     checked_commands,
 )
+from tensegrity_dynamics.visualization.picture import LineSet, Link, Picture, Snapshot, Solid, with_frame_names
+from tensegrity_dynamics.visualization.style import Sizes
 
 FILE = """\
 kind: hoist
@@ -327,6 +329,32 @@ class HoistReport(RobotReport):
         return f"{called} does not hang."
 
 
+class HoistPicture(Picture):
+    """A box on a rope."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._model = model = robot.model_as(Hoist)
+        self.name, self.start = robot.name, model.initial_configuration
+        self.sizes = Sizes(model.top, bar=0.02, tendon=0.005, spring=0.02, node=0.02, axes=0.1, axes_radius=0.003)
+        self.links = with_frame_names([Link("box", mass=model.mass), Link("load")])
+        self.solids = (Solid(0, "bodies", "box", (0.2, 0.2, 0.1)),)
+        self.line_sets = (LineSet("cables", np.zeros(1, dtype=np.int64), "strand", 0.005),)
+        self.tension_names, self.unilateral = ("rope",), np.ones(1, dtype=np.bool_)
+        self.plotted, self.smallest_full_scale = np.zeros(1, dtype=np.int64), 1.0
+        self.outline = np.array([[-0.1, -0.1, 0.0], [0.1, 0.1, model.top]])
+        self.goal_corners, self.has_orientation, self.goal_sets_orientation = np.zeros((1, 3)), True, False
+        self.label_kind, self.label_names = "loads", ("load",)
+
+    def at(self, configuration: np.ndarray) -> Snapshot:
+        pose = self._model.output_pose(LoadFrame(), configuration)
+        position, quaternion = pose[0][None], pose[1][None]
+        rope = np.array([[[0.0, 0.0, self._model.top], pose[0]]])
+        return Snapshot(position, quaternion, np.array([[0.2, 0.2, 0.1]]), (rope,), [pose, pose], pose, position)
+
+    def problem(self, configuration: np.ndarray) -> str | None:
+        return None if np.isfinite(configuration).all() else "the height is not finite"
+
+
 HOIST = RobotType(
     name="hoist",
     model=Hoist,
@@ -338,5 +366,5 @@ HOIST = RobotType(
     estimators={"rest": HoistEstimator},
     codec=HoistCodec,
     report=HoistReport,
-    picture=lambda robot: None,
+    picture=HoistPicture,
 )

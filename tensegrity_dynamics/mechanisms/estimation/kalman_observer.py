@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm, solve_discrete_are
 
 from ...errors import TensegrityError, unknown_name
 from ...robots.robot import Robot
@@ -173,6 +172,8 @@ class MechanismObserver(MechanismEstimator):
 
     def _kalman(self, q: Array, w: Array, effort: Array, interval: float, known: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
+        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
+
         model, count = self._reduced, self._reduced.index.size
         made_for = (round(interval, 9), known)
         if self._gain is not None and self._gain[0] == made_for:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 
 from ...errors import TensegrityError
 from ..dynamics.equations_of_motion import cable_efforts, check_state, make_work
@@ -91,6 +90,8 @@ def integrate(
     Raises:
         TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
     """
+    from scipy.integrate import solve_ivp  # here, so that importing the package stays quick
+
     position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
     if not (np.isfinite(duration) and duration > 0.0):
         raise TensegrityError(f"duration is {duration} s, must be a finite time above zero.")

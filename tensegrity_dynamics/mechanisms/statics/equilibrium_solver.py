@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
@@ -246,6 +245,8 @@ class MechanismEquilibriumSolver:
 
         That is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable place.
         """
+        from scipy.linalg import eigh  # here, so that importing the package stays quick
+
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
         mass = basis.T @ self._work.mass @ basis

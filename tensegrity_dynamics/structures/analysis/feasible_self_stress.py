@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +35,8 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
         self_stress: (a, s) basis of the self-stress states.
         unilateral: (a,) members that cannot push.
     """
+    from scipy.optimize import linprog  # here, so that importing the package stays quick
+
     count, states = self_stress.shape
     if not states:
         return FeasibleSelfStress(False, None, ())

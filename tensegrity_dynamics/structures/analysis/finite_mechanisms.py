@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, nnls
 
 from ..form_finding.force_density import (
     equilibrium_matrix,
@@ -124,6 +123,8 @@ def _directions(
     rules: _Lengths, nodes: NDArray, wanted: NDArray, tolerance: float, slack: float, tries: int, seed: int
 ) -> tuple[int, list[NDArray[np.float64]]]:
     """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
+    from scipy.optimize import nnls  # here, so that importing the package stays quick
+
     compatibility = equilibrium_matrix(rules.structure, nodes).T
     rigid = rigid_motions(rules.structure, nodes)
     basis = null_space(np.vstack((compatibility[rules.kept], rigid.T)), tolerance)
@@ -166,6 +167,8 @@ def _follow(
         moved = nodes.copy()
         moved.ravel()[free] += along * direction + across @ part
         return moved
+
+    from scipy.optimize import least_squares  # here, so that importing the package stays quick
 
     part, moved = np.zeros(across.shape[1]), nodes
     for step in range(1, STEPS + 1):

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from ...errors import NoEquilibriumError, TensegrityError
 from ...robots.robot import Robot
@@ -64,6 +63,8 @@ def tune_relaxation(
     Raises:
         NoEquilibriumError: no pair that was tried reaches the threshold, or there is no equilibrium to reach.
     """
+    from scipy.optimize import minimize  # here, so that importing the package stays quick
+
     structure = robot.structure if isinstance(robot, Robot) else robot
     for delta, epsilon in pairs:
         if not (np.isfinite(delta) and delta > 0.0 and 0.0 < epsilon < 2.0):

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
 from ...numerics.compilation import compiled
 from ..energy import add_member_forces, member_tensions, stored_energy
@@ -61,6 +59,8 @@ class SparseMinimiser:
     """Trust region on the total energy of one large structure."""
 
     def __init__(self, structure: Structure, problem: Problem, reach: float) -> None:
+        import scipy.sparse as sparse  # here, so that importing the package stays quick
+
         self.problem, self.reach = problem, reach
         ends = problem.position[problem.members]  # (m, 2) first rows
         first = np.repeat(ends[:, [0, 0, 1, 1]], 9, axis=1) + np.tile(np.repeat(np.arange(3), 3), 4)
@@ -190,6 +190,8 @@ class SparseMinimiser:
 
     def _factor(self, shift: float):
         """Factors of K + shift, or None where it is not positive definite."""
+        from scipy.sparse.linalg import splu  # here, so that importing the package stays quick
+
         shifted = self._matrix.copy()
         shifted.data[self._diagonal] += shift
         try:

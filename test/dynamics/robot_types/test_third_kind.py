@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +25,9 @@ from tensegrity_dynamics import (
 )
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.robots.robot_types import robot_types, type_of, unregister_robot_type
+from tensegrity_dynamics.visualization.markers import MarkerDrawer
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_dynamics.visualization.urdf import make_urdf
 from tensegrity_tools.cli import program
 
 
@@ -138,3 +144,31 @@ def test_a_kind_is_registered_once_and_forgotten_by_name() -> None:
     with pytest.raises(TensegrityError, match="no kind of robot 'crane'"):
         unregister_robot_type("crane")
     assert robot_types() == ("structure", "mechanism", "hoist")
+
+
+def test_its_picture_feeds_urdf_and_markers(crane: Robot) -> None:
+    picture = make_picture(crane)
+    assert 'link name="box"' in make_urdf(picture)
+    drawn = {
+        marker.namespace for marker in MarkerDrawer(picture).draw(picture.at(picture.start), np.array([5.0]), None)
+    }
+    assert {"bodies", "cables"} <= drawn
+
+
+@pytest.mark.system
+def test_the_nodes_run_it(path: Path) -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
+    support, root = Path(hoist.__file__).parent, Path(hoist.__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))}
+    command = [sys.executable, str(support / "hoist_nodes.py"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    heard = json.loads(done.stdout.splitlines()[-1])
+    weight = 3 * 9.80665
+    assert heard["settled"] and heard["coordinates"] == ["height"] and heard["tendons"] == ["rope"]
+    assert heard["height"] == pytest.approx(1.5 - weight / 2000, abs=1e-4)
+    assert heard["true_height"] == pytest.approx(heard["height"], abs=0.1)
+    assert heard["solved_height"] == pytest.approx(1.3 - weight / 2000) and heard["stable"]
+    assert {"bodies", "cables"} <= set(heard["markers"])
+    assert 'link name="box"' in heard["description"]
