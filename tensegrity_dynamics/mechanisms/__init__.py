@@ -5,9 +5,11 @@ from __future__ import annotations
 from .dynamics.equations_of_motion import Equations, equations
 from .dynamics.forward_dynamics import Accelerations, forward_dynamics
 from .dynamics.inverse_dynamics import inverse_dynamics
-from .kinematics.independent_coordinates import independent_coordinates, reduced_equations, wrench_jacobian
+from .dynamics.reduced_equations import reduced_equations
+from .frame import Frame
+from .kinematics.independent_coordinates import independent_coordinates, wrench_jacobian
 from .kinematics.loop_closure import assemble
-from .mechanism import Body, Cable, Frame, Joint, Mechanism
+from .mechanism import Body, Cable, Joint, Mechanism
 
 __all__ = [
     "Accelerations", "Body", "Cable", "Equations", "Frame", "Joint", "Mechanism", "assemble", "equations",

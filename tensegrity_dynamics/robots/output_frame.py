@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from ..numerics.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector
+from ..numerics.rotations import cross_matrix, matrix_from_quaternion, quaternion_from_matrix, rotation_vector
 from .model import Pose
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
@@ -98,12 +98,6 @@ class OutputFrame:
         jacobian[3:] = np.linalg.solve(matrix, turn)
         jacobian[:3] += cross_matrix(rotation @ self.points.mean(axis=0)) @ jacobian[3:]
         return jacobian
-
-
-def cross_matrix(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3, 3) matrix with cross_matrix(a) @ b = a x b."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def pose_error(goal: Pose, actual: Pose) -> NDArray[np.float64]:

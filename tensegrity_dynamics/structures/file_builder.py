@@ -16,7 +16,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     """The pin-jointed model, the tendons that can be driven, and the output frames.
 
     Raises:
-        RobotFileError: names that are unknown or repeat, values that are given nowhere, nodes in the same place.
+        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same point.
     """
     _check_members(block, problems)
     values = {
@@ -70,21 +70,21 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
         elif block.nodes[first].position == block.nodes[second].position:
             problems.add(
                 ("members", i, "nodes"),
-                f"{first} and {second} start at the same place; move one, or the member has no direction.",
+                f"{first} and {second} start at the same point; move one, or the member has no direction.",
             )
 
 
 def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:
     """(m,) values of the members, from themselves or the defaults of their kind."""
-    found = np.ones(len(block.members))
+    values = np.ones(len(block.members))
     for i, member in enumerate(block.members):
         for value in (getattr(member, what), getattr(getattr(block.defaults, member.kind), what), otherwise):
             if value is not None:
-                found[i] = value
+                values[i] = value
                 break
         else:
-            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one.")
-    return found
+            problems.add(("members", i), f"no {what} is stated, here or under defaults.{member.kind}; add one.")
+    return values
 
 
 def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[OutputFrame, ...]:

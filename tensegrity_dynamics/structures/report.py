@@ -25,9 +25,9 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.prestress import analyze_prestress
-from .analysis.stability import no_force
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
+from .form_finding.stability import no_force
 from .structure import Structure
 
 MOTIONS = ("along x", "along y", "along z", "turning about x", "turning about y", "turning about z")

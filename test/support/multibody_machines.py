@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tensegrity_dynamics.mechanisms.cable_routing import CableEntry
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work, place_bodies
+from tensegrity_dynamics.mechanisms.frame import Frame
+from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput, LoopKinematics
 from tensegrity_dynamics.mechanisms.loop_joints import Loop
-from tensegrity_dynamics.mechanisms.mechanism import Body, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.mechanism import Body, Joint, Mechanism
 from tensegrity_dynamics.mechanisms.primitives import Primitive, body_from
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
 DENSITY = 2700.0
 UP = np.array([0.0, 0.0, 1.0])
@@ -18,8 +20,8 @@ UP = np.array([0.0, 0.0, 1.0])
 
 def _wound(mechanism, entries, q):
     """q with block, pulley and cable of every entry where the bodies' present places want them."""
-    work = make_work(mechanism.flat)
-    place_bodies(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
+    work = make_workspace(mechanism.flat)
+    body_kinematics(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
     for entry in entries:
         carrier, anchor = mechanism.body_index[entry.carrier], mechanism.body_index[entry.anchor_body]
         target = work.position[anchor] + work.rotation[anchor] @ entry.anchor

@@ -1,4 +1,4 @@
-"""Motions of a structure in words: which nodes move most, and what the output does meanwhile."""
+"""Descriptions of motions of a structure: the nodes that move most, and the motion of the output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def describe_motion(
 
     Args:
         nodes, direction: (n, 3) m and (n, 3); only the direction's shape matters, not its size.
-        output: frame whose motion is told, or None.
+        output: frame whose motion is described, or None.
     """
     sizes = np.linalg.norm(direction, axis=1)
     largest = float(sizes.max(initial=0.0))

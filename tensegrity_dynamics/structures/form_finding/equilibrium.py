@@ -1,4 +1,4 @@
-"""A shape: an equilibrium of a structure, with all that one may want to know before trusting it."""
+"""An equilibrium of a structure, with the figures that tell how far to trust it."""
 
 from __future__ import annotations
 
