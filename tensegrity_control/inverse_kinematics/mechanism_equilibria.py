@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
@@ -53,7 +53,7 @@ class PathEquilibriumSolver:
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
-        self.output: BodyOutput = robot.output  # type: ignore[assignment]
+        self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)
         self._places = BodyPoses(self.model)

@@ -30,7 +30,7 @@ class PoseGoal:
     Args:
         position: (3,) m in the world frame.
         quaternion: (4,) w, x, y, z of unit norm.
-        output: the `OutputFrame` or `BodyOutput` that is meant; only its controlled axes count.
+        output: the `OutputFrame` that is meant; only its controlled axes count.
     """
 
     position: Array

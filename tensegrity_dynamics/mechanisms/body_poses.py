@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import quaternion_from_matrix
 from ..robots.output_frame import Pose
+from .body_frame import BodyFrame
 from .cable_routing import CableEntry
 from .joints import INVOLUTE_RIGID, JOINT_KINDS, cable_length
 from .kinematics.body_kinematics import body_kinematics
-from .kinematics.parallel_kinematics import BodyOutput
 from .mechanism import Mechanism
 from .workspace import Workspace, make_workspace
 
@@ -102,7 +102,7 @@ class BodyPoses:
         rigid = np.array([JOINT_KINDS[joint.kind] == INVOLUTE_RIGID for _, _, joint in self._cables], dtype=np.bool_)
         return np.where(rigid, 0.0, self.lengths() / rest - 1.0) if rest.size else rest
 
-    def output(self, output: BodyOutput) -> tuple[Pose, NDArray[np.float64]]:
+    def output(self, output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
         """Pose of the output in the world, and its twist (6,): linear m/s, angular rad/s."""
         index = self.model.mechanism.body_index
         if output.body not in index:

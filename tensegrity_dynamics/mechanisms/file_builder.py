@@ -12,11 +12,11 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import matrix_from_vector
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
+from .body_frame import BodyFrame
 from .cable_routing import CableEntry
 from .file_schema import CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
 from .frame import Frame
 from .initial_position import closed_start, rough_start
-from .kinematics.parallel_kinematics import BodyOutput
 from .loop_joints import Loop
 from .mechanism import WORLD, Body, Cable, Joint, Mechanism
 from .mechanism_model import MechanismModel
@@ -284,12 +284,12 @@ def _entry(block: MechanismFile, i: int, problems: Problems) -> CableEntry | Non
     )  # fmt: skip
 
 
-def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyOutput, ...]:
+def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyFrame, ...]:
     made = []
     for i, item in enumerate(block.outputs):
         if item.body not in block.bodies:
             problems.add(("outputs", i, "body"), unknown_name("body", item.body, block.bodies))
             continue
         frame = frame_of(item.frame, ("outputs", i, "frame"), problems)
-        made.append(BodyOutput(item.name, item.body, frame, tuple(item.controlled)))
+        made.append(BodyFrame(item.name, item.body, frame, tuple(item.controlled)))
     return tuple(made)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..robots.model import Pose, RobotModel
+from .body_frame import BodyFrame
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
-from .kinematics.parallel_kinematics import BodyOutput
 from .mechanism import Mechanism
 
 
@@ -49,7 +49,7 @@ class MechanismModel(RobotModel):
         """The stated start (nq,), loops closed."""
         return self.start
 
-    def output_pose(self, output: BodyOutput, configuration: NDArray[np.float64]) -> Pose:
+    def output_pose(self, output: BodyFrame, configuration: NDArray[np.float64]) -> Pose:
         """Pose of an output at q (nq,); for many of them take `BodyPoses`, which keeps its arrays."""
         return BodyPoses(self).update(configuration).output(output)[0]
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
-from ..robots.output_frame import OutputFrame
 from ..robots.robot_types import BuiltModel
 from ..robots.schema import StructureFile
+from .node_frame import NodeFrame
 from .structure import Structure
 
 
@@ -87,14 +87,12 @@ def _values(block: StructureFile, what: str, otherwise: float | None, problems: 
     return values
 
 
-def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[OutputFrame, ...]:
+def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[NodeFrame, ...]:
     made = []
     for i, output in enumerate(block.outputs):
         nodes = np.array([index[name] for name in output.nodes], dtype=np.int64)
         try:
-            made.append(
-                OutputFrame(output.name, nodes, np.array(list(output.nodes.values())), tuple(output.controlled))
-            )
+            made.append(NodeFrame(output.name, nodes, np.array(list(output.nodes.values())), tuple(output.controlled)))
         except TensegrityError as error:
             problems.add(("outputs", i), str(error))
     return tuple(made)

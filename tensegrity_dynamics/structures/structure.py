@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
-from ..robots.output_frame import OutputFrame
+from .node_frame import NodeFrame
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 
@@ -142,7 +142,7 @@ class Structure(RobotModel):
         """Nodes (n, 3) m."""
         return self.nodes
 
-    def output_pose(self, output: OutputFrame, configuration: NDArray[np.float64]) -> Pose:
+    def output_pose(self, output: NodeFrame, configuration: NDArray[np.float64]) -> Pose:
         """Pose of an output for nodes (n, 3) m."""
         return output.pose(configuration)
 

@@ -11,7 +11,7 @@ and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,39 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import TensegrityError, UnreachableGoalError, unknown_name
 from ...numerics.rotations import rotation_vector
 from ...robots.output_frame import AXES
-from ..frame import Frame
+from ..body_frame import BodyFrame
 from ..mechanism import Mechanism, check_state
 from ..workspace import make_workspace
 from .body_kinematics import body_kinematics
 from .configuration_space import displaced
 from .loop_equations import loop_equations
 from .loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
-
-
-@dataclass(frozen=True, eq=False)
-class BodyOutput:
-    """The end effector of a mechanism: a frame on a body.
-
-    Args:
-        name: as in ROS. body: the body's name. frame: where on the body.
-        controlled: which of x, y, z (m, world axes) and rx, ry, rz (rad, about world axes) count.
-    """
-
-    name: str
-    body: str
-    frame: Frame = field(default_factory=Frame)
-    controlled: tuple[str, ...] = AXES
-
-    def __post_init__(self) -> None:
-        for axis in self.controlled:
-            if axis not in AXES:
-                raise TensegrityError(f"output {self.name}: " + unknown_name("axis", axis, AXES))
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """(k,) which of x, y, z, rx, ry, rz are controlled."""
-        return np.array([AXES.index(axis) for axis in self.controlled], dtype=np.int64)
-
 
 MAX_NEWTON_STEPS = 12
 
@@ -103,7 +77,7 @@ class LoopKinematics:
     """
 
     def __init__(
-        self, mechanism: Mechanism, active: tuple[str, ...], output: BodyOutput, *, length: float = 1.0
+        self, mechanism: Mechanism, active: tuple[str, ...], output: BodyFrame, *, length: float = 1.0
     ) -> None:
         if len(active) != len(output.controlled):
             raise TensegrityError(

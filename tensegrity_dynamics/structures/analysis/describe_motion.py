@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...robots.output_frame import OutputFrame
+from ..node_frame import NodeFrame
 from ..structure import Structure
 
 AXES = ("x", "y", "z")
 
 
 def describe_motion(
-    structure: Structure, nodes: NDArray[np.float64], direction: NDArray[np.float64], output: OutputFrame | None = None
+    structure: Structure, nodes: NDArray[np.float64], direction: NDArray[np.float64], output: NodeFrame | None = None
 ) -> str:
     """One clause on a motion: the output's translation and rotation, or the axes of the largest node motions.
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ...robots.output_frame import OutputFrame
 from ...robots.robot import Robot
 from ..energy import member_tensions
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..form_finding.force_density import equilibrium_matrix, moving_members, null_space, rigid_motions, stress_matrix
 from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..node_frame import NodeFrame
 from ..structure import Structure
 from .describe_motion import describe_motion
 from .feasible_self_stress import tension_only
@@ -210,7 +210,7 @@ def analyze_prestress(
 
 
 def _analyse(
-    structure: Structure, nodes: NDArray[np.float64], output: OutputFrame | None, tolerance: float
+    structure: Structure, nodes: NDArray[np.float64], output: NodeFrame | None, tolerance: float
 ) -> PrestressAnalysis:
     moving = moving_members(structure)
     free, count = structure.free, nodes.size

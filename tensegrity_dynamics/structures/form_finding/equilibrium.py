@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...robots.output_frame import OutputFrame, Pose
+from ...robots.output_frame import Pose
+from ..node_frame import NodeFrame
 from ..structure import Structure
 
 
@@ -45,7 +46,7 @@ class StructureEquilibrium:
     softest_direction: NDArray[np.float64]
     position_error: float
     method: str
-    output: OutputFrame | None = None
+    output: NodeFrame | None = None
 
     @property
     def rest_lengths(self) -> NDArray[np.float64]:

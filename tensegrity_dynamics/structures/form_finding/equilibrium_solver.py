@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ...robots.output_frame import OutputFrame
 from ..energy import free_positions
 from ..form_finding.softest_mode import MAX_LANCZOS_STEPS, softest_elastic
 from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..node_frame import NodeFrame
 from ..structure import Structure
 from .equilibrium import StructureEquilibrium
 from .floating_components import FloatingComponent
@@ -54,7 +54,7 @@ class StructureEquilibriumSolver:
         structure: Structure,
         *,
         rigid_bars: bool = False,
-        output: OutputFrame | None = None,
+        output: NodeFrame | None = None,
         tolerance: float | None = None,
         maximum_iterations: int | None = None,
     ) -> None:
