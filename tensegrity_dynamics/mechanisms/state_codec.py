@@ -95,7 +95,7 @@ class MechanismCodec(StateCodec):
         raise TensegrityError(f"the state lists the coordinates of {self._name} in another order." + again)
 
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
-        """(c,) N by cable, as they are given; NaN where nothing is known."""
+        """(c,) N by cable, as the record has them; NaN for cables without a value."""
         found = np.full(self._cables, np.nan)
         for name, tension in zip(names, tensions, strict=False):
             row = self._rows.get(name)

@@ -175,8 +175,8 @@ def _members(shape: StructureEquilibrium) -> Section:
 def pose_words(shape: StructureEquilibrium) -> str:
     """Where the output of a shape is, in mm and, where it has an orientation, degrees."""
     position, quaternion = shape.pose
-    place = millimetres(position)
-    return place if shape.output is not None and shape.output.nodes.size == 1 else f"{place}, {turned(quaternion)}"
+    point = millimetres(position)
+    return point if shape.output is not None and shape.output.nodes.size == 1 else f"{point}, {turned(quaternion)}"
 
 
 def motion(shape: StructureEquilibrium) -> str:

@@ -161,7 +161,7 @@ def cable_powers(flat, q, v, work, out):
 
 @compiled
 def load_power(flat, q, v, work):
-    """Power [W] of the wrenches in work.load; places the bodies at q and v."""
+    """Power [W] of the wrenches in work.load; moves the bodies to q and v."""
     loaded = False
     for i in range(work.load.shape[0]):
         for k in range(6):

@@ -28,8 +28,8 @@ class StructureEquilibrium:
         softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
         softest_direction: (n, 3), unit norm, the motion it belongs to.
         position_error: estimate of the distance to the true equilibrium [m]: one and a half
-            times the norm of the out-of-balance force over the softest stiffness (the half for its change on the
-            way); infinite where the shape is not stable.
+            times the norm of the out-of-balance force over the softest stiffness (the half for its change up to
+            there); infinite where the equilibrium is not stable.
         method: "newton", "relaxation" or "kinetic".
         output: the frame that `pose` reports, or None.
     """
