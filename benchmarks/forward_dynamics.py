@@ -19,8 +19,9 @@ import numpy as np
 from multibody_models import PinocchioPeer, moving_state
 from numba.core.runtime import _nrt_python, rtsys
 
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate, make_solver
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.numerics.compilation import compiled
 
 BATCH = 200
@@ -51,7 +52,7 @@ def measured(repeat: int) -> dict[str, float]:
     mechanism, q, _ = manipulator("length")
     v, effort, passive = moving_state(mechanism, q)
     flat = mechanism.flat
-    work, solver = make_work(flat), make_solver(flat)
+    work, solver = make_workspace(flat), make_reduction_workspace(flat)
     peer = PinocchioPeer(mechanism)
     begin = time.perf_counter()
     many(flat, q, v, effort, 1, work, solver)

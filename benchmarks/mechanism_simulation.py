@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from tensegrity_dynamics import Robot, Simulation, load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 
 CASES = (
     ("single_strut", None, "rk4", 1e-4),

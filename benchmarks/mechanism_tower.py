@@ -18,8 +18,9 @@ import numpy as np
 from forward_dynamics import interleaved, many
 from multibody_models import PinocchioPeer, moving_state, tower
 
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import make_solver
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
 STAGES = (1, 2, 3, 5, 8, 12, 20, 30)
 PEER_STAGES = 8
@@ -36,7 +37,7 @@ def measured(stages: int, repeat: int) -> dict[str, float]:
     if error > CLOSED:
         raise SystemExit(f"the tower of {stages} stages leaves a gap of {error:.2g} m.")
     flat = mechanism.flat
-    work, solver = make_work(flat), make_solver(flat)
+    work, solver = make_workspace(flat), make_reduction_workspace(flat)
     batch = max(1, 400 // stages**2)
     many(flat, q, v, effort, 1, work, solver)
     calls: dict[str, Callable[[], object]] = {"ours_us": lambda: many(flat, q, v, effort, batch, work, solver)}

@@ -11,10 +11,13 @@ import pinocchio
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.mechanisms.cable_routing import CableEntry
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work, place_bodies
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
+from tensegrity_dynamics.mechanisms.frame import Frame
+from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
 from tensegrity_dynamics.mechanisms.loop_joints import Loop
-from tensegrity_dynamics.mechanisms.mechanism import Body, Cable, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.mechanism import Body, Cable, Joint, Mechanism
 from tensegrity_dynamics.mechanisms.primitives import Primitive, body_from
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -87,7 +90,7 @@ class PinocchioPeer:
                 raise ValueError(f"loop {loop.name}: only ball joints are built here.")
             ends = [
                 (joint_of[name], pinocchio.SE3(frame.axes.copy(), frame.origin.copy()))
-                for name, frame in ((loop.before, loop.placement_before), (loop.after, loop.placement_after))
+                for name, frame in ((loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame))
             ]
             self.constraints.append(
                 pinocchio.RigidConstraintModel(
@@ -109,10 +112,10 @@ class PinocchioPeer:
         moved["world"] = np.zeros((6, 6))
         cables = {joint.body for joint in self.mechanism.joints if joint.kind.startswith("involute")}
         for loop in self.mechanism.loops:
-            if loop.after in cables:
+            if loop.successor in cables:
                 for name, frame, sign in (
-                    (loop.before, loop.placement_before, -1.0),
-                    (loop.after, loop.placement_after, 1.0),
+                    (loop.predecessor, loop.predecessor_frame, -1.0),
+                    (loop.successor, loop.successor_frame, 1.0),
                 ):
                     point = pinocchio.Inertia(mass, frame.origin.copy(), np.zeros((3, 3)))
                     moved[name] += sign * point.matrix()
@@ -240,8 +243,8 @@ def tower(stages: int, variant: str = "length") -> tuple[Mechanism, NDArray[np.f
 
 def wound(mechanism: Mechanism, entries: list[CableEntry]) -> NDArray[np.float64]:
     """Position (nq,): all joints at zero, every cable wound so that it reaches its anchor."""
-    q, work = mechanism.neutral(), make_work(mechanism.flat)
-    place_bodies(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
+    q, work = mechanism.neutral(), make_workspace(mechanism.flat)
+    body_kinematics(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
     for entry in entries:
         carrier, anchor = mechanism.body_index[entry.carrier], mechanism.body_index[entry.anchor_body]
         target = work.position[anchor] + work.rotation[anchor] @ entry.anchor

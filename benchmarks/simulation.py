@@ -13,7 +13,7 @@ import json
 import time
 
 from tensegrity_dynamics import Robot, Simulation, load_robot
-from tensegrity_dynamics.structures.dynamics.explicit_integrators import INTEGRATORS
+from tensegrity_dynamics.structures.dynamics.structure_simulator import INTEGRATORS
 
 CONTROL_PERIOD = 0.02
 

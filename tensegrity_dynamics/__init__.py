@@ -16,6 +16,7 @@ from .errors import (
     TensegrityError,
     UnreachableGoalError,
 )
+from .mechanisms.body_frame import BodyFrame
 from .robot_types import MECHANISM, STRUCTURE
 from .robots.actuator import Actuator
 from .robots.load_robot import load_robot, parse_robot, shipped_robots
@@ -29,16 +30,19 @@ from .structures.analysis.prestress import analyze_prestress
 from .structures.form_finding.equilibrium import StructureEquilibrium
 from .structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structures.form_finding.forward_kinematics import forward_kinematics
+from .structures.node_frame import NodeFrame
 from .structures.structure import Structure, make_structure
 
 __all__ = [
     "MECHANISM",
     "STRUCTURE",
     "Actuator",
+    "BodyFrame",
     "BusError",
     "CommandRefused",
     "InfeasibleControlError",
     "NoEquilibriumError",
+    "NodeFrame",
     "OutputFrame",
     "Robot",
     "RobotFileError",

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
@@ -28,6 +29,9 @@ def claim_domain() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # The first example compiles, and a busy machine takes its time: no example has a deadline.
+    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.load_profile("patient")
     # Before anything imports rclpy, and inherited by every process that a test starts.
     os.environ["ROS_DOMAIN_ID"] = str(claim_domain())
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"

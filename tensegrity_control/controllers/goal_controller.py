@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -175,7 +176,7 @@ class MotionController(Controller):
         """Pose and twist of the plan at a time [s]."""
         clock, follower = self._active(time)
         place, pace, _ = clock.at(time)
-        pose, twist = self._places.move(*follower.motion(place, pace)).output(self.robot.output)  # type: ignore
+        pose, twist = self._places.update(*follower.motion(place, pace)).output(self.robot.output)  # type: ignore
         return Reference(pose, twist)
 
     def status(self, time: float) -> Status:
@@ -365,11 +366,11 @@ class MotionController(Controller):
 
     def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> PlannedMotion:
         follower = self._follower(path, q, *self._braked(now))
-        pose = self._plan_places.move(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
+        pose = self._plan_places.update(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
         return PlannedMotion(follower, path.end, note, version, pose)
 
     def _pose(self, follower: Follower, time: float) -> Pose:
-        return self._places.move(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]
+        return self._places.update(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]
 
     def _check_rates(self, used: Array) -> None:
         """Raise TooFastError where rates (a,) of the actuators are above their limits."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
-from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
+from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
@@ -95,7 +95,7 @@ class ParallelRobotController(MotionController):
         return self.kinematics.output_values(q)
 
     def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
-        pose = self._plan_places.move(q).output(self.robot.output)[0]  # type: ignore[arg-type]
+        pose = self._plan_places.update(q).output(self.robot.output)[0]  # type: ignore[arg-type]
         goal = make_goal(self.robot.output, position, quaternion, pose)
         end = goal.position[self._rows]
         first, there, travel = self.kinematics.output_values(q), q, np.zeros(len(self.names))

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -52,7 +53,7 @@ class PathEquilibriumSolver:
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
-        self.output: BodyOutput = robot.output  # type: ignore[assignment]
+        self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)
         self._places = BodyPoses(self.model)
@@ -73,7 +74,7 @@ class PathEquilibriumSolver:
             raise TensegrityError(f"{self.robot.name} has no shape there: {error}") from error
         if not shape.stable:
             raise TensegrityError(f"{self.robot.name} would not stay in its shape there (softest {shape.softest:.3g}).")
-        pose, _ = self._places.move(shape.q).output(self.output)
+        pose, _ = self._places.update(shape.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, shape.tension, shape)
 
     def slopes(self, shape: PathEquilibrium) -> PathSlopes:

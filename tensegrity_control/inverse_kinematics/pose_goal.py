@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, quaternion_from_matrix
-from tensegrity_dynamics.robots.output_frame import Pose, cross_matrix, pose_error
+from tensegrity_dynamics.numerics.rotations import cross_matrix, matrix_from_quaternion, quaternion_from_matrix
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class PoseGoal:
     Args:
         position: (3,) m in the world frame.
         quaternion: (4,) w, x, y, z of unit norm.
-        output: the `OutputFrame` or `BodyOutput` that is meant; only its controlled axes count.
+        output: the `OutputFrame` that is meant; only its controlled axes count.
     """
 
     position: Array

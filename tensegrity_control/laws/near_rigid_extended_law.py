@@ -90,6 +90,6 @@ class ExtendedNearRigidLaw:
         speed = max(1.0, float(np.max(np.abs(rate))))
         sides = []
         for sign in (1.0, -1.0):
-            moved = self.model.place(q, q[self.model.q_index] + sign * h / speed * rate)
+            moved = self.model.closed_configuration(q, q[self.model.q_index] + sign * h / speed * rate)
             sides.append(jacobian(moved))
         return here, ((sides[0] - sides[1]) * speed / (2.0 * h)) @ rate

@@ -81,13 +81,13 @@ class NearRigidModel(ReducedModel):
 
     def reduced(self, q: Array, rate: Array) -> Reduced:
         """The equations at position q (nq,) and rates w' (n,)."""
-        work, solver = self._work, self._solver
+        work, reduction = self._work, self._reduction
         count = self.mechanism.velocity_count
         basis = self._basis(q, np.zeros(count))
         velocity = basis @ rate
         basis = self._basis(q, velocity)
         mass = basis.T @ work.mass @ basis
-        bias = basis.T @ (work.mass @ solver.offset + work.bias)
+        bias = basis.T @ (work.mass @ reduction.offset + work.bias)
         pulls = basis[self.angles] * (self.radii * q[self.q_strains])[:, None]
         pulls += basis[self.strains] * (self.radii * q[self.q_angles])[:, None]
         return Reduced(

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.robot import Robot
 
 Array = NDArray[np.float64]
@@ -31,7 +32,7 @@ class OutputModel(ReducedModel):
     """
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
-        self.output: BodyOutput = robot.output  # type: ignore[assignment]
+        self.output: BodyFrame = robot.output  # type: ignore[assignment]
         if any(axis.startswith("r") for axis in self.output.controlled):
             raise TensegrityError(f"output {self.output.name} controls rotations; tasks are positions, name x, y, z.")
         self.rows = self.output.rows
@@ -41,7 +42,7 @@ class OutputModel(ReducedModel):
 
     def output_place(self, q: Array) -> Array:
         """(k,) m, the controlled coordinates of the output."""
-        return np.asarray(self._places.move(q).output(self.output)[0][0][self.rows])
+        return np.asarray(self._places.update(q).output(self.output)[0][0][self.rows])
 
     def output_jacobian(self, q: Array) -> Array:
         """J (k, n) with place' = J w'."""

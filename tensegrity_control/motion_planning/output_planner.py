@@ -128,7 +128,7 @@ def plan_output(
     q, miss = first, 0.0
     positions = np.zeros((count, q.size))
     for k in range(count):
-        q = positions[k] = model.place(q, states[k, : model.index.size])
+        q = positions[k] = model.closed_configuration(q, states[k, : model.index.size])
         miss = max(miss, float(np.linalg.norm(model.output_place(q) - wanted[k])))
     defect = float(np.max(np.abs(_last_defect(model, positions, states, inputs, period))))
     return OutputPlan(times, states, inputs, gains, rest_places, rest_inputs, positions, miss, defect)
@@ -213,7 +213,7 @@ def _pieces(model: OutputModel, start: Array, states: Array, inputs: Array, want
     found: list[tuple[Array, ...]] = []
     moved: list[Array] = []
     for k in range(count):
-        q = model.place(q, states[k, :size])
+        q = model.closed_configuration(q, states[k, :size])
         pieces.error.append(model.output_place(q) - wanted[k])
         moved.append(np.concatenate((states[k, size:], model.accelerations(q, states[k, size:], inputs[k]))))
         if k == knots[len(found)]:

@@ -81,7 +81,7 @@ def plan_strains(
     for _ in range(2):
         tensions, q = np.zeros((count, cables)), first
         for i in range(count):
-            q = model.place(q, np.concatenate((y[i], strains[i])))
+            q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
             reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
             load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
             tensions[i] = _tensions(reduced.inputs, reduced.cables, load, floor, float(times[i]))
@@ -90,7 +90,7 @@ def plan_strains(
         rates, accelerations = curve(times, 1), curve(times, 2)
     q, positions, inputs, residual = first, [], [], 0.0
     for i in range(count):
-        q = model.place(q, np.concatenate((y[i], strains[i])))
+        q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
         reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
         right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive
         given = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]
@@ -114,7 +114,7 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     for _ in range(2):  # the strains move the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
         tensions = _tensions(reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
-        q = model.place(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
+        q = model.closed_configuration(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     given = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
     return q[model.q_index].copy(), np.asarray(given, dtype=np.float64)

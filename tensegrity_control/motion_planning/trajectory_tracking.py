@@ -86,7 +86,7 @@ class LinearFeedbackTracker:
         wanted, _, _ = self._at(time, pace)
         count, last = self.model.index.size, self.plan.times.size - 1
         near = self.plan.positions[min(max(round(time / self.period), 0), last)]
-        q = self.model.place(near, wanted[:count])
+        q = self.model.closed_configuration(near, wanted[:count])
         return q, self.model.velocity(q, wanted[count:])
 
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:

@@ -1,4 +1,4 @@
-"""One cable entry makes a block, a pulley, an involute joint and a loop joint (000, sections 3 and 5.1.3).
+"""Routing of a cable: a block, a pulley, an involute joint and a loop joint (000, sections 3 and 5.1.3).
 
 The block turns about an axis of the body that carries it, so that the pulley's plane can follow the anchor; the pulley
 turns in the block; the cable's end meets its anchor on another body in a ball joint. Block frame: z the block's axis,
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
+from .frame import Frame
 from .loop_joints import Loop
-from .mechanism import Body, Cable, Frame, Joint
+from .mechanism import Body, Cable, Joint
 from .primitives import Primitive, body_from
 
 VARIANTS = ("rigid", "u", "epsilon", "length")
@@ -25,7 +26,7 @@ class CableEntry:
     """A cable as a robot file states it.
 
     Args:
-        name: prefix of all that is made of it.
+        name: of the cable, and prefix of the names of its bodies and joints.
         carrier: body that carries the block; "world" is allowed.
         at: (3,) m, centre of the pulley on the carrier, which lies on the block's axis.
         block_axis, pulley_axis: (3,) on the carrier, square to each other, at block angle zero. Seen along the pulley
@@ -34,8 +35,8 @@ class CableEntry:
         anchor_body, anchor: where the cable ends, (3,) m on that body.
         young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
         variant: "rigid", "u", "epsilon" or "length".
-        longest: rest length [m] when all is unwound.
-        strain: at the start.
+        longest: rest length [m] when all of it is unwound.
+        strain: at the start; a higher strain starts with less cable off the pulley.
         block, pulley: primitives of their bodies, in their frames.
         pulley_joint: name of the pulley's joint; NAME-pulleyJt without it.
     """
@@ -64,7 +65,7 @@ class CableEntry:
         return f"{self.name}-blockJt", self.pulley_joint or f"{self.name}-pulleyJt", f"{self.name}-involuteJt"
 
     def parts(self) -> tuple[list[Body], list[Joint], Loop, Cable | None]:
-        """Bodies, joints in order, the loop, and the elastic cable (none for the rigid variant)."""
+        """Bodies, joints from block to cable, the loop, and the elastic cable (None for the rigid variant)."""
         if self.variant not in VARIANTS:
             raise TensegrityError(f"cable {self.name}: variant {self.variant!r} is not one of {', '.join(VARIANTS)}.")
         name = self.name
@@ -99,7 +100,7 @@ class CableEntry:
         block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
         side = np.cross(pulley_axis, block_axis)
         offset = np.asarray(target, dtype=np.float64) - np.asarray(self.at, dtype=np.float64)
-        # the block turns until the anchor is in the plane of block axis and `side`, the nearer way round
+        # the block turns until the anchor is in the plane of block axis and `side`, by the smaller angle
         x, y, z = offset @ side, offset @ pulley_axis, offset @ block_axis
         block = np.arctan2(y, x)
         flip = abs(block) > 0.5 * np.pi

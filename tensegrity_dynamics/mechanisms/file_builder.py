@@ -12,12 +12,13 @@ from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import matrix_from_vector
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
+from .body_frame import BodyFrame
 from .cable_routing import CableEntry
 from .file_schema import CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
+from .frame import Frame
 from .initial_position import closed_start, rough_start
-from .kinematics.parallel_kinematics import BodyOutput
 from .loop_joints import Loop
-from .mechanism import WORLD, Body, Cable, Frame, Joint, Mechanism
+from .mechanism import WORLD, Body, Cable, Joint, Mechanism
 from .mechanism_model import MechanismModel
 from .primitives import DIMENSIONS, Primitive, body_from
 
@@ -83,26 +84,26 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
 
 
 def _check_names(block: MechanismFile, problems: Problems) -> None:
-    known = (WORLD, *block.bodies)
+    bodies = (WORLD, *block.bodies)
     for name in block.bodies:
         if name == WORLD:
             problems.add(("bodies", name), "the world is there already; give the body another name.")
     for i, joint in enumerate(block.joints):
         for field in ("parent", "body"):
             name = getattr(joint, field)
-            if name not in known:
-                problems.add(("joints", i, field), unknown_name("body", name, known))
+            if name not in bodies:
+                problems.add(("joints", i, field), unknown_name("body", name, bodies))
         if joint.body == WORLD:
             problems.add(("joints", i, "body"), "a joint cannot carry the world; make it the parent.")
     for i, loop in enumerate(block.loops):
         for field in ("before", "after"):
             name = getattr(loop, field)
-            if name not in known:
-                problems.add(("loops", i, field), unknown_name("body", name, known))
+            if name not in bodies:
+                problems.add(("loops", i, field), unknown_name("body", name, bodies))
     for i, cable in enumerate(block.cables):
         for path, name in (((), cable.body), (("anchor",), cable.anchor.body)):
-            if name not in known:
-                problems.add(("cables", i, *path, "body"), unknown_name("body", name, known))
+            if name not in bodies:
+                problems.add(("cables", i, *path, "body"), unknown_name("body", name, bodies))
         if cable.body == cable.anchor.body:
             problems.add(
                 ("cables", i, "anchor", "body"), f"the cable ends on {cable.body}, which also carries its pulley."
@@ -136,16 +137,16 @@ def _parents_first(block: MechanismFile, problems: Problems) -> list[int]:
     for name in block.bodies:
         if name not in carried:
             problems.add(("bodies", name), "no joint carries it; add one under 'joints' whose body it is.")
-    placed, order, left = {WORLD}, [], list(range(len(block.joints)))
+    carried_bodies, order, left = {WORLD}, [], list(range(len(block.joints)))
     while left:
-        ready = [i for i in left if block.joints[i].parent in placed]
+        ready = [i for i in left if block.joints[i].parent in carried_bodies]
         if not ready:
             for i in left:
                 if block.joints[i].parent in carried:
                     problems.add(("joints", i), "it hangs on itself through its parents; let one of them be the world.")
             break
         order.append(ready[0])
-        placed.add(block.joints[ready[0]].body)
+        carried_bodies.add(block.joints[ready[0]].body)
         left.remove(ready[0])
     return order
 
@@ -156,7 +157,7 @@ def _check_pulleys(block: MechanismFile, problems: Problems) -> None:
             if cable.body == other.body and np.allclose(cable.at, other.at, rtol=0.0, atol=1e-9):
                 problems.add(
                     ("cables", i, "at"),
-                    f"the pulley of cable {other.name} is at this place of {cable.body} already, and one pulley "
+                    f"the pulley of cable {other.name} is at this point of {cable.body} already, and one pulley "
                     "carries one cable; give each its own.",
                 )
 
@@ -165,7 +166,7 @@ def _check_pulleys(block: MechanismFile, problems: Problems) -> None:
 
 
 def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
-    """A frame: by a rotation vector, by z and y, or by z alone (then turned the shortest way)."""
+    """A frame: by a rotation vector, by z and y, or by z alone (then by the smallest rotation)."""
     axes = np.eye(3)
     if block.turn is not None and (block.z is not None or block.y is not None):
         problems.add(path, "give either 'turn' or the directions 'z' and 'y', not both.")
@@ -180,9 +181,9 @@ def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
             y /= np.linalg.norm(y) or 1.0
             axes = np.column_stack((np.cross(y, z), y, z))
         elif z is not None:
-            axes = shortest_turn(np.array([0.0, 0.0, 1.0]), z)
+            axes = smallest_rotation(np.array([0.0, 0.0, 1.0]), z)
         elif y is not None:
-            axes = shortest_turn(np.array([0.0, 1.0, 0.0]), y)
+            axes = smallest_rotation(np.array([0.0, 1.0, 0.0]), y)
     try:
         return Frame(np.array(block.at), axes)
     except TensegrityError as error:
@@ -190,8 +191,8 @@ def frame_of(block: FrameBlock, path: Path, problems: Problems) -> Frame:
         return Frame()
 
 
-def shortest_turn(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3, 3) rotation that takes one unit vector to another the shortest way."""
+def smallest_rotation(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 3) rotation of the smallest angle that takes one unit vector to another."""
     axis, cosine = np.cross(start, end), float(start @ end)
     if cosine < -1.0 + 1e-12:  # straight back: any axis across will do
         across = np.cross(start, [1.0, 0.0, 0.0] if abs(start[0]) < 0.5 else [0.0, 1.0, 0.0])
@@ -222,11 +223,11 @@ def _primitives(
         if shape.density is not None and shape.mass is not None:
             problems.add((*path, i), "give either its density or its mass, not both.")
             continue
-        wanted = DIMENSIONS[shape.kind]
-        if len(shape.size) != len(wanted):
+        dimensions = DIMENSIONS[shape.kind]
+        if len(shape.size) != len(dimensions):
             problems.add(
                 (*path, i, "size"),
-                f"a {shape.kind} has {len(wanted)} dimensions ({', '.join(wanted) or 'none'}); "
+                f"a {shape.kind} has {len(dimensions)} dimensions ({', '.join(dimensions) or 'none'}); "
                 f"found {len(shape.size)}.",
             )
             continue
@@ -283,12 +284,12 @@ def _entry(block: MechanismFile, i: int, problems: Problems) -> CableEntry | Non
     )  # fmt: skip
 
 
-def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyOutput, ...]:
+def _outputs(block: MechanismFile, problems: Problems) -> tuple[BodyFrame, ...]:
     made = []
     for i, item in enumerate(block.outputs):
         if item.body not in block.bodies:
             problems.add(("outputs", i, "body"), unknown_name("body", item.body, block.bodies))
             continue
         frame = frame_of(item.frame, ("outputs", i, "frame"), problems)
-        made.append(BodyOutput(item.name, item.body, frame, tuple(item.controlled)))
+        made.append(BodyFrame(item.name, item.body, frame, tuple(item.controlled)))
     return tuple(made)

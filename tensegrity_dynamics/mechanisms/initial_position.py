@@ -1,4 +1,4 @@
-"""Where a mechanism from a file starts: coordinates as stated, cables wound to their anchors, loops closed."""
+"""Initial position of a mechanism from a file: stated coordinates, cables wound to their anchors, loops closed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from ..errors import TensegrityError
 from ..numerics.rotations import matrix_from_vector, quaternion_from_matrix
 from ..robots.file_errors import Problems
 from ..robots.units import BaseUnits
-from .dynamics.equations_of_motion import equations, make_work
-from .dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
+from .body_poses import BodyPoses
+from .cable_substitution import with_zeroed_pulleys
+from .dynamics.equations_of_motion import equations
+from .dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from .file_schema import MechanismFile
-from .kinematics.loop_closure import assemble, loop_of_row, move
-from .mechanism_model import BodyPoses, MechanismModel, zeroed
+from .kinematics.configuration_space import displaced
+from .kinematics.loop_closure import assemble, loop_of_row
+from .kinematics.loop_reduction import make_reduction_workspace
+from .mechanism_model import MechanismModel
+from .workspace import make_workspace
 
 QUANTITIES: dict[str, tuple[str, ...]] = {
     "fixed": (),
@@ -38,32 +43,32 @@ def rough_start(block: MechanismFile, model: MechanismModel, problems: Problems)
     for i, item in enumerate(block.joints):
         if item.start is None:
             continue
-        wanted = QUANTITIES[item.kind]
-        if len(item.start) != len(wanted) and not (item.kind == "floating" and len(item.start) == 3):
+        quantities = QUANTITIES[item.kind]
+        if len(item.start) != len(quantities) and not (item.kind == "floating" and len(item.start) == 3):
             problems.add(
                 ("joints", i, "start"),
-                f"a {item.kind} joint starts at {len(wanted)} numbers ({', '.join(wanted) or 'none'}); "
+                f"a {item.kind} joint starts at {len(quantities)} numbers ({', '.join(quantities) or 'none'}); "
                 f"found {len(item.start)}.",
             )
             continue
-        numbers = _numbers(item.start, wanted, ("joints", i, "start"), units, problems)
+        numbers = _numbers(item.start, quantities, ("joints", i, "start"), units, problems)
         at = mechanism.positions_of(item.name)
         if item.kind in ("spherical", "floating"):
-            place, turn = (numbers[:3], numbers[3:]) if item.kind == "floating" else (np.zeros(0), numbers)
+            origin, turn = (numbers[:3], numbers[3:]) if item.kind == "floating" else (np.zeros(0), numbers)
             rotation = matrix_from_vector(turn if turn.size else np.zeros(3))
-            q[at] = np.concatenate((place, quaternion_from_matrix(rotation)))
+            q[at] = np.concatenate((origin, quaternion_from_matrix(rotation)))
         else:
             q[at] = numbers
-    places = BodyPoses(model)
+    poses = BodyPoses(model)
     for i, entry in enumerate(model.entries):
-        places.move(q)
+        poses.update(q)
         index = mechanism.body_index
         target = np.array(entry.anchor)
         anchor, carrier = index[entry.anchor_body], index[entry.carrier]
         if anchor >= 0:
-            target = places.positions[anchor] + places.rotations[anchor] @ target
+            target = poses.positions[anchor] + poses.rotations[anchor] @ target
         if carrier >= 0:
-            target = places.rotations[carrier].T @ (target - places.positions[carrier])
+            target = poses.rotations[carrier].T @ (target - poses.positions[carrier])
         try:
             values = entry.start(target)
         except TensegrityError as error:
@@ -89,24 +94,24 @@ def _numbers(
 def closed_start(
     block: MechanismFile, model: MechanismModel, rough: NDArray[np.float64], problems: Problems
 ) -> MechanismModel:
-    """The model with its loops closed near a rough start; refuses what cannot move as one would expect."""
+    """The model with its loops closed near a rough start; reports dependent loops and missing masses."""
     mechanism = model.mechanism
     wide = _gap(model, rough)
     try:
         start = assemble(mechanism, rough)
     except TensegrityError as error:
         name = loop_name(str(error))
-        problems.add(_place(block, name), f"{error}" + wide)
+        problems.add(_loop_path(block, name), f"{error}" + wide)
         return model
     if _is_dependent(block, model, start, problems):
         return model
     flat = mechanism.flat
-    work, solver = make_work(flat), make_solver(flat)
+    work, reduction = make_workspace(flat), make_reduction_workspace(flat)
     still = np.zeros(mechanism.velocity_count)
-    status, coordinate = accelerate(flat, start, still, still, 0.0, work, solver, False)
+    status, coordinate = accelerate(flat, start, still, still, 0.0, work, reduction, False)
     if status == SINGULAR_MASS:
         problems.add(("bodies",), massless_message(mechanism, int(coordinate)))
-    return zeroed(replace(model, start=start))
+    return with_zeroed_pulleys(replace(model, start=start))
 
 
 def loop_name(message: str) -> str:
@@ -122,8 +127,8 @@ def _gap(model: MechanismModel, rough: NDArray[np.float64]) -> str:
     return f" At the stated start the widest gap is {errors[worst]:.3g} in loop {loop_of_row(model.mechanism, worst)}."
 
 
-def _place(block: MechanismFile, loop: str) -> tuple[Any, ...]:
-    """Where in the file a loop is stated."""
+def _loop_path(block: MechanismFile, loop: str) -> tuple[Any, ...]:
+    """Path in the file to the entry of a loop."""
     for i, item in enumerate(block.loops):
         if item.name == loop:
             return ("loops", i)
@@ -134,14 +139,17 @@ def _place(block: MechanismFile, loop: str) -> tuple[Any, ...]:
 
 
 def _is_dependent(block: MechanismFile, model: MechanismModel, start: NDArray, problems: Problems) -> bool:
-    """Loops whose rows follow from those before them, here and nearby, hold what is held already."""
+    """Report loops that are redundant, or singular at the start only; True where there are any.
+
+    A row that depends on those before it at the start and at a position nearby is redundant everywhere.
+    """
     mechanism = model.mechanism
     here = dependent_rows(model, start)
     if not here:
         return False
     nudge = np.random.default_rng(0).normal(scale=1e-2, size=mechanism.velocity_count)
     try:
-        beside = assemble(mechanism, move(mechanism, start, nudge))
+        beside = assemble(mechanism, displaced(mechanism, start, nudge))
         always = [row for row in dependent_rows(model, beside) if row in here]
     except TensegrityError:
         always = here
@@ -149,14 +157,14 @@ def _is_dependent(block: MechanismFile, model: MechanismModel, start: NDArray, p
         count = sum(loop_of_row(mechanism, row) == name for row in (always or here))
         if always:
             problems.add(
-                _place(block, name),
+                _loop_path(block, name),
                 f"{count} of the motions that loop {name} holds are held by the other loops already, so that their "
                 "forces are not determined; use a kind of loop that leaves them free, or take it out.",
             )
         else:
             problems.add(
-                _place(block, name),
-                f"loop {name} is at a singular place at the start ({count} of its rows depend on others, but only "
+                _loop_path(block, name),
+                f"loop {name} is singular at the start ({count} of its rows depend on others, but only "
                 "there); start elsewhere.",
             )
     return True
@@ -166,7 +174,7 @@ def dependent_rows(model: MechanismModel, q: NDArray) -> list[int]:
     """Constraint rows that follow from those before them at a position q (nq,)."""
     rows = equations(model.mechanism, q, np.zeros(model.mechanism.velocity_count)).loop
     kept: list[NDArray[np.float64]] = []
-    found = []
+    dependent = []
     for i, row in enumerate(rows):
         rest = row / (np.linalg.norm(row) or 1.0)
         for _ in range(2):  # twice, so that rounding does not pass for independence
@@ -174,7 +182,7 @@ def dependent_rows(model: MechanismModel, q: NDArray) -> list[int]:
                 rest = rest - (each @ rest) * each
         size = float(np.linalg.norm(rest))
         if size < 1e-7:
-            found.append(i)
+            dependent.append(i)
         else:
             kept.append(rest / size)
-    return found
+    return dependent

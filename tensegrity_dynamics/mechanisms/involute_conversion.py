@@ -1,4 +1,4 @@
-"""The state of a cable in the coordinates of one involute variant, turned into those of another (000, section 3.1.2).
+"""Conversion of the state of a cable between the variants of the involute joint (000, section 3.1.2).
 
 All variants have the unwound angle phi, rest length l0 = r phi; the second coordinate is the elongation u = l - l0, the
 strain u / l0, or the taut length l itself.
@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
-
-VARIANTS = ("rigid", "u", "epsilon", "length")
+from .cable_routing import VARIANTS
 
 
 def convert_cable_state(
     source: str, target: str, radius: float, q: ArrayLike, v: ArrayLike | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Position and velocity of an involute joint in another variant.
+    """Position and velocity (n,) of an involute joint in the coordinates of another variant.
 
     Args:
         source, target: of "rigid", "u", "epsilon", "length".

@@ -28,20 +28,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compilation import allocation_free
+from ..numerics.rotations import cross_matrix
 
 FIXED, REVOLUTE, PRISMATIC, UNIVERSAL, SPHERICAL, FLOATING = 0, 1, 2, 3, 4, 5
 INVOLUTE_RIGID, INVOLUTE_U, INVOLUTE_EPSILON, INVOLUTE_LENGTH = 6, 7, 8, 9
 
-KINDS = {
+JOINT_KINDS = {
     "fixed": FIXED, "revolute": REVOLUTE, "prismatic": PRISMATIC, "universal": UNIVERSAL, "spherical": SPHERICAL,
     "floating": FLOATING, "involute_rigid": INVOLUTE_RIGID, "involute_u": INVOLUTE_U,
     "involute_epsilon": INVOLUTE_EPSILON, "involute_length": INVOLUTE_LENGTH,
 }  # fmt: skip
-POSITIONS = np.array([0, 1, 1, 2, 4, 7, 1, 2, 2, 2])
+POSITION_COUNTS = np.array([0, 1, 1, 2, 4, 7, 1, 2, 2, 2])
 """Number of position coordinates by kind."""
-VELOCITIES = np.array([0, 1, 1, 2, 3, 6, 1, 2, 2, 2])
+VELOCITY_COUNTS = np.array([0, 1, 1, 2, 3, 6, 1, 2, 2, 2])
 """Number of velocity coordinates by kind."""
-for _counts in (POSITIONS, VELOCITIES):
+for _counts in (POSITION_COUNTS, VELOCITY_COUNTS):
     _counts.setflags(write=False)
 
 
@@ -91,7 +92,7 @@ def cable_length_rate(kind, radius, q, v):
 
 @allocation_free
 def joint_motion(kind, axis, radius, q, v, rotation, translation, subspace, bias):
-    """Fill what a joint is at position q and velocity v.
+    """Fill transform, motion subspace and apparent bias of a joint at position q and velocity v.
 
     rotation (3, 3): successor to predecessor axes; translation (3,) m: successor origin in predecessor axes;
     subspace (6, >= n): S; bias (6,): c_J; both in successor coordinates.
@@ -198,7 +199,7 @@ def force_subspaces(
     subspace, bias = np.zeros((6, 6)), np.empty(6)
     q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
     joint_motion(kind, np.asarray(axis, dtype=np.float64), radius, q, v, rotation, translation, subspace, bias)
-    motion = subspace[:, : VELOCITIES[kind]]
+    motion = subspace[:, : VELOCITY_COUNTS[kind]]
     unit = np.eye(6)
     moving = np.zeros(6)
     if kind == UNIVERSAL:
@@ -222,7 +223,5 @@ def force_subspaces(
 
 def cross_force_matrix(v: NDArray[np.float64]) -> NDArray[np.float64]:
     """(6, 6) matrix of v x* for a motion vector v (6,)."""
-    from ..robots.output_frame import cross_matrix
-
     angular, linear = cross_matrix(v[:3]), cross_matrix(v[3:])
     return np.block([[angular, linear], [np.zeros((3, 3)), angular]])

@@ -13,21 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-
-if TYPE_CHECKING:
-    from .mechanism import Frame
+from .frame import Frame
 
 ALONG, ABOUT = 0, 1
 
 # What each kind of loop holds: linear rows along axes of the predecessor frame, and pairs (a of the predecessor frame,
 # b of the successor frame) that stay square to each other. The free axis is z.
-KINDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+LOOP_KINDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "point": ("xyz", ()),
     "point_xy": ("xy", ()),
     "point_z": ("z", ()),
@@ -46,47 +44,44 @@ class Loop:
 
     Args:
         name: unique name.
-        kind: one of `loops.KINDS`; "point" is a ball joint, "point_xy" a pin in the predecessor's plane.
-        before, after: names of predecessor and successor body; either may be "world".
-        placement_before, placement_after: the frames that meet.
+        kind: one of `loop_joints.LOOP_KINDS`; "point" is a ball joint, "point_xy" a pin in the predecessor's plane.
+        before, after: names of the bodies; either may be "world".
+        predecessor_frame, successor_frame: the frames that meet.
     """
 
     name: str
     kind: str
-    before: str
-    after: str
-    placement_before: Frame = field(default=None)  # type: ignore[assignment]
-    placement_after: Frame = field(default=None)  # type: ignore[assignment]
+    predecessor: str
+    successor: str
+    predecessor_frame: Frame = field(default_factory=Frame)
+    successor_frame: Frame = field(default_factory=Frame)
 
     def __post_init__(self) -> None:
-        from .mechanism import Frame
-
-        if self.kind not in KINDS:
-            raise TensegrityError(f"loop {self.name}: " + unknown_name("kind of loop", self.kind, KINDS))
-        if self.before == self.after:
-            raise TensegrityError(f"loop {self.name} joins {self.before} to itself; name two bodies.")
-        for name in ("placement_before", "placement_after"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, Frame())
+        if self.kind not in LOOP_KINDS:
+            raise TensegrityError(f"loop {self.name}: " + unknown_name("kind of loop", self.kind, LOOP_KINDS))
+        if self.predecessor == self.successor:
+            raise TensegrityError(f"loop {self.name} joins {self.predecessor} to itself; name two bodies.")
 
 
 class Row(NamedTuple):
     """One constraint row: indices of the bodies, origins on them, and its one or two directions in body axes."""
 
     kind: int
-    before: int
-    after: int
-    origin_before: NDArray[np.float64]
-    origin_after: NDArray[np.float64]
+    predecessor: int
+    successor: int
+    predecessor_origin: NDArray[np.float64]
+    successor_origin: NDArray[np.float64]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
 
 
 def loop_rows(loop: Loop, index: Mapping[str, int]) -> list[Row]:
     """The rows of a loop; `first` is in axes of the predecessor body, `second` in axes of the successor body."""
-    before, after = loop.placement_before, loop.placement_after
-    along, about = KINDS[loop.kind]
-    ends = (index[loop.before], index[loop.after], before.origin, after.origin)
-    rows = [Row(ALONG, *ends, before.axes[:, "xyz".index(n)], np.zeros(3)) for n in along]
-    rows += [Row(ABOUT, *ends, before.axes[:, "xyz".index(a)], after.axes[:, "xyz".index(b)]) for a, b in about]
+    predecessor, successor = loop.predecessor_frame, loop.successor_frame
+    along, about = LOOP_KINDS[loop.kind]
+    ends = (index[loop.predecessor], index[loop.successor], predecessor.origin, successor.origin)
+    rows = [Row(ALONG, *ends, predecessor.axes[:, "xyz".index(n)], np.zeros(3)) for n in along]
+    rows += [
+        Row(ABOUT, *ends, predecessor.axes[:, "xyz".index(a)], successor.axes[:, "xyz".index(b)]) for a, b in about
+    ]
     return rows

@@ -16,27 +16,10 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from . import joints
+from .frame import Frame
 from .loop_joints import Loop, loop_rows
 
 WORLD = "world"
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """A place on a body: origin (3,) m and axes (3, 3), columns in the body's frame."""
-
-    origin: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
-    axes: NDArray[np.float64] = field(default_factory=lambda: np.eye(3))
-
-    def __post_init__(self) -> None:
-        origin, axes = np.array(self.origin, dtype=np.float64), np.array(self.axes, dtype=np.float64)
-        if origin.shape != (3,) or axes.shape != (3, 3) or not np.all(np.isfinite(origin)):
-            raise TensegrityError(f"a frame needs an origin (3,) and axes (3, 3), found {origin.shape}, {axes.shape}.")
-        if not np.allclose(axes.T @ axes, np.eye(3), atol=1e-9) or np.linalg.det(axes) < 0.0:
-            raise TensegrityError("the axes of a frame must be orthogonal, of length one and right-handed.")
-        for name, array in (("origin", origin), ("axes", axes)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +31,7 @@ class Body:
         mass: kg; zero is allowed where the joints below and the loops leave no motion without inertia.
         centre: (3,) m, centre of mass in the body frame.
         inertia: (3, 3) kg m^2 about the centre of mass, in body axes.
-        shapes: what to draw (see `multibody.primitives`).
+        shapes: what to draw (`Primitive`).
     """
 
     name: str
@@ -77,7 +60,7 @@ class Joint:
 
     Args:
         name: unique name.
-        kind: one of `joints.KINDS`.
+        kind: one of `joints.JOINT_KINDS`.
         parent, body: names; the parent may be "world".
         placement: predecessor frame on the parent.
         axis: (3,) of revolute and prismatic joints, in both frames.
@@ -93,8 +76,8 @@ class Joint:
     radius: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in joints.KINDS:
-            raise TensegrityError(f"joint {self.name}: " + unknown_name("kind of joint", self.kind, joints.KINDS))
+        if self.kind not in joints.JOINT_KINDS:
+            raise TensegrityError(f"joint {self.name}: " + unknown_name("kind of joint", self.kind, joints.JOINT_KINDS))
         axis = np.array(self.axis, dtype=np.float64)
         norm = np.linalg.norm(axis) if axis.shape == (3,) else 0.0
         if not np.isfinite(norm) or norm < 1e-9:
@@ -134,11 +117,11 @@ class Cable:
             )
 
 
-Flat = namedtuple(
-    "Flat",
+FlatMechanism = namedtuple(
+    "FlatMechanism",
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
-    "row_kind row_before row_after row_origin_before row_origin_after row_first row_second gravity",
+    "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity",
 )
 
 
@@ -179,24 +162,24 @@ class Mechanism:
             for name in names:
                 if names.count(name) > 1 or (what == "body" and name == WORLD):
                     raise TensegrityError(f"{what} name {name!r} is used twice or reserved; give each its own.")
-        known = [body.name for body in self.bodies]
+        names_of_bodies = [body.name for body in self.bodies]
         carried: list[str] = []
         for joint in self.joints:
             for name in (joint.parent, joint.body):
-                if name not in (WORLD, *known) or joint.body == WORLD:
-                    raise TensegrityError(f"joint {joint.name}: " + unknown_name("body", name, known))
+                if name not in (WORLD, *names_of_bodies) or joint.body == WORLD:
+                    raise TensegrityError(f"joint {joint.name}: " + unknown_name("body", name, names_of_bodies))
             if joint.parent not in (WORLD, *carried):
                 raise TensegrityError(f"joint {joint.name}: its parent {joint.parent} has no joint before it; reorder.")
             if joint.body in carried:
                 raise TensegrityError(f"joint {joint.name}: body {joint.body} already has a tree joint; use a loop.")
             carried.append(joint.body)
-        for name in known:
+        for name in names_of_bodies:
             if name not in carried:
                 raise TensegrityError(f"body {name} has no tree joint; add one from a body that has.")
         for loop in self.loops:
-            for name in (loop.before, loop.after):
-                if name not in (WORLD, *known):
-                    raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *known)))
+            for name in (loop.predecessor, loop.successor):
+                if name not in (WORLD, *names_of_bodies):
+                    raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *names_of_bodies)))
         used: dict[str, str] = {}
         for cable in self.cables:
             joint = self.joint(cable.joint)
@@ -226,31 +209,37 @@ class Mechanism:
     def _layout(self) -> dict[str, tuple[slice, slice]]:
         layout, q, v = {}, 0, 0
         for joint in self.joints:
-            kind = joints.KINDS[joint.kind]
-            layout[joint.name] = (slice(q, q + joints.POSITIONS[kind]), slice(v, v + joints.VELOCITIES[kind]))
+            kind = joints.JOINT_KINDS[joint.kind]
+            layout[joint.name] = (
+                slice(q, q + joints.POSITION_COUNTS[kind]),
+                slice(v, v + joints.VELOCITY_COUNTS[kind]),
+            )
             q, v = layout[joint.name][0].stop, layout[joint.name][1].stop
         return layout
 
     def positions_of(self, joint: str) -> slice:
-        """Where in q the coordinates of a joint stand."""
+        """The slice of q (nq,) that holds the coordinates of a joint."""
         self.joint(joint)
         return self._layout[joint][0]
 
     def velocities_of(self, joint: str) -> slice:
-        """Where in v the coordinates of a joint stand."""
+        """The slice of v (nv,) that holds the coordinates of a joint."""
         self.joint(joint)
         return self._layout[joint][1]
 
     @property
     def position_count(self) -> int:
-        return int(sum(joints.POSITIONS[joints.KINDS[joint.kind]] for joint in self.joints))
+        """nq."""
+        return int(sum(joints.POSITION_COUNTS[joints.JOINT_KINDS[joint.kind]] for joint in self.joints))
 
     @property
     def velocity_count(self) -> int:
-        return int(sum(joints.VELOCITIES[joints.KINDS[joint.kind]] for joint in self.joints))
+        """nv."""
+        return int(sum(joints.VELOCITY_COUNTS[joints.JOINT_KINDS[joint.kind]] for joint in self.joints))
 
     @property
     def constraint_count(self) -> int:
+        """nc, rows of all loops."""
         return int(self.flat.row_kind.shape[0])
 
     def coordinate_names(self) -> tuple[str, ...]:
@@ -291,18 +280,18 @@ class Mechanism:
 
         walk(WORLD, 1)
         lines.append("Non-tree joints:")
-        lines += [f"{loop.name}, predecessor: {loop.before}, successor: {loop.after}" for loop in self.loops]
+        lines += [f"{loop.name}, predecessor: {loop.predecessor}, successor: {loop.successor}" for loop in self.loops]
         return "\n".join(lines)
 
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def flat(self) -> Flat:
+    def flat(self) -> FlatMechanism:
         """The mechanism as arrays for the compiled sweeps."""
         index, by_name = self.body_index, {body.name: body for body in self.bodies}
         ordered = [by_name[joint.body] for joint in self.joints]
-        kinds = np.array([joints.KINDS[joint.kind] for joint in self.joints], dtype=np.int64)
-        counts = joints.VELOCITIES[kinds].astype(np.int64)
+        kinds = np.array([joints.JOINT_KINDS[joint.kind] for joint in self.joints], dtype=np.int64)
+        counts = joints.VELOCITY_COUNTS[kinds].astype(np.int64)
         parents = np.array([index[joint.parent] for joint in self.joints], dtype=np.int64)
         v_start = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
         dof_parent, dof_body = [], []
@@ -316,12 +305,12 @@ class Mechanism:
             last[i] = above
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
-        return Flat(
+        return FlatMechanism(
             kind=kinds,
             parent=parents,
             axis=np.array([joint.axis for joint in self.joints]).reshape(-1, 3),
             radius=np.array([joint.radius for joint in self.joints], dtype=np.float64),
-            q_start=np.concatenate(([0], np.cumsum(joints.POSITIONS[kinds])))[:-1].astype(np.int64),
+            q_start=np.concatenate(([0], np.cumsum(joints.POSITION_COUNTS[kinds])))[:-1].astype(np.int64),
             v_start=v_start,
             v_count=counts,
             origin=np.array([joint.placement.origin for joint in self.joints]).reshape(-1, 3),
@@ -336,11 +325,26 @@ class Mechanism:
             cable_young=np.array([cable.young for cable in self.cables], dtype=np.float64),
             cable_damping=np.array([cable.damping for cable in self.cables], dtype=np.float64),
             row_kind=np.array([row.kind for row in rows], dtype=np.int64),
-            row_before=np.array([row.before for row in rows], dtype=np.int64),
-            row_after=np.array([row.after for row in rows], dtype=np.int64),
-            row_origin_before=np.array([row.origin_before for row in rows]).reshape(-1, 3),
-            row_origin_after=np.array([row.origin_after for row in rows]).reshape(-1, 3),
+            row_predecessor=np.array([row.predecessor for row in rows], dtype=np.int64),
+            row_successor=np.array([row.successor for row in rows], dtype=np.int64),
+            row_predecessor_origin=np.array([row.predecessor_origin for row in rows]).reshape(-1, 3),
+            row_successor_origin=np.array([row.successor_origin for row in rows]).reshape(-1, 3),
             row_first=np.array([row.first for row in rows]).reshape(-1, 3),
             row_second=np.array([row.second for row in rows]).reshape(-1, 3),
             gravity=np.array(self.gravity),
         )
+
+
+def check_state(mechanism: Mechanism, q: NDArray, v: NDArray) -> tuple[NDArray, NDArray]:
+    """q (nq,) and v (nv,) as contiguous arrays.
+
+    Raises:
+        TensegrityError: wrong shape or a number that is not finite.
+    """
+    q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
+    for name, array, count in (("q", q, mechanism.position_count), ("v", v, mechanism.velocity_count)):
+        if array.shape != (count,):
+            raise TensegrityError(f"{name} has shape {array.shape}, this mechanism needs ({count},).")
+        if not np.all(np.isfinite(array)):
+            raise TensegrityError(f"{name}[{int(np.flatnonzero(~np.isfinite(array))[0])}] is not finite.")
+    return q, v

@@ -1,4 +1,4 @@
-"""Bodies from geometric primitives of one density (000, table 5.1), and what to draw of them.
+"""Bodies composed of geometric primitives of uniform density (000, table 5.1), which are also what is drawn.
 
 Every primitive stands centred on its own frame; round ones have z as their axis.
 """
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from .mechanism import Body, Frame
+from .frame import Frame
+from .mechanism import Body
 
 DIMENSIONS = {
     "cylinder": ("radius", "height"),
@@ -26,12 +27,12 @@ DIMENSIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Primitive:
-    """A solid of uniform density, or of a given mass.
+    """A solid of uniform density.
 
     Args:
         kind: one of `DIMENSIONS`; "point" is a mass without size.
         size: dimensions in m, in the order of `DIMENSIONS[kind]`.
-        density: kg/m^3; mass: kg, instead of a density. Neither: it is drawn and weighs nothing.
+        density: kg/m^3; mass: kg, instead of a density. Without either it is drawn and has no mass.
         placement: its frame on the body.
     """
 
@@ -44,10 +45,12 @@ class Primitive:
     def __post_init__(self) -> None:
         if self.kind not in DIMENSIONS:
             raise TensegrityError(unknown_name("primitive", self.kind, DIMENSIONS))
-        wanted = DIMENSIONS[self.kind]
-        if len(self.size) != len(wanted):
-            raise TensegrityError(f"{self.kind} needs {len(wanted)} dimensions ({', '.join(wanted)}): {self.size}.")
-        for name, value in zip(wanted, self.size, strict=True):
+        dimensions = DIMENSIONS[self.kind]
+        if len(self.size) != len(dimensions):
+            raise TensegrityError(
+                f"{self.kind} needs {len(dimensions)} dimensions ({', '.join(dimensions)}): {self.size}."
+            )
+        for name, value in zip(dimensions, self.size, strict=True):
             if not (np.isfinite(value) and value > 0.0) and not (name == "inner_diameter" and value == 0.0):
                 raise TensegrityError(f"{self.kind}: {name} is {value} m, must be above zero.")
         if self.kind == "tube" and self.size[1] >= self.size[0]:

@@ -110,12 +110,12 @@ class MechanismReport(RobotReport):
     def _actuator_rows(self, rest: Estimate | None) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
         for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True):
-            place, rate, push = each.units
+            position, rate, push = each.units
             rows.append(
                 (
                     each.name if each.name == each.drives else f"{each.name} ({each.drives})",
                     each.motion,
-                    f"{each.position[0]:.4g} to {each.position[1]:.4g} {place}",
+                    f"{each.position[0]:.4g} to {each.position[1]:.4g} {position}",
                     f"{effort:.3g} {push}" if abs(effort) > 1e-9 else f"0 {push}",
                     f"{each.effort:.4g} {push}",
                     f"{each.rate:.4g} {rate}",
@@ -213,16 +213,17 @@ def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
         TensegrityError: not of that form, an unknown or repeated actuator, or a number of another kind.
     """
     result: dict[str, float] = {}
-    known = {each.name: each for each in robot.actuators}
+    actuators = {each.name: each for each in robot.actuators}
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
-            raise TensegrityError(f"--length {item!r}: write NAME=POSITION, for example {next(iter(known), 'a')}=0.5.")
-        if name not in known:
-            raise TensegrityError(f"--length {item!r}: " + unknown_name("actuator", name, known))
+            example = next(iter(actuators), "a")
+            raise TensegrityError(f"--length {item!r}: write NAME=POSITION, for example {example}=0.5.")
+        if name not in actuators:
+            raise TensegrityError(f"--length {item!r}: " + unknown_name("actuator", name, actuators))
         if name in result:
             raise TensegrityError(f"--length {item!r}: {name} is given twice.")
-        result[name] = read_quantity(value, QUANTITIES[known[name].motion], f"--length {item!r}:")
+        result[name] = read_quantity(value, QUANTITIES[actuators[name].motion], f"--length {item!r}:")
     return result
 
 

@@ -57,7 +57,7 @@ def cross_force(v, f, out):
 
 @allocation_free
 def to_world(rotation, origin, local, out):
-    """out (6,): motion vector given at a frame's origin in its own axes, seen in the world at the world's origin."""
+    """out (6,): motion vector given at a frame's origin in its own axes, in world axes at the world's origin."""
     for a in range(3):
         out[a] = rotation[a, 0] * local[0] + rotation[a, 1] * local[1] + rotation[a, 2] * local[2]
         out[3 + a] = rotation[a, 0] * local[3] + rotation[a, 1] * local[4] + rotation[a, 2] * local[5]

@@ -11,7 +11,8 @@ from ..errors import TensegrityError
 from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
-from .mechanism_model import BodyPoses, MechanismModel
+from .body_poses import BodyPoses
+from .mechanism_model import MechanismModel
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class MechanismCodec(StateCodec):
         residual: float = 0.0, converged: bool = True,
     ) -> StateRecord:  # fmt: skip
         """The record of q (nq,) and v (nv,)."""
-        poses = self._poses.move(state.configuration, state.velocity)
+        poses = self._poses.update(state.configuration, state.velocity)
         return StateRecord(
             body_name=self._bodies, body_position=poses.positions, body_quaternion=poses.quaternions,
             body_twist=poses.twists, coordinate_name=self._coordinates, q=state.configuration, v=state.velocity,
@@ -94,7 +95,7 @@ class MechanismCodec(StateCodec):
         raise TensegrityError(f"the state lists the coordinates of {self._name} in another order." + again)
 
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
-        """(c,) N by cable, as they are given; NaN where nothing is known."""
+        """(c,) N by cable, as the record has them; NaN for cables without a value."""
         found = np.full(self._cables, np.nan)
         for name, tension in zip(names, tensions, strict=False):
             row = self._rows.get(name)

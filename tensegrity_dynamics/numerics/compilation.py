@@ -1,9 +1,10 @@
-"""The one place that knows how hot functions are compiled (numba, cached on disk, without the interpreter lock)."""
+"""Compilation of hot functions by numba: cached on disk, without the interpreter lock."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -62,6 +63,25 @@ def _follow_callees(function: Any, result: Any) -> None:
         elif isinstance(value, np.ndarray):
             digest.update(name.encode() + value.tobytes())
     _stamps[id(result)] = store._source_stamp = digest.hexdigest()
+    store._load_index = partial(_readable, store._load_index)
+    result._cache._index_key = partial(_key_with_fields, result._cache._index_key)
+
+
+def _readable(load: Callable[[], dict]) -> dict:
+    """The compiled versions in a cache; none where it names a tuple that is gone by now, so that it is made anew."""
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
+
+
+def _key_with_fields(key: Callable[..., tuple], signature: tuple, codegen: Any) -> tuple:
+    """The key of a compiled version with the fields of the named tuples among the arguments.
+
+    numba compares the types of their entries, not their names: two arrays that change their order would be read one
+    for the other.
+    """
+    return *key(signature, codegen), tuple(getattr(argument, "fields", None) for argument in signature)
 
 
 def _meaning(code: CodeType) -> str:

@@ -1,71 +1,101 @@
-"""Small dense linear algebra for the compiled solvers: Cholesky without the overhead of a library call."""
+"""Small dense linear algebra inside compiled functions, without the overhead of a library call.
+
+Cholesky factors are taken from the last pivot to the first: for a kinematic tree that is from the leaves to the root,
+so that coordinates of different branches do not fill in each other's entries.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .compilation import compiled
+from .compilation import allocation_free
 
 
-@compiled
-def cholesky_shifted(matrix, shift, factor):
-    """Lower factor (n, n) of matrix + shift; False where that is not positive definite."""
-    n = matrix.shape[0]
-    largest = 0.0
-    for j in range(n):
-        largest = max(largest, abs(matrix[j, j]))
-    floor = 1e-15 * largest
-    for j in range(n):
+@allocation_free
+def dot(a, b):
+    """Scalar product of two vectors (n,)."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@allocation_free
+def normalise(vector):
+    """Scale a vector (n,) to length one, in place."""
+    norm = np.sqrt(dot(vector, vector))
+    for i in range(vector.shape[0]):
+        vector[i] /= norm
+
+
+@allocation_free
+def cholesky(matrix, size):
+    """Lower factor L of matrix = L' L over its first `size` rows, in place; the upper triangle is not read.
+
+    Returns the index of the first pivot that is not above 1e-14 of its diagonal entry, or -1 where all are. Entries
+    that are zero cost nothing.
+    """
+    for j in range(size - 1, -1, -1):
+        limit = 1e-14 * abs(matrix[j, j])
+        for m in range(j + 1, size):
+            factor = matrix[m, j]
+            if factor != 0.0:
+                for k in range(j + 1):
+                    matrix[j, k] -= factor * matrix[m, k]
+        if not matrix[j, j] > limit:
+            return j
+        matrix[j, j] = np.sqrt(matrix[j, j])
+        inverse = 1.0 / matrix[j, j]
         for k in range(j):
-            total = matrix[j, k]
-            for i in range(k):
-                total -= factor[j, i] * factor[k, i]
-            factor[j, k] = total / factor[k, k]
-        total = matrix[j, j] + shift
+            matrix[j, k] *= inverse
+    return -1
+
+
+@allocation_free
+def cholesky_solve(factor, size, right):
+    """Solve L' L x = right in place with the factor of `cholesky`."""
+    for j in range(size - 1, -1, -1):
+        right[j] /= factor[j, j]
         for i in range(j):
-            total -= factor[j, i] * factor[j, i]
-        if not total > floor:
-            return False
-        factor[j, j] = np.sqrt(total)
-    return True
-
-
-@compiled
-def cholesky_apply(factor, right, solution):
-    """Solve L L' solution = right; they may be the same array."""
-    n = factor.shape[0]
-    for i in range(n):
+            right[i] -= factor[j, i] * right[j]
+    for i in range(size):
         total = right[i]
         for k in range(i):
-            total -= factor[i, k] * solution[k]
-        solution[i] = total / factor[i, i]
-    for i in range(n - 1, -1, -1):
-        total = solution[i]
-        for k in range(i + 1, n):
-            total -= factor[k, i] * solution[k]
-        solution[i] = total / factor[i, i]
+            total -= factor[i, k] * right[k]
+        right[i] = total / factor[i, i]
 
 
-@compiled
+@allocation_free
+def cholesky_shifted(matrix, shift, factor):
+    """Fill factor (n, n) with the Cholesky factor of matrix + shift; False where that is not positive definite."""
+    n = matrix.shape[0]
+    for j in range(n):
+        for k in range(j):
+            factor[j, k] = matrix[j, k]
+        factor[j, j] = matrix[j, j] + shift
+    return cholesky(factor, n) < 0
+
+
+@allocation_free
+def cholesky_apply(factor, right, solution):
+    """Fill solution (n,) with that of L' L x = right; both may be the same array."""
+    for i in range(right.shape[0]):
+        solution[i] = right[i]
+    cholesky_solve(factor, factor.shape[0], solution)
+
+
+@allocation_free
 def least_eigenvector(factor, vector, other, iterations):
     """Inverse iteration with the factor of a matrix: fills vector with the direction of its least eigenvalue.
 
-    Returns 1 / (v' A^-1 v), the estimate of that eigenvalue, and whether it settled.
+    Returns 1 / (v' A^-1 v), the estimate of that eigenvalue, and whether it has converged.
     """
     n = factor.shape[0]
     last, estimate = 0.0, 0.0
     for sweep in range(iterations):
-        norm = 0.0
-        for i in range(n):
-            norm += vector[i] * vector[i]
-        norm = np.sqrt(norm)
-        for i in range(n):
-            vector[i] /= norm
+        normalise(vector)
         cholesky_apply(factor, vector, other)
-        product = 0.0
-        for i in range(n):
-            product += vector[i] * other[i]
-        estimate = 1.0 / product
+        estimate = 1.0 / dot(vector, other)
         # the Rayleigh quotient is off by the square of the direction's error: ask for the direction
         gap = 0.0
         for i in range(n):
@@ -76,3 +106,38 @@ def least_eigenvector(factor, vector, other, iterations):
             return estimate, True
         last = estimate
     return estimate, False
+
+
+@allocation_free
+def lu_factor(matrix, size, pivots):
+    """LU factors of the first `size` rows with partial pivoting, in place; pivots (size,) are the exchanged rows."""
+    for j in range(size):
+        best, row = abs(matrix[j, j]), j
+        for i in range(j + 1, size):
+            if abs(matrix[i, j]) > best:
+                best, row = abs(matrix[i, j]), i
+        pivots[j] = row
+        if row != j:
+            for k in range(size):
+                matrix[j, k], matrix[row, k] = matrix[row, k], matrix[j, k]
+        for i in range(j + 1, size):
+            matrix[i, j] /= matrix[j, j]
+            entry = matrix[i, j]
+            if entry != 0.0:
+                for k in range(j + 1, size):
+                    matrix[i, k] -= entry * matrix[j, k]
+
+
+@allocation_free
+def lu_solve(matrix, size, pivots, right):
+    """Solve in place with the factors of `lu_factor`."""
+    for j in range(size):
+        row = pivots[j]
+        right[j], right[row] = right[row], right[j]
+    for i in range(size):
+        for k in range(i):
+            right[i] -= matrix[i, k] * right[k]
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            right[i] -= matrix[i, k] * right[k]
+        right[i] /= matrix[i, i]

@@ -79,3 +79,9 @@ def roll_pitch_yaw(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 def matrix_from_roll_pitch_yaw(angles: ArrayLike) -> NDArray[np.float64]:
     """(3, 3) rotation by roll, pitch and yaw (3,) [rad] about the fixed x, y and z axes, in this order."""
     return np.asarray(euler2mat(*np.asarray(angles, dtype=np.float64), "sxyz"))
+
+
+def cross_matrix(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3, 3) matrix with cross_matrix(a) @ b = a x b."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..robots.robot_types import RobotType
 from ..robots.schema import StructureFile
-from ..structures.dynamics.explicit_integrators import INTEGRATORS
-from ..structures.dynamics.structure_simulator import StructureSimulator
+from ..structures.dynamics.structure_simulator import INTEGRATORS, StructureSimulator
 from ..structures.estimation.quasi_static_estimator import StructureEstimator
 from ..structures.file_builder import build_structure
 from ..structures.report import StructureReport

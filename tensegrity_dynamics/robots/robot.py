@@ -54,7 +54,7 @@ class Robot:
         name, description: for people.
         model: a `RobotModel`, such as `Structure` or `MechanismModel`.
         actuators: in the order in which commands list them.
-        outputs: frames of the end effector (`OutputFrame`, `BodyOutput`); the first is the one that goals mean.
+        outputs: frames of the end effector (`OutputFrame`); the first is the one that goals mean.
         tour: goals of the demonstration.
         servos: hardware settings as loaded, or an empty mapping.
         provenance: notes on where values come from.

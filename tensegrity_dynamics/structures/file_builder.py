@@ -6,9 +6,9 @@ import numpy as np
 
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
-from ..robots.output_frame import OutputFrame
 from ..robots.robot_types import BuiltModel
 from ..robots.schema import StructureFile
+from .node_frame import NodeFrame
 from .structure import Structure
 
 
@@ -16,7 +16,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     """The pin-jointed model, the tendons that can be driven, and the output frames.
 
     Raises:
-        RobotFileError: names that are unknown or repeat, values that are given nowhere, nodes in the same place.
+        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same point.
     """
     _check_members(block, problems)
     values = {
@@ -70,31 +70,29 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
         elif block.nodes[first].position == block.nodes[second].position:
             problems.add(
                 ("members", i, "nodes"),
-                f"{first} and {second} start at the same place; move one, or the member has no direction.",
+                f"{first} and {second} start at the same point; move one, or the member has no direction.",
             )
 
 
 def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:
     """(m,) values of the members, from themselves or the defaults of their kind."""
-    found = np.ones(len(block.members))
+    values = np.ones(len(block.members))
     for i, member in enumerate(block.members):
         for value in (getattr(member, what), getattr(getattr(block.defaults, member.kind), what), otherwise):
             if value is not None:
-                found[i] = value
+                values[i] = value
                 break
         else:
-            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one.")
-    return found
+            problems.add(("members", i), f"no {what} is stated, here or under defaults.{member.kind}; add one.")
+    return values
 
 
-def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[OutputFrame, ...]:
+def _outputs(block: StructureFile, index: dict[str, int], problems: Problems) -> tuple[NodeFrame, ...]:
     made = []
     for i, output in enumerate(block.outputs):
         nodes = np.array([index[name] for name in output.nodes], dtype=np.int64)
         try:
-            made.append(
-                OutputFrame(output.name, nodes, np.array(list(output.nodes.values())), tuple(output.controlled))
-            )
+            made.append(NodeFrame(output.name, nodes, np.array(list(output.nodes.values())), tuple(output.controlled)))
         except TensegrityError as error:
             problems.add(("outputs", i), str(error))
     return tuple(made)

@@ -25,9 +25,9 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.prestress import analyze_prestress
-from .analysis.stability import no_force
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
+from .form_finding.stability import no_force
 from .structure import Structure
 
 MOTIONS = ("along x", "along y", "along z", "turning about x", "turning about y", "turning about z")
@@ -175,8 +175,8 @@ def _members(shape: StructureEquilibrium) -> Section:
 def pose_words(shape: StructureEquilibrium) -> str:
     """Where the output of a shape is, in mm and, where it has an orientation, degrees."""
     position, quaternion = shape.pose
-    place = millimetres(position)
-    return place if shape.output is not None and shape.output.nodes.size == 1 else f"{place}, {turned(quaternion)}"
+    point = millimetres(position)
+    return point if shape.output is not None and shape.output.nodes.size == 1 else f"{point}, {turned(quaternion)}"
 
 
 def motion(shape: StructureEquilibrium) -> str:

@@ -52,14 +52,14 @@ class StructureCodec(StateCodec):
         names = tuple(record.node_name)
         order = self._order.get(names)
         if order is None:
-            known = self._structure.node_names
+            node_names = self._structure.node_names
             for name in names:
-                if name not in known:
-                    raise TensegrityError(unknown_name("node", name, known) + " Do all nodes run the same robot?")
-            missing = [name for name in known if name not in names]
+                if name not in node_names:
+                    raise TensegrityError(unknown_name("node", name, node_names) + " Do all nodes run the same robot?")
+            missing = [name for name in node_names if name not in names]
             if missing:
                 raise TensegrityError(f"the state lacks the nodes {', '.join(missing)}.")
-            order = np.array([names.index(name) for name in known], dtype=np.int64)
+            order = np.array([names.index(name) for name in node_names], dtype=np.int64)
             self._order = {names: order}
         if len(record.node_position) != len(names):
             raise TensegrityError(f"the state lists {len(names)} nodes but {len(record.node_position)} positions.")
@@ -70,7 +70,7 @@ class StructureCodec(StateCodec):
     def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
         """(m,) N by member: as they are given; of other springs and passive tendons what their stretch gives.
 
-        NaN where nothing is known: bars, and driven tendons that are not named.
+        NaN without a value: bars, and driven tendons that are not named.
         """
         structure, rows = self._structure, self._passive
         found = np.full(len(structure.member_names), np.nan)

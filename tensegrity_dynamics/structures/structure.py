@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
-from ..robots.output_frame import OutputFrame
+from .node_frame import NodeFrame
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 
 
 @dataclass(frozen=True, eq=False)
 class Structure(RobotModel):
-    """Nodes, members and what holds them; every array is read-only and in SI units.
+    """Nodes, members and supports; every array is read-only and in SI units.
 
     Args:
         node_names: n unique names.
@@ -40,7 +40,7 @@ class Structure(RobotModel):
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
-            node to itself, or two nodes of one member start at the same place.
+            node to itself, or two nodes of one member start at the same point.
     """
 
     kind: ClassVar[str] = "structure"
@@ -98,8 +98,8 @@ class Structure(RobotModel):
                 raise TensegrityError(f"member {name} joins node {self.node_names[i]} to itself; name two nodes.")
         for name, low in (("stiffness", 0.0), ("rest_lengths", 0.0)):
             for k in np.flatnonzero(getattr(self, name) <= low):
-                found = getattr(self, name)[k]
-                raise TensegrityError(f"member {self.member_names[k]}: {name} is {found:g}, must be above zero.")
+                value = getattr(self, name)[k]
+                raise TensegrityError(f"member {self.member_names[k]}: {name} is {value:g}, must be above zero.")
         for name, names in (
             ("masses", self.member_names),
             ("damping", self.member_names),
@@ -142,7 +142,7 @@ class Structure(RobotModel):
         """Nodes (n, 3) m."""
         return self.nodes
 
-    def output_pose(self, output: OutputFrame, configuration: NDArray[np.float64]) -> Pose:
+    def output_pose(self, output: NodeFrame, configuration: NDArray[np.float64]) -> Pose:
         """Pose of an output for nodes (n, 3) m."""
         return output.pose(configuration)
 
@@ -244,11 +244,11 @@ def make_structure(
             raise TensegrityError(unknown_name("node", name, names))
         return names.index(name)
 
-    def by_name(values: Mapping[str, float] | None, known: tuple[str, ...], what: str) -> list[float]:
+    def by_name(values: Mapping[str, float] | None, names: tuple[str, ...], what: str) -> list[float]:
         for name in values or {}:
-            if name not in known:
-                raise TensegrityError(unknown_name(what, name, known))
-        return [float((values or {}).get(name, 0.0)) for name in known]
+            if name not in names:
+                raise TensegrityError(unknown_name(what, name, names))
+        return [float((values or {}).get(name, 0.0)) for name in names]
 
     held = {index(name) for name in fixed}
     return Structure(

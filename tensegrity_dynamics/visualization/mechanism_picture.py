@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
 from ..mechanisms.mechanism import WORLD, Body
-from ..mechanisms.mechanism_model import BodyPoses, MechanismModel
+from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.robot import Robot
@@ -96,7 +97,7 @@ class MechanismPicture(Picture):
         """What the mechanism looks like at q (nq,); open loops do no harm."""
         from scipy.spatial.transform import Rotation  # here, so that importing the package stays quick
 
-        poses = self._poses.move(q)
+        poses = self._poses.update(q)
         # The world is the last row, so that index -1 finds it.
         origins = np.vstack((poses.positions, np.zeros(3)))[self._solid_links]
         rotations = np.concatenate((poses.rotations, np.eye(3)[None]))[self._solid_links]
@@ -145,7 +146,7 @@ class MechanismPicture(Picture):
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _find_sizes(self) -> Sizes:
-        poses = self._poses.move(self.start)
+        poses = self._poses.update(self.start)
         points = [poses.positions, poses.cables().reshape(-1, 3)]
         for body, _, end in self._attachments():
             points.append((poses.positions[body] + poses.rotations[body] @ end)[None])
@@ -162,7 +163,7 @@ class MechanismPicture(Picture):
         mechanism = self._model.mechanism
         points = [(joint.parent, joint.placement.origin) for joint in mechanism.joints]
         for loop in mechanism.loops:
-            points += [(loop.before, loop.placement_before.origin), (loop.after, loop.placement_after.origin)]
+            points += [(loop.predecessor, loop.predecessor_frame.origin), (loop.successor, loop.successor_frame.origin)]
         points += [(each.body, each.frame.origin) for each in self._outputs]
         reach = max((float(np.linalg.norm(point)) for _, point in points), default=0.0)
         seen: list[tuple[str, NDArray[np.float64]]] = []

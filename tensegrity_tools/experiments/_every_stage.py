@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics import Robot
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate, make_solver
-from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, normalise, project, rate_of_position
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate
+from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
+from tensegrity_dynamics.mechanisms.kinematics.loop_closure import project_onto_loops
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
+from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
 
 Array = NDArray[np.float64]
 
@@ -30,7 +32,7 @@ def every_stage(
         step, duration: s.
     """
     flat = robot.mechanism.flat
-    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
+    work, solver, stages = make_workspace(flat), make_reduction_workspace(flat), make_stage_workspace(flat)
     q, v = np.array(start), np.zeros(flat.dof_parent.size)
     effort = np.zeros(v.size)
     for k in range(round(duration / step)):
@@ -38,11 +40,11 @@ def every_stage(
         for weight, ahead, delay in ((6.0, 0.5, 0.0), (3.0, 0.5, 0.5), (3.0, 1.0, 0.5), (6.0, 0.0, 1.0)):
             effort[drives] = law((k + delay) * step, q_here, v_here)
             accelerate(flat, q_here, v_here, effort, 0.0, work, solver, False)
-            rate_of_position(flat, q_here, v_here, stages.q_rate)
+            configuration_rate(flat, q_here, v_here, stages.q_rate)
             q_sum += step / weight * stages.q_rate
             v_sum += step / weight * solver.acceleration
             q_here, v_here = q + ahead * step * stages.q_rate, v + ahead * step * solver.acceleration
         q, v = q_sum, v_sum
-        normalise(flat, q)
-        project(flat, q, v, work, solver, stages)
+        normalise_quaternions(flat, q)
+        project_onto_loops(flat, q, v, work, solver, stages)
         yield (k + 1) * step, q

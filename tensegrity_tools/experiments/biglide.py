@@ -27,8 +27,9 @@ from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_control.trajectories.splines import Trajectory
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import working_modes
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
-from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
+from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 from ..runtime.closed_loop import TrajectoryRun
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
@@ -124,7 +125,7 @@ def _compared(
 
 def _crossing(kinematics: LoopKinematics, start: Array, nodes: bool) -> dict[str, Any]:
     q = kinematics.inverse(CROSSING[0], start)
-    mode = next(place for place in kinematics.working_modes(q).values() if place[0] > CROSSING[0][1] > place[2])
+    mode = next(place for place in working_modes(kinematics, q).values() if place[0] > CROSSING[0][1] > place[2])
     good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)
     rate, acceleration = good.value(1.0, 1), good.value(1.0, 2)
     flat = QuinticSpline(

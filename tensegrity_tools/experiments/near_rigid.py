@@ -21,7 +21,8 @@ from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
@@ -85,10 +86,10 @@ def waypoints(model: NearRigidModel) -> list[Waypoint]:
     spline, places, q = path(), BodyPoses(model.robot.model_as(MechanismModel)), model.robot.model.initial_configuration
     found: list[Waypoint] = []
     for time in spline.knots[1:]:
-        q = model.place(
+        q = model.closed_configuration(
             q, np.concatenate((spline.value(float(time)), model.robot.model.initial_configuration[model.q_strains]))
         )
-        found.append((float(time), places.move(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
+        found.append((float(time), places.update(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
     return found
 
 

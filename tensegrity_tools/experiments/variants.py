@@ -16,7 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel, with_cables
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
@@ -94,7 +96,7 @@ def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: flo
         state = simulation.state
         rows["time"].append(state.time)
         rows["angles"].append(state.q[angles])
-        rows["strains"].append(places.move(state.q).strains())
+        rows["strains"].append(places.update(state.q).strains())
         error = max(error, simulation.observe().constraint_error)
     return {**{key: np.array(value) for key, value in rows.items()}, "loop_error": error}
 

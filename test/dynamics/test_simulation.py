@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tensegrity_dynamics import Simulation, forward_kinematics, load_robot, make_structure
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Actuator, Robot
-from tensegrity_dynamics.structures.dynamics.explicit_integrators import INTEGRATORS
+from tensegrity_dynamics.structures.dynamics.structure_simulator import INTEGRATORS
 
 INTEGRATOR_NAMES = sorted(INTEGRATORS)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tensegrity_dynamics.mechanisms import joints
+from tensegrity_dynamics.mechanisms.frame import Frame
 from tensegrity_dynamics.mechanisms.joints import position_rate
 from tensegrity_dynamics.mechanisms.loop_joints import Loop
-from tensegrity_dynamics.mechanisms.mechanism import Body, Cable, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.mechanism import Body, Cable, Joint, Mechanism
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 
 GRAVITY = np.array([0.3, -0.2, -9.81])
@@ -68,7 +69,7 @@ def flow(mechanism, q, v, time, steps=4):
         out = np.zeros_like(position)
         for joint in mechanism.joints:
             at = mechanism.positions_of(joint.name)
-            kind = joints.KINDS[joint.kind]
+            kind = joints.JOINT_KINDS[joint.kind]
             position_rate(kind, position[at], v[mechanism.velocities_of(joint.name)], out[at])
         return out
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.cable_routing import CableEntry
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work, place_bodies
+from tensegrity_dynamics.mechanisms.frame import Frame
+from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput, LoopKinematics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 from tensegrity_dynamics.mechanisms.loop_joints import Loop
-from tensegrity_dynamics.mechanisms.mechanism import Body, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.mechanism import Body, Joint, Mechanism
 from tensegrity_dynamics.mechanisms.primitives import Primitive, body_from
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
 DENSITY = 2700.0
 UP = np.array([0.0, 0.0, 1.0])
@@ -18,8 +21,8 @@ UP = np.array([0.0, 0.0, 1.0])
 
 def _wound(mechanism, entries, q):
     """q with block, pulley and cable of every entry where the bodies' present places want them."""
-    work = make_work(mechanism.flat)
-    place_bodies(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
+    work = make_workspace(mechanism.flat)
+    body_kinematics(mechanism.flat, q, np.zeros(mechanism.velocity_count), work)
     for entry in entries:
         carrier, anchor = mechanism.body_index[entry.carrier], mechanism.body_index[entry.anchor_body]
         target = work.position[anchor] + work.rotation[anchor] @ entry.anchor
@@ -127,5 +130,5 @@ def biglide():
     mechanism = Mechanism(tuple(bodies), tuple(made), (Loop("tip", "point_xy", "leg_1", "leg_2", end, end),))
     height = np.sqrt(LEG**2 - 0.25 * WIDTH**2)
     start = np.array([0.0, np.arctan2(height, 0.5 * WIDTH), 0.0, np.arctan2(height, -0.5 * WIDTH)])
-    kinematics = LoopKinematics(mechanism, ("rail_1", "rail_2"), BodyOutput("tip", "leg_1", end, ("x", "y")))
+    kinematics = LoopKinematics(mechanism, ("rail_1", "rail_2"), BodyFrame("tip", "leg_1", end, ("x", "y")))
     return kinematics, assemble(mechanism, start)

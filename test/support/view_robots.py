@@ -9,8 +9,8 @@ import numpy as np
 
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
-from tensegrity_dynamics.robots.output_frame import OutputFrame
 from tensegrity_dynamics.robots.robot import Actuator, Robot
+from tensegrity_dynamics.structures.node_frame import NodeFrame
 from tensegrity_dynamics.structures.structure import make_structure
 
 MECHANISMS = [name for name in shipped_robots() if isinstance(load_robot(name).model, MechanismModel)]
@@ -40,7 +40,7 @@ def prism_robot() -> Robot:
         name="prism <3>",  # a name that HTML and URDF must escape
         model=structure,
         actuators=tuple(Actuator(f"spool_{k}", f"side_{k}", (0.1, 0.3), 0.05, 50.0) for k in range(3)),
-        outputs=(OutputFrame("flange", tops, points),),
+        outputs=(NodeFrame("flange", tops, points),),
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, unknown_name
-from ..kinematics.independent_coordinates import reduced_equations
 from ..mechanism import Mechanism
+from .reduced_equations import reduced_equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class InverseDynamics:
         effort: (nv,) N or N m on the coordinates, zero where nothing drives.
         multipliers: (nc,) loop forces that go with them.
         missing: largest reduced force [N or N m] that the drives cannot give; zero where they can.
-        impossible: largest acceleration [m/s^2 or rad/s^2] by which the wanted one breaks the loops.
+        impossible: largest acceleration [m/s^2 or rad/s^2] by which the requested one breaks the loops.
     """
 
     effort: NDArray[np.float64]
@@ -38,34 +38,34 @@ class InverseDynamics:
 def inverse_dynamics(
     mechanism: Mechanism, q: NDArray, v: NDArray, acceleration: ArrayLike, driven: Sequence[str] | None = None
 ) -> InverseDynamics:
-    """The efforts that accelerate a mechanism as wanted.
+    """The efforts that give an acceleration.
 
     Args:
         q, v: (nq,) and (nv,) state. acceleration: (nv,).
-        driven: names of the driven joints; all coordinates of them can be driven. Without it all joints are.
+        driven: names of the joints whose coordinates have drives; None for all joints.
 
     Raises:
         TensegrityError: a joint is unknown, or the arrays have wrong shapes or numbers that are not finite.
     """
-    wanted = np.array(acceleration, dtype=np.float64)
-    if wanted.shape != (mechanism.velocity_count,) or not np.all(np.isfinite(wanted)):
+    target = np.array(acceleration, dtype=np.float64)
+    if target.shape != (mechanism.velocity_count,) or not np.all(np.isfinite(target)):
         raise TensegrityError(f"acceleration must be ({mechanism.velocity_count},) finite numbers.")
     reduced = reduced_equations(mechanism, q, v)
     full, basis = reduced.full, reduced.coordinates.basis
-    rows = np.ones(wanted.size, dtype=bool)
+    rows = np.ones(target.size, dtype=bool)
     if driven is not None:
         rows[:] = False
         for name in driven:
             if name not in [joint.name for joint in mechanism.joints]:
                 raise TensegrityError(unknown_name("joint", name, [joint.name for joint in mechanism.joints]))
             rows[mechanism.velocities_of(name)] = True
-    force = full.mass @ wanted + full.bias - full.passive
+    force = full.mass @ target + full.bias - full.passive
     if driven is None and not full.loop.size:
         return InverseDynamics(force, np.zeros(0), 0.0, 0.0)
-    given = np.linalg.lstsq(basis[rows].T, basis.T @ force, rcond=None)[0]
-    effort = np.zeros(wanted.size)
-    effort[rows] = given
+    driven_effort = np.linalg.lstsq(basis[rows].T, basis.T @ force, rcond=None)[0]
+    effort = np.zeros(target.size)
+    effort[rows] = driven_effort
     missing = float(np.max(np.abs(basis.T @ (force - effort)), initial=0.0))
-    impossible = float(np.max(np.abs(full.loop @ wanted - full.loop_bias), initial=0.0))
+    impossible = float(np.max(np.abs(full.loop @ target - full.loop_bias), initial=0.0))
     multipliers = np.linalg.lstsq(full.loop.T, force - effort, rcond=None)[0] if full.loop.size else np.zeros(0)
     return InverseDynamics(effort, multipliers, missing, impossible)

@@ -15,30 +15,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, unknown_name
+from ...numerics.types import Array
 from ...robots.robot import Robot
+from ..kinematics.loop_closure import close_loops
+from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
-from ..simulation.rosenbrock import derivative, make_implicit
-from ..simulation.runge_kutta import make_stages
-from ..statics.equilibrium_solver import close_loops
-from .equations_of_motion import evaluate, make_work
-from .forward_dynamics import accelerate, independent_basis, make_solver, reduce_rows
+from ..workspace import make_stage_workspace, make_workspace
+from .equations_of_motion import evaluate
+from .forward_dynamics import accelerate
+from .state_derivative import make_displacement_workspace, state_derivative
 
-Array = NDArray[np.float64]
-STEP = 1e-6
+DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
 
 
 class ReducedModel:
-    """Equations of one robot in chosen coordinates; keeps its arrays, so one for each thread.
+    """Equations of one robot in chosen coordinates; every object keeps its own arrays, so take one for each thread.
 
     Args:
         robot: a mechanism with actuators.
-        index, q_index: where the coordinates stand in v and in q. None: the driven joints, and of the other joints of
+        index, q_index: of the coordinates in v and in q. None: the driven joints, and of the other joints of
             one coordinate those that carry the most mass, as far as they are independent at the start.
 
     Attributes:
-        index, q_index: (n,). names: of the coordinates. drives: (u,) where the actuators stand in v.
+        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives: (u,) of the actuators
+            in v.
 
     Raises:
         TensegrityError: the coordinates are not independent at the start, or not all of them.
@@ -48,21 +50,26 @@ class ReducedModel:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
-        self._work, self._solver = make_work(self._flat), make_solver(self._flat)
-        self._stages, self._scratch = make_stages(self._flat), make_implicit(self._flat, mechanism.position_count)
+        self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
+        self._stages, self._scratch = (
+            make_stage_workspace(self._flat),
+            make_displacement_workspace(self._flat, mechanism.position_count),
+        )
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
-        known = mechanism.coordinate_names()
+        all_names = mechanism.coordinate_names()
         if index is None:
-            index, q_index = single_coordinates(mechanism, [known[k] for k in choose_independent(robot, self.drives)])
+            index, q_index = single_coordinates(
+                mechanism, [all_names[k] for k in choose_independent(robot, self.drives)]
+            )
         self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
-        self.names = tuple(known[k] for k in self.index)
+        self.names = tuple(all_names[k] for k in self.index)
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         self._held[self.index] = True
-        self._solver.weight[self.index] *= 1e-9  # they are the last to become passive
+        self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
 
-    def place(self, start: Array, w: Array) -> Array:
+    def closed_configuration(self, start: Array, w: Array) -> Array:
         """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
 
         Raises:
@@ -71,10 +78,10 @@ class ReducedModel:
         q = start.copy()
         q[self.q_index] = w
         self._stages.v_sum[:] = 0.0
-        error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._solver, self._stages)
+        error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
         if not error < 1e-9:
             values = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, w, strict=True))
-            raise TensegrityError(f"the loops cannot close at {values}; choose other coordinates or a shorter way.")
+            raise TensegrityError(f"the loops cannot close at {values}; choose other coordinates or a shorter step.")
         return q
 
     def state(self, q: Array, v: Array) -> Array:
@@ -98,32 +105,32 @@ class ReducedModel:
         basis = self._basis(q, np.zeros(width))
         mass = basis.T @ self._work.mass @ basis
         inputs = np.vstack((np.zeros((count, self.drives.size)), np.linalg.solve(mass, basis[self.drives].T)))
-        index = self._solver.independent[:count]
+        index = self._reduction.independent[:count]
         order = np.array([int(np.flatnonzero(index == k)[0]) for k in self.index])
         self._scratch.independent[:count] = index
-        self._scratch.basis[:, :count] = self._solver.basis[:, :count]
+        self._scratch.basis[:, :count] = self._reduction.basis[:, :count]
         origin, ahead, behind = np.zeros(2 * width), np.zeros(2 * width), np.zeros(2 * width)
         origin[count + order] = rate
         both = np.concatenate((order, count + order))
-        arguments = (self._work, self._solver, self._stages, self._scratch)
+        arguments = (self._work, self._reduction, self._stages, self._scratch)
         matrix = np.zeros((2 * count, 2 * count))
         for k in range(2 * count):
             keep = origin[both[k]]
-            origin[both[k]] = keep + STEP
-            derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
-            origin[both[k]] = keep - STEP
-            derivative(self._flat, q, origin, count, efforts, behind, *arguments)
+            origin[both[k]] = keep + DIFFERENCE_STEP
+            state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
+            origin[both[k]] = keep - DIFFERENCE_STEP
+            state_derivative(self._flat, q, origin, count, efforts, behind, *arguments)
             origin[both[k]] = keep
-            matrix[:, k] = ((ahead - behind) / (2.0 * STEP))[: 2 * count][both]
-        derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
+            matrix[:, k] = ((ahead - behind) / (2.0 * DIFFERENCE_STEP))[: 2 * count][both]
+        state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
         return matrix, inputs, ahead[count : 2 * count][order].copy()
 
     def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
         """w'' (n,) at a state under efforts (u,)."""
         efforts = np.zeros(self._held.size)
         efforts[self.drives] = effort
-        accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._solver, False)
-        return self._solver.acceleration[self.index].copy()
+        accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._reduction, False)
+        return self._reduction.acceleration[self.index].copy()
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -131,38 +138,38 @@ class ReducedModel:
         """G (nv, n), columns in the order of w; leaves M, c and g of the state in the work arrays."""
         index = self._independent(q, velocity)
         if index.size != self.index.size or not self._held[index].all():
-            raise TensegrityError("the chosen coordinates stop being independent on the way; choose others.")
-        return self._solver.basis[:, [int(np.flatnonzero(index == k)[0]) for k in self.index]]
+            raise TensegrityError("the chosen coordinates stop being independent here; choose others.")
+        return self._reduction.basis[:, [int(np.flatnonzero(index == k)[0]) for k in self.index]]
 
     def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
         """Independent coordinates as the solver finds them, the chosen ones if they can be."""
         evaluate(self._flat, q, velocity, self._work)
-        reduce_rows(self._work.loop, self._work.loop_bias, self._solver, False)
-        count = independent_basis(self._work.mass.shape[0], self._solver)
-        return np.asarray(self._solver.independent[:count])
+        reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
+        count = independent_basis(self._work.mass.shape[0], self._reduction)
+        return np.asarray(self._reduction.independent[:count])
 
     def _check(self, q: Array) -> None:
-        found = self._independent(q, np.zeros(self._held.size)).tolist()
+        independent = self._independent(q, np.zeros(self._held.size)).tolist()
         names = self.mechanism.coordinate_names()
-        left = [names[k] for k in found if not self._held[k]]
-        lost = [name for name, k in zip(self.names, self.index, strict=True) if int(k) not in found]
+        left = [names[k] for k in independent if not self._held[k]]
+        lost = [name for name, k in zip(self.names, self.index, strict=True) if int(k) not in independent]
         if left or lost:
             raise TensegrityError(
-                f"{', '.join(self.names)} are not a choice of all {len(found)} independent coordinates here:"
+                f"{', '.join(self.names)} are not a choice of all {len(independent)} independent coordinates here:"
                 f"{' missing ' + ', '.join(left) if left else ''}{' dependent ' + ', '.join(lost) if lost else ''}."
             )
 
 
 def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Where coordinates stand in v and in q, by the names of joints of one coordinate.
+    """Indices in v and in q of the coordinates of joints with one coordinate, by name.
 
     Raises:
         TensegrityError: a name is unknown, or belongs to a joint with several coordinates.
     """
-    known, joints = mechanism.coordinate_names(), {joint.name for joint in mechanism.joints}
+    names_of_all, joints = mechanism.coordinate_names(), {joint.name for joint in mechanism.joints}
     for name in names:
-        if name not in known:
-            raise TensegrityError(unknown_name("coordinate", name, known))
+        if name not in names_of_all:
+            raise TensegrityError(unknown_name("coordinate", name, names_of_all))
         if name not in joints:
             raise TensegrityError(f"coordinate {name} is part of a joint with several; choose one with one.")
     return [mechanism.velocities_of(name).start for name in names], [
@@ -178,7 +185,7 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
-    work, solver, carried = make_work(flat), make_solver(flat), flat.mass.copy()
+    work, reduction, carried = make_workspace(flat), make_reduction_workspace(flat), flat.mass.copy()
     for i in range(carried.size - 1, -1, -1):
         if flat.parent[i] >= 0:
             carried[flat.parent[i]] += carried[i]
@@ -189,9 +196,9 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     ]  # fmt: skip
     # a lower weight keeps a coordinate from becoming passive
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
-        solver.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
-    solver.weight[chosen] *= 1e-12
+        reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+    reduction.weight[chosen] *= 1e-12
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
-    reduce_rows(work.loop, work.loop_bias, solver, False)
-    count = independent_basis(mechanism.velocity_count, solver)
-    return [int(k) for k in solver.independent[:count]]
+    reduce_rows(work.loop, work.loop_bias, reduction, False)
+    count = independent_basis(mechanism.velocity_count, reduction)
+    return [int(k) for k in reduction.independent[:count]]

@@ -1,6 +1,6 @@
 """Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains.
 
-A copy of the mechanism is simulated with the efforts that were really given, and led by what the sensors say:
+A copy of the mechanism is simulated with the efforts that were applied, and corrected by the sensors:
 
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
 
@@ -15,20 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
+from ...numerics.types import Array
 from ...robots.robot import Robot
-from ..dynamics.equations_of_motion import evaluate, make_work
+from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
 from ..simulation.mechanism_simulator import MechanismSimulator
+from ..workspace import make_workspace
 from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
 
-Array = NDArray[np.float64]
-
-LONGEST = 1.0
+MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
-MOVED = 0.1
+MAX_COORDINATE_CHANGE = 0.1
 """rad or m by which a coordinate moves before the gain is made anew."""
 
 
@@ -69,7 +68,7 @@ class MechanismObserver(MechanismEstimator):
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)
         self._copy = MechanismSimulator(robot, time_step, "rk4", start="file")
-        self._work = make_work(robot.mechanism.flat)
+        self._work = make_workspace(robot.mechanism.flat)
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
@@ -108,14 +107,14 @@ class MechanismObserver(MechanismEstimator):
             if name not in self._cables:
                 raise TensegrityError(unknown_name("cable", name, self._cables))
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
-        given = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
-        usable = bool(np.isfinite(measured).all() and np.isfinite(given).all())
-        if not usable or not 0.0 < time - last.time < LONGEST or not self._running:
+        applied = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
+        usable = bool(np.isfinite(measured).all() and np.isfinite(applied).all())
+        if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
             return still
         try:
-            estimate = self._follow(time, measured, given, tensions or {})
+            estimate = self._follow(time, measured, applied, tensions or {})
         except TensegrityError:
             estimate = None
         if estimate is None:
@@ -131,13 +130,13 @@ class MechanismObserver(MechanismEstimator):
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _follow(
-        self, time: float, measured: Array, given: Array, tensions: Mapping[str, float]
+        self, time: float, measured: Array, applied: Array, tensions: Mapping[str, float]
     ) -> MechanismEstimate | None:
         """Predict and correct; None where the readings are too far from the model."""
         last, model = self._last, self._reduced
         copy = self._copy
         copy.set_state(last.q, last.v)
-        copy.command("effort", dict(zip(self.actuators, given.tolist(), strict=True)))
+        copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
         interval = time - last.time
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
@@ -146,18 +145,18 @@ class MechanismObserver(MechanismEstimator):
         finally:
             copy.time_step = usual
         state = copy.state
-        known = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
+        measured_cables = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
         deviation = measured - state.q[model.q_index[self._drive_rows]]
         if np.max(np.abs(deviation)) > self.noise.lost:
             return None
-        if known:
-            told = self._tensions(state.q, state.v)
-            extra = [tensions[name] - told[self._cables[name]] for name in known]
+        if measured_cables:
+            predicted = self._tensions(state.q, state.v)
+            extra = [tensions[name] - predicted[self._cables[name]] for name in measured_cables]
             deviation = np.concatenate((deviation, extra))
         w = model.state(state.q, state.v)
-        change = self._kalman(state.q, w, given, interval, known) @ deviation
+        change = self._kalman(state.q, w, applied, interval, measured_cables) @ deviation
         count = model.index.size
-        q = model.place(state.q, w[:count] + change[:count])
+        q = model.closed_configuration(state.q, w[:count] + change[:count])
         v = model.velocity(q, w[count:] + change[count:])
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return None
@@ -170,15 +169,15 @@ class MechanismObserver(MechanismEstimator):
         evaluate(self._reduced.mechanism.flat, q, v, self._work)
         return np.array(self._work.tension)
 
-    def _kalman(self, q: Array, w: Array, effort: Array, interval: float, known: tuple[str, ...]) -> Array:
+    def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
         from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
 
         model, count = self._reduced, self._reduced.index.size
-        made_for = (round(interval, 9), known)
+        made_for = (round(interval, 9), measured_cables)
         if self._gain is not None and self._gain[0] == made_for:
             moved = np.max(np.abs(w[:count] - self._gain[1]))
-            if moved < MOVED:
+            if moved < MAX_COORDINATE_CHANGE:
                 return self._gain[2]
         matrix, _, _ = model.linearised(q, np.zeros(count), effort)
         ahead = expm(interval * matrix)
@@ -187,12 +186,12 @@ class MechanismObserver(MechanismEstimator):
         block = np.zeros((3 * count, 3 * count))
         block[: 2 * count, : 2 * count], block[: 2 * count, 2 * count :] = matrix, unit
         push = expm(interval * block)[: 2 * count, 2 * count :]  # of a disturbance that is steady over the interval
-        rows = np.zeros((len(self._drive_rows) + len(known), 2 * count))
+        rows = np.zeros((len(self._drive_rows) + len(measured_cables), 2 * count))
         rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
-        if known:
-            rows[len(self._drive_rows) :] = self._tension_rows(q)[[self._cables[name] for name in known]]
+        if measured_cables:
+            rows[len(self._drive_rows) :] = self._tension_rows(q)[[self._cables[name] for name in measured_cables]]
         spread = np.concatenate((
-            np.full(len(self._drive_rows), self.noise.position), np.full(len(known), self.noise.tension)
+            np.full(len(self._drive_rows), self.noise.position), np.full(len(measured_cables), self.noise.tension)
         ))  # fmt: skip
         process = self.noise.effort**2 * push @ push.T
         # scaled, so that tiny covariances do not drown in rounding
@@ -213,8 +212,8 @@ class MechanismObserver(MechanismEstimator):
         for k in range(count):
             step = np.zeros(count)
             step[k] = h
-            sides = [self._tensions(model.place(q, w + sign * step), np.zeros(model.mechanism.velocity_count))
-                     for sign in (1.0, -1.0)]  # fmt: skip
+            closed = [model.closed_configuration(q, w + sign * step) for sign in (1.0, -1.0)]
+            sides = [self._tensions(each, np.zeros(model.mechanism.velocity_count)) for each in closed]
             rows[:, k] = (sides[0] - sides[1]) / (2.0 * h)
             moving = [self._tensions(q, model.velocity(q, sign * step)) for sign in (1.0, -1.0)]
             rows[:, count + k] = (moving[0] - moving[1]) / (2.0 * h)

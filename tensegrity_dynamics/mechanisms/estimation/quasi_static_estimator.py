@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ...errors import TensegrityError, unknown_name
 from ...estimation_interface import Estimate, Estimator
 from ...robots.robot import Robot
-from ..kinematics.loop_closure import difference
-from ..mechanism_model import BodyPoses, MechanismModel
+from ..body_poses import BodyPoses
+from ..kinematics.configuration_space import difference
+from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 
@@ -46,7 +47,7 @@ class MechanismEstimator(Estimator):
         self.robot, self._model = robot, model
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
         self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
-        self._places = BodyPoses(model)
+        self._poses = BodyPoses(model)
         self._home = self._solver.solve(model.start)
         self.reset()
 
@@ -104,9 +105,9 @@ class MechanismEstimator(Estimator):
     ) -> MechanismEstimate:
         pose, twist = None, None
         if self.robot.outputs:
-            pose, twist = self._places.move(shape.q, v).output(self.robot.outputs[0])
-        known = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
-        tensions = {name: known.get(name, float("nan")) for name in self._model.cable_names}
+            pose, twist = self._poses.update(shape.q, v).output(self.robot.outputs[0])
+        by_name = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
+        tensions = {name: by_name.get(name, float("nan")) for name in self._model.cable_names}
         return MechanismEstimate(
             time=time, configuration=shape.q, velocity=v, pose=pose, twist=twist, tensions=tensions,
             slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=shape.residual,

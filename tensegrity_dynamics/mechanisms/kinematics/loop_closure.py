@@ -1,4 +1,8 @@
-"""Closing the loops: Newton's method on the loop errors from a rough start, with the smallest change of coordinates."""
+"""Loop closure: Newton's method on the loop errors, and projection of the drift of an integrator.
+
+`assemble` starts from rough positions and takes the smallest change of coordinates; the compiled functions move the
+passive coordinates of a position nearby.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
-from .. import joints
-from ..dynamics.equations_of_motion import check_state, loop_equations, make_work, place_bodies
-from ..joints import position_rate
-from ..mechanism import Mechanism
-
-
-def move(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.float64]:
-    """Position after a small step (nv,) along the velocity coordinates; quaternions stay of length one."""
-    result = np.array(q)
-    for joint in mechanism.joints:
-        kind = joints.KINDS[joint.kind]
-        at = mechanism.positions_of(joint.name)
-        rate = np.zeros(joints.POSITIONS[kind])
-        position_rate(kind, q[at], step[mechanism.velocities_of(joint.name)], rate)
-        result[at] += rate
-        if kind in (joints.SPHERICAL, joints.FLOATING):
-            result[at.stop - 4 : at.stop] /= np.linalg.norm(result[at.stop - 4 : at.stop])
-    return result
-
-
-def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray[np.float64]:
-    """The displacement (nv,) along the velocity coordinates from one position to another near it.
-
-    Divided by the time between them it is the mean velocity, to second order in that time: turns are rotation vectors,
-    translations of floating joints are in axes of the body half-way.
-    """
-    step = np.zeros(mechanism.velocity_count)
-    for joint in mechanism.joints:
-        kind = joints.KINDS[joint.kind]
-        q, v = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
-        if kind in (joints.SPHERICAL, joints.FLOATING):
-            old = matrix_from_quaternion(before[q.stop - 4 : q.stop])
-            turn = rotation_vector(old.T @ matrix_from_quaternion(after[q.stop - 4 : q.stop]))
-            step[v.start : v.start + 3] = turn
-            if kind == joints.FLOATING:
-                half = matrix_from_vector(0.5 * turn)  # axes of the body half-way
-                step[v.start + 3 : v.stop] = (old @ half).T @ (
-                    after[q.start : q.start + 3] - before[q.start : q.start + 3]
-                )
-        else:
-            step[v] = after[q] - before[q]
-    return step
+from ...numerics.compilation import allocation_free, compiled
+from ..loop_joints import LOOP_KINDS
+from ..mechanism import Mechanism, check_state
+from ..workspace import make_workspace
+from .body_kinematics import body_kinematics
+from .configuration_space import configuration_rate, displaced, normalise_quaternions
+from .loop_equations import loop_equations
+from .loop_reduction import independent_basis, reduce_rows
 
 
 def assemble(
@@ -62,20 +31,20 @@ def assemble(
     """Position (nq,) near start with all loops closed to `tolerance` (m, or sine of an angle).
 
     Args:
-        start: (nq,) rough position.
-        hold: joints whose coordinates stay as they are.
+        start: (nq,) position to start from.
+        hold: names of joints whose coordinates stay as they are.
 
     Raises:
         TensegrityError: a loop cannot close; it is named, with the gap that is left.
     """
-    flat, work = mechanism.flat, make_work(mechanism.flat)
+    flat, work = mechanism.flat, make_workspace(mechanism.flat)
     q, v = check_state(mechanism, start, np.zeros(mechanism.velocity_count))
     free = np.ones(v.size, dtype=bool)
     for name in hold:
         free[mechanism.velocities_of(name)] = False
 
     def error_at(position: NDArray) -> float:
-        place_bodies(flat, position, v, work)
+        body_kinematics(flat, position, v, work)
         loop_equations(flat, work)
         return float(np.max(np.abs(work.loop_error), initial=0.0))
 
@@ -87,7 +56,7 @@ def assemble(
         step[free] = np.linalg.lstsq(work.loop[:, free], -work.loop_error, rcond=1e-10)[0]
         scale = min(1.0, 1.0 / max(1e-9, np.max(np.abs(step))))
         for _ in range(30):
-            trial = move(mechanism, q, scale * step)
+            trial = displaced(mechanism, q, scale * step)
             new = error_at(trial)
             if new < error:
                 break
@@ -102,17 +71,64 @@ def assemble(
     name = loop_of_row(mechanism, row)
     raise TensegrityError(
         f"loop {name} cannot close: a gap of {abs(work.loop_error[row]):.3g} is left after Newton's method. "
-        "Check the lengths and where the frames of its two bodies are, or start nearer."
+        "Check the lengths and the frames of its two bodies, or start nearer."
     )
 
 
 def loop_of_row(mechanism: Mechanism, row: int) -> str:
     """Name of the loop that a constraint row belongs to."""
-    from ..loop_joints import KINDS
-
     for loop in mechanism.loops:
-        count = len(KINDS[loop.kind][0]) + len(KINDS[loop.kind][1])
+        count = len(LOOP_KINDS[loop.kind][0]) + len(LOOP_KINDS[loop.kind][1])
         if row < count:
             return loop.name
         row -= count
     raise IndexError(row)
+
+
+@allocation_free
+def project_onto_loops(flat, q, v, work, reduction, stages):
+    """Move the passive coordinates onto closed loops (K dq = -error) and their velocities onto K v = 0."""
+    dofs = flat.dof_parent.shape[0]
+    if flat.row_kind.shape[0] == 0:
+        return
+    body_kinematics(flat, q, v, work)
+    loop_equations(flat, work)
+    for r in range(work.loop_error.shape[0]):
+        work.loop_error[r] = -work.loop_error[r]
+    reduce_rows(work.loop, work.loop_error, reduction, False)
+    count = independent_basis(dofs, reduction)
+    configuration_rate(flat, q, reduction.offset, stages.q_rate)
+    for k in range(q.shape[0]):
+        q[k] += stages.q_rate[k]
+    normalise_quaternions(flat, q)
+    for d in range(dofs):
+        stages.step[d] = 0.0
+        for i in range(count):
+            stages.step[d] += reduction.basis[d, i] * v[reduction.independent[i]]
+    for d in range(dofs):
+        v[d] = stages.step[d]
+
+
+@compiled
+def close_loops(flat, q, held, tolerance, reuse, work, reduction, stages):
+    """Move the passive coordinates of q until the loops are closed, held ones untouched; returns the largest error."""
+    for _ in range(20):
+        body_kinematics(flat, q, stages.v_sum, work)
+        loop_equations(flat, work)
+        worst = 0.0
+        for r in range(work.loop_error.shape[0]):
+            worst = max(worst, abs(work.loop_error[r]))
+            work.loop_error[r] = -work.loop_error[r]
+        if worst <= tolerance or not np.isfinite(worst):
+            return worst
+        for d in range(held.shape[0]):
+            if held[d]:
+                for r in range(work.loop_error.shape[0]):
+                    work.loop[r, d] = 0.0
+        reduce_rows(work.loop, work.loop_error, reduction, reuse)
+        independent_basis(held.shape[0], reduction)
+        configuration_rate(flat, q, reduction.offset, stages.q_rate)
+        for k in range(q.shape[0]):
+            q[k] += stages.q_rate[k]
+        normalise_quaternions(flat, q)
+    return worst

@@ -2,7 +2,7 @@
 
 With the loops closed every motion is v = G y. For each active joint i there is one row (a_i, b_i) with
 a_i . p' = b_i q_i' for all of them: the left null vector of [J_p G; G_i]. With a_i of length one, A has the rows a_i
-and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B these rows exist at singular places:
+and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 B these rows exist at singularities:
 
 * Type 1, some b_i = 0: the output cannot move along a_i, the joint moves without it;
 * Type 2, det A = 0: the output can move while all active joints stand still.
@@ -10,8 +10,9 @@ and B = -diag(b), so that A p' + B q' = 0 (002, 2.13). Unlike -B^-1 A and -A^-1 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,40 +20,27 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import TensegrityError, UnreachableGoalError, unknown_name
 from ...numerics.rotations import rotation_vector
 from ...robots.output_frame import AXES
-from ..dynamics.equations_of_motion import check_state, evaluate, make_work
-from ..dynamics.forward_dynamics import independent_basis, make_solver, reduce_rows
-from ..mechanism import Frame, Mechanism
-from .loop_closure import move
+from ..body_frame import BodyFrame
+from ..mechanism import Mechanism, check_state
+from ..workspace import make_workspace
+from .body_kinematics import body_kinematics
+from .configuration_space import displaced
+from .loop_equations import loop_equations
+from .loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
+
+MAX_NEWTON_STEPS = 12
 
 
-@dataclass(frozen=True, eq=False)
-class BodyOutput:
-    """The end effector of a mechanism: a frame on a body.
+class Coordinates(NamedTuple):
+    """Functions of the position: values(q) (n,) and jacobian(q) (n, nv), their derivative along the velocities."""
 
-    Args:
-        name: as in ROS. body: the body's name. frame: where on the body.
-        controlled: which of x, y, z (m, world axes) and rx, ry, rz (rad, about world axes) count.
-    """
-
-    name: str
-    body: str
-    frame: Frame = field(default_factory=Frame)
-    controlled: tuple[str, ...] = AXES
-
-    def __post_init__(self) -> None:
-        for axis in self.controlled:
-            if axis not in AXES:
-                raise TensegrityError(f"output {self.name}: " + unknown_name("axis", axis, AXES))
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """(k,) which of x, y, z, rx, ry, rz are controlled."""
-        return np.array([AXES.index(axis) for axis in self.controlled], dtype=np.int64)
+    values: Callable[[NDArray], NDArray[np.float64]]
+    jacobian: Callable[[NDArray], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
-    """A p' + B q' = 0 at one place, and what it says about singularities.
+    """First-order model A p' + B q' = 0 at one position, and the distances to singularities.
 
     Attributes:
         a: A (n, n), rows of length one (rotations weighed by the characteristic length).
@@ -89,7 +77,7 @@ class LoopKinematics:
     """
 
     def __init__(
-        self, mechanism: Mechanism, active: tuple[str, ...], output: BodyOutput, *, length: float = 1.0
+        self, mechanism: Mechanism, active: tuple[str, ...], output: BodyFrame, *, length: float = 1.0
     ) -> None:
         if len(active) != len(output.controlled):
             raise TensegrityError(
@@ -97,22 +85,24 @@ class LoopKinematics:
             )
         self.mechanism, self.active, self.output, self.length = mechanism, tuple(active), output, length
         self._active = np.array([mechanism.velocities_of(name).start for name in active])
+        self._active_jacobian = np.zeros((len(active), mechanism.velocity_count))
+        self._active_jacobian[np.arange(len(active)), self._active] = 1.0
         self._rows = np.array([AXES.index(axis) for axis in output.controlled])
         if output.body not in mechanism.body_index:
             raise TensegrityError(f"output {output.name}: " + unknown_name("body", output.body, mechanism.body_index))
         self._body = mechanism.body_index[output.body]
-        self._work, self._solver = make_work(mechanism.flat), make_solver(mechanism.flat)
+        self._work, self._reduction = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
 
     # -- geometric models -----------------------------------------------------------------------------------------
 
     def direct(self, active: Mapping[str, float] | ArrayLike, start: NDArray) -> NDArray[np.float64]:
-        """Position (nq,) with the active joints at the given values, on the assembly mode of `start`.
+        """Position (nq,) with the active joints at `active` (n,), on the assembly mode of `start`.
 
         Raises:
             UnreachableGoalError: the loops cannot close there.
         """
         values = np.array([active[name] for name in self.active]) if isinstance(active, Mapping) else np.asarray(active)
-        return self._follow(start, lambda q: self._active_values(q), values.astype(float), "active joint positions")
+        return self._follow(start, self.active_coordinates, values.astype(float), "active joint positions")
 
     def inverse(self, target: ArrayLike, start: NDArray) -> NDArray[np.float64]:
         """Position (nq,) with the controlled output coordinates at target (n,), on the working mode of `start`.
@@ -120,13 +110,51 @@ class LoopKinematics:
         Raises:
             UnreachableGoalError: the output cannot get there on this working mode.
         """
-        return self._follow(start, self.output_values, np.asarray(target, dtype=float), "output")
+        return self._follow(start, self.output_coordinates, np.asarray(target, dtype=float), "output")
 
     def output_values(self, q: NDArray) -> NDArray[np.float64]:
         """Controlled coordinates (n,) of the output: m, and rotation vector in rad."""
         self._evaluate(q, np.zeros(self.mechanism.velocity_count))
         rotation, position = self._pose()
         return np.concatenate((position, rotation_vector(rotation)))[self._rows]
+
+    @property
+    def output_coordinates(self) -> Coordinates:
+        """The controlled coordinates of the output, whose level sets hold the working modes."""
+        return Coordinates(self.output_values, self._output_jacobian_at)
+
+    @property
+    def active_coordinates(self) -> Coordinates:
+        """The positions of the active joints, whose level sets hold the assembly modes."""
+        return Coordinates(self._active_values, lambda _: self._active_jacobian)
+
+    def loops(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Loop errors (nc,) [m, or sine of an angle] and K (nc, nv) at a position."""
+        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        return self._work.loop_error.copy(), self._work.loop.copy()
+
+    def close(
+        self, q: NDArray, coordinates: Coordinates | None = None, target: NDArray | None = None
+    ) -> NDArray[np.float64] | None:
+        """Position near q (nq,) with closed loops and, with a target (n,), the coordinates there, by Newton's method.
+
+        None where it does not converge or leads away by more than 0.5 (rad or m).
+        """
+        start, position = np.array(q, dtype=float), np.array(q, dtype=float)
+        for _ in range(MAX_NEWTON_STEPS):
+            loop_error, matrix = self.loops(position)
+            error = -loop_error
+            if coordinates is not None and target is not None:
+                error = np.concatenate((error, target - coordinates.values(position)))
+                matrix = np.vstack((matrix, coordinates.jacobian(position)))
+            if np.max(np.abs(error), initial=0.0) < 1e-13:
+                return position if np.max(np.abs(position - start)) < 0.5 else None
+            step = np.linalg.lstsq(matrix, error, rcond=1e-13)[0]
+            if not np.all(np.isfinite(step)) or np.max(np.abs(step)) > 1.0:
+                return None
+            position = displaced(self.mechanism, position, step)
+        near = np.max(np.abs(error), initial=0.0) < 1e-11 and np.max(np.abs(position - start)) < 0.5
+        return position if near else None
 
     # -- first and second order -----------------------------------------------------------------------------------
 
@@ -160,12 +188,12 @@ class LoopKinematics:
     def second_order(
         self, q: NDArray, active_rate: ArrayLike, active_acceleration: ArrayLike
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """v (nv,), accelerations of all coordinates (nv,) and of the output (n,) for given active ones (002, 2.20)."""
+        """v (nv,), and accelerations of all coordinates (nv,) and of the output (n,), by active joints (002, 2.20)."""
         first = self.first_order(q)
         v = first.motion @ np.asarray(active_rate, dtype=float)
         self._evaluate(q, v)
         self._basis()
-        offset = self._solver.offset.copy()
+        offset = self._reduction.offset.copy()
         missing = np.asarray(active_acceleration, dtype=float) - offset[self._active]
         acceleration = offset + first.motion @ missing
         return v, acceleration, first.output @ acceleration + self._output_bias(v)
@@ -175,7 +203,7 @@ class LoopKinematics:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """v and a (nv,) of all coordinates for a velocity and an acceleration (n,) of the output.
 
-        Other than through the active joints this is regular at Type 2 singularities.
+        Unlike the model through the active joints this one is regular at Type 2 singularities.
 
         Raises:
             TensegrityError: a Type 1 singularity, where the output does not determine the joints.
@@ -187,12 +215,12 @@ class LoopKinematics:
         v = self._basis() @ (inverse @ np.asarray(rate, dtype=float))
         self._evaluate(q, v)
         basis = self._basis()
-        offset = self._solver.offset.copy()
+        offset = self._reduction.offset.copy()
         missing = np.asarray(acceleration, dtype=float) - self._output_bias(v) - self._output_jacobian() @ offset
         return v, offset + basis @ (inverse @ missing)
 
     def free_motion(self, q: NDArray) -> tuple[NDArray[np.float64], float]:
-        """The motion v (nv,) that moves the active joints least, of length one, and det dq_active/dp.
+        """Unit motion v (nv,) that moves the active joints least, and det dq_active/dp.
 
         The determinant changes its sign at a Type 2 singularity, where this motion needs no active joint at all.
         """
@@ -202,38 +230,25 @@ class LoopKinematics:
         motion = basis @ (_inverse_or_nan(self._output_jacobian() @ basis) @ np.linalg.svd(actives)[2][-1])
         return motion / np.linalg.norm(motion), float(np.linalg.det(actives))
 
-    # -- all modes ------------------------------------------------------------------------------------------------
-
-    def working_modes(self, q: NDArray, *, steps: int = 1000, step: float = 0.05) -> dict[str, NDArray]:
-        """All positions with the same output as q that continuation finds, by name.
-
-        The output is moved along each of its axes; where a joint's b_i vanishes (Type 1) the curve of positions turns
-        round and comes back to the same output on another working mode. A mode's name says for every active joint, in
-        their order, whether its b_i has the sign that it has at q (+) or the other one (-), the rows a_i being
-        followed without a jump; after a slash the same for det A.
-        """
-        return self._modes(q, self.output_values, lambda q_: self._output_jacobian(), steps, step)
-
-    def assembly_modes(self, q: NDArray, *, steps: int = 1000, step: float = 0.05) -> dict[str, NDArray]:
-        """All positions with the same active joints as q, by name, as `working_modes` names them."""
-        picked = np.zeros((len(self.active), self.mechanism.velocity_count))
-        picked[np.arange(len(self.active)), self._active] = 1.0
-        return self._modes(q, self._active_values, lambda q_: picked, steps, step)
-
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _evaluate(self, q: NDArray, v: NDArray) -> None:
         q, v = check_state(self.mechanism, q, v)
-        evaluate(self.mechanism.flat, q, v, self._work)
+        body_kinematics(self.mechanism.flat, q, v, self._work)
+        loop_equations(self.mechanism.flat, self._work)
 
     def _basis(self) -> NDArray[np.float64]:
-        reduce_rows(self._work.loop, self._work.loop_bias, self._solver, False)
-        count = independent_basis(self.mechanism.velocity_count, self._solver)
-        return self._solver.basis[:, :count].copy()
+        reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
+        count = independent_basis(self.mechanism.velocity_count, self._reduction)
+        return self._reduction.basis[:, :count].copy()
 
     def _pose(self) -> tuple[NDArray, NDArray]:
         rotation, frame = self._work.rotation[self._body], self.output.frame
         return rotation @ frame.axes, self._work.position[self._body] + rotation @ frame.origin
+
+    def _output_jacobian_at(self, q: NDArray) -> NDArray[np.float64]:
+        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        return self._output_jacobian()
 
     def _output_jacobian(self) -> NDArray[np.float64]:
         """(n, nv) at the state evaluated last."""
@@ -258,118 +273,28 @@ class LoopKinematics:
     def _active_values(self, q: NDArray) -> NDArray[np.float64]:
         return np.array([q[self.mechanism.positions_of(name)][0] for name in self.active])
 
-    def _follow(self, start: NDArray, values, target: NDArray, what: str) -> NDArray[np.float64]:
-        """Move the given values of `start` to the target in steps short enough to stay on the same mode."""
+    def _follow(self, start: NDArray, coordinates: Coordinates, target: NDArray, what: str) -> NDArray[np.float64]:
+        """Move the coordinates of `start` to the target in steps short enough to stay on the same mode."""
         if target.shape != (len(self.active),) or not np.all(np.isfinite(target)):
             raise TensegrityError(f"{what}: {len(self.active)} finite numbers are needed, found {target}.")
-        jacobian = (lambda: self._output_jacobian()) if values == self.output_values else (lambda: self._pick())
-        q = self._newton(np.array(start, dtype=float), values, jacobian, None)
+        q = self.close(start)
         if q is None:
             raise TensegrityError("the loops of the start position cannot be closed.")
-        origin = values(q)
+        origin = coordinates.values(q)
         done, stride = 0.0, 1.0
         while done < 1.0:
             stride = min(stride, 1.0 - done, 0.1 / max(1e-12, float(np.max(np.abs(target - origin)))))
-            trial = self._newton(q, values, jacobian, origin + (done + stride) * (target - origin))
+            trial = self.close(q, coordinates, origin + (done + stride) * (target - origin))
             if trial is None:
                 stride *= 0.5
                 if stride < 1e-7:
-                    reached = ", ".join(f"{x:.6g}" for x in values(q))
+                    reached = ", ".join(f"{x:.6g}" for x in coordinates.values(q))
                     raise UnreachableGoalError(
-                        f"{what} {target.tolist()} cannot be reached on this mode; the way ends at ({reached})."
+                        f"{what} {target.tolist()} cannot be reached on this mode; it can be followed to ({reached})."
                     )
                 continue
             q, done, stride = trial, done + stride, 2.0 * stride
         return q
-
-    def _pick(self) -> NDArray[np.float64]:
-        picked = np.zeros((len(self.active), self.mechanism.velocity_count))
-        picked[np.arange(len(self.active)), self._active] = 1.0
-        return picked
-
-    def _newton(self, q: NDArray, values, jacobian, target: NDArray | None) -> NDArray[np.float64] | None:
-        """Close the loops and, with a target, bring the values there; None where that fails or jumps far."""
-        start, zero = np.array(q), np.zeros(self.mechanism.velocity_count)
-        for _ in range(12):
-            now = values(q)
-            self._evaluate(q, zero)
-            error, matrix = -self._work.loop_error, self._work.loop
-            if target is not None:
-                error = np.concatenate((error, target - now))
-                matrix = np.vstack((matrix, jacobian()))
-            if np.max(np.abs(error), initial=0.0) < 1e-13:
-                return q if np.max(np.abs(q - start)) < 0.5 else None
-            step = np.linalg.lstsq(matrix, error, rcond=1e-13)[0]
-            if not np.all(np.isfinite(step)) or np.max(np.abs(step)) > 1.0:
-                return None
-            q = move(self.mechanism, q, step)
-        return q if np.max(np.abs(error), initial=0.0) < 1e-11 and np.max(np.abs(q - start)) < 0.5 else None
-
-    def _modes(self, q: NDArray, values, jacobian, steps: int, step: float) -> dict[str, NDArray]:
-        """Trace the curves on which one of the values varies; every return to its start is another mode."""
-        found: dict[str, NDArray] = {}
-        origin = self._signed(q, None)
-        queue = [(np.array(q, dtype=float), origin)]
-        while queue:
-            place, rows = queue.pop(0)
-            name = self._name(rows, origin)
-            if any(np.max(np.abs(place - other)) < 1e-6 for other in found.values()):
-                continue
-            found[name if name not in found else f"{name} ({len(found) + 1})"] = place
-            for axis in range(len(self.active)):
-                queue += self._trace(place, rows, axis, values, jacobian, steps, step)
-        return found
-
-    def _trace(self, q: NDArray, rows, axis: int, values, jacobian, steps: int, step: float) -> list:
-        """Positions on the curve through q where value `axis` is back at its start, with the rows followed there."""
-        start, hold = values(q), [k for k in range(len(self.active)) if k != axis]
-        zero, returns = np.zeros(self.mechanism.velocity_count), []
-        place, tangent = np.array(q), None
-        for taken in range(steps):
-            values(place)
-            self._evaluate(place, zero)
-            matrix = np.vstack((self._work.loop, jacobian(place)[hold]))
-            null = np.linalg.svd(matrix)[2][-1]
-            tangent = null if tangent is None or null @ tangent > 0.0 else -null
-            before = values(place)[axis] - start[axis]
-            ahead = self._correct(move(self.mechanism, place, step * tangent), values, jacobian, hold, start)
-            if ahead is None:
-                break
-            after = values(ahead)[axis] - start[axis]
-            rows = self._signed(ahead, rows)
-            if taken > 0 and before * after < 0.0:
-                landed = self._newton(ahead, values, lambda place=ahead: jacobian(place), start)
-                if landed is not None:
-                    if np.max(np.abs(landed - q)) < 1e-6:
-                        break
-                    returns.append((landed, self._signed(landed, rows)))
-            place = ahead
-        return returns
-
-    def _correct(self, q: NDArray, values, jacobian, hold: list[int], start: NDArray) -> NDArray[np.float64] | None:
-        zero = np.zeros(self.mechanism.velocity_count)
-        for _ in range(10):
-            now = values(q)
-            self._evaluate(q, zero)
-            error = np.concatenate((-self._work.loop_error, (start - now)[hold]))
-            if np.max(np.abs(error), initial=0.0) < 1e-12:
-                return q
-            q = move(self.mechanism, q, np.linalg.lstsq(np.vstack((self._work.loop, jacobian(q)[hold])), error)[0])
-        return None
-
-    def _signed(self, q: NDArray, last: tuple[NDArray, NDArray] | None) -> tuple[NDArray, NDArray]:
-        """Rows A and diagonal b at q, each row turned so that it continues the last one."""
-        first = self.first_order(q)
-        a, b = first.a.copy(), np.diag(first.b).copy()
-        if last is not None:
-            turn = np.where(np.sum(a * last[0], axis=1) < 0.0, -1.0, 1.0)
-            a, b = turn[:, None] * a, turn * b
-        return a, b
-
-    @staticmethod
-    def _name(rows: tuple[NDArray, NDArray], origin: tuple[NDArray, NDArray]) -> str:
-        signs = "".join("+" if value > 0.0 else "-" for value in rows[1] * origin[1])
-        return f"{signs}/{'+' if np.linalg.det(rows[0]) * np.linalg.det(origin[0]) > 0.0 else '-'}"
 
 
 def _inverse_or_nan(matrix: NDArray) -> NDArray[np.float64]:

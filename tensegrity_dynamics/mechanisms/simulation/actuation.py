@@ -1,14 +1,14 @@
 """Actuators of a mechanism in simulation: torques held over a step, servos that hold and move, and their work.
 
-In effort mode an actuator gives what it is told, within its effort limit. In position and velocity mode it is a servo:
-a digital loop at the integrator's rate that wants its joint to accelerate by
+In effort mode an actuator gives the commanded effort, within its effort limit. In position and velocity mode it is a
+servo, a digital loop at the integrator's rate with the desired acceleration
 
     w^2 (target - q) + 2 w (rate - v)
 
-and gives the torque for that, from the accelerations under the present torques and the mobility of the driven joints
-(P (G' M G)^-1 P' with P their rows of G), cut at the effort limit. The pull of a cable is so met in the step in which
-it is felt. Targets move at no more than the actuator's rate; a joint that has reached a position limit is held there,
-whatever the mode.
+of its joint. The torque for that follows from the accelerations under the present torques and the mobility of the
+driven joints (P (G' M G)^-1 P' with P their rows of G), cut at the effort limit; the pull of a cable is so compensated
+in the same step. Set points move at no more than the actuator's rate; a joint that has reached a position limit is held
+there, whatever the mode.
 """
 
 from __future__ import annotations
@@ -18,84 +18,91 @@ from collections import namedtuple
 import numpy as np
 
 from ...numerics.compilation import compiled
+from ...numerics.linear_algebra import cholesky, cholesky_solve
 from ...simulation_interface import EFFORT, VELOCITY
-from ..dynamics.equations_of_motion import cable_efforts, place_bodies
-from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate, cholesky, cholesky_solve
+from ..dynamics.equations_of_motion import cable_efforts
+from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
+from ..kinematics.body_kinematics import body_kinematics
 from .rosenbrock import rosenbrock
 from .runge_kutta import runge_kutta
 
 PAST_END = 100
 """Status when a cable is wound past its end; the cable's number is added."""
-BANDWIDTH = 0.25
-"""Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can safely be."""
+SERVO_BANDWIDTH_TIMES_STEP = 0.25
+"""Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
 
-Drives = namedtuple("Drives", "q v low high rate effort mode target wanted torque wish servo mobility column response")
-"""Arrays over the actuators: where they are in q and v, limits; mode, commanded target, target that the servo follows
-now and present torque are state, the rest is scratch."""
+Drives = namedtuple(
+    "Drives",
+    "q v low high rate effort mode command set_point torque desired_acceleration servo mobility column response",
+)
+"""Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
+state, the rest is scratch."""
 
 Ends = namedtuple("Ends", "q radius longest")
-"""Arrays over the cables: where the involute joint is in q, pulley radius, longest rest length."""
+"""Arrays over the cables: index of the involute joint in q, pulley radius, longest rest length."""
 
 
 @compiled
-def wishes(drives, q, v, step):
-    """Fill wish with what accelerations servos want, and torque in effort mode; returns how many servos there are."""
-    bandwidth = BANDWIDTH / step
+def desired_accelerations(drives, q, v, step):
+    """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos."""
+    bandwidth = SERVO_BANDWIDTH_TIMES_STEP / step
     servos = 0
     for a in range(drives.q.shape[0]):
         angle, speed = q[drives.q[a]], v[drives.v[a]]
         limit, low, high = drives.effort[a], drives.low[a], drives.high[a]
-        mode, before = drives.mode[a], drives.wanted[a]
+        mode, before = drives.mode[a], drives.set_point[a]
         if mode == EFFORT:
-            torque = min(max(drives.target[a], -limit), limit)
+            torque = min(max(drives.command[a], -limit), limit)
             if not ((angle >= high and torque > 0.0) or (angle <= low and torque < 0.0)):
-                drives.torque[a], drives.wanted[a] = torque, angle
+                drives.torque[a], drives.set_point[a] = torque, angle
                 continue
             goal = high if angle >= high else low
         elif mode == VELOCITY:
-            goal = before + drives.target[a] * step
+            goal = before + drives.command[a] * step
         else:
-            goal = drives.target[a]
+            goal = drives.command[a]
         reach = drives.rate[a] * step
         goal = min(max(goal, low), high)
         goal = min(max(goal, before - reach), before + reach)
         if abs(drives.torque[a]) >= limit:
             goal = min(max(goal, angle - reach), angle + reach)  # run no further ahead than the torque can follow
-        drives.wanted[a] = goal
-        drives.wish[a] = bandwidth * bandwidth * (goal - angle) + 2.0 * bandwidth * ((goal - before) / step - speed)
+        drives.set_point[a] = goal
+        drives.desired_acceleration[a] = bandwidth * bandwidth * (goal - angle) + 2.0 * bandwidth * (
+            (goal - before) / step - speed
+        )
         drives.servo[servos] = a
         servos += 1
     return servos
 
 
 @compiled
-def servo_torques(flat, drives, q, v, effort, step, work, solver):
+def servo_torques(flat, drives, q, v, effort, step, work, reduction):
     """Fill drives.torque and effort (nv,) for the next `step` s; returns a status of the forward dynamics."""
-    servos = wishes(drives, q, v, step)
+    servos = desired_accelerations(drives, q, v, step)
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
     if servos == 0:
         return REGULAR
-    status, _ = accelerate(flat, q, v, effort, 0.0, work, solver, False)
+    status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
         return status
     count = 0
     for d in range(v.shape[0]):
-        count += 0 if solver.is_pivot[d] else 1
+        count += 0 if reduction.is_pivot[d] else 1
     # mobility: how much the torque of one servo accelerates another; solver.reduced holds the factor of G' M G
     for i in range(servos):
         row = drives.v[drives.servo[i]]
         for k in range(count):
-            drives.response[k] = solver.basis[row, k]
-        cholesky_solve(solver.reduced, count, drives.response)
+            drives.response[k] = reduction.basis[row, k]
+        cholesky_solve(reduction.reduced, count, drives.response)
         for j in range(i + 1):
             other = drives.v[drives.servo[j]]
             total = 0.0
             for k in range(count):
-                total += solver.basis[other, k] * drives.response[k]
+                total += reduction.basis[other, k] * drives.response[k]
             drives.mobility[i, j] = total
-        drives.column[i] = drives.wish[drives.servo[i]] - solver.acceleration[row]
+        drives.column[i] = drives.desired_acceleration[drives.servo[i]] - reduction.acceleration[row]
     for i in range(servos):
         drives.mobility[i, i] *= 1.0 + 1e-9  # drives that depend on each other share
     if cholesky(drives.mobility, servos) >= 0:
@@ -154,14 +161,14 @@ def cable_powers(flat, q, v, work, out):
 
 @compiled
 def load_power(flat, q, v, work):
-    """Power [W] of the wrenches in work.load; places the bodies at q and v."""
+    """Power [W] of the wrenches in work.load; moves the bodies to q and v."""
     loaded = False
     for i in range(work.load.shape[0]):
         for k in range(6):
             loaded = loaded or work.load[i, k] != 0.0
     if not loaded:
         return 0.0
-    place_bodies(flat, q, v, work)
+    body_kinematics(flat, q, v, work)
     power = 0.0
     for i in range(work.load.shape[0]):
         moment, force, turning, moving = work.load[i, :3], work.load[i, 3:], work.velocity[i, :3], work.velocity[i, 3:]
@@ -174,7 +181,7 @@ def load_power(flat, q, v, work):
 
 
 @compiled
-def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, solver, stages, scratch):
+def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
 
     works (4,) J grows by the work of the actuators, by what damping and what winding take, and by the work of the
@@ -184,16 +191,16 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     cable_powers(flat, q, v, work, powers)
     pushing = load_power(flat, q, v, work)
     for done in range(steps):
-        status = servo_torques(flat, drives, q, v, effort, step, work, solver)
+        status = servo_torques(flat, drives, q, v, effort, step, work, reduction)
         before_q[:] = q
         before_v[:] = v
         damping, winding = powers[0], powers[1]
         if status != REGULAR:
             return status, done
         if implicit:
-            status = rosenbrock(flat, q, v, effort, step, 1, work, solver, stages, scratch)
+            status = rosenbrock(flat, q, v, effort, step, 1, work, reduction, stages, scratch)
         else:
-            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, solver, stages)
+            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages)
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
             q[:] = before_q

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError
-from ..dynamics.equations_of_motion import cable_efforts, check_state, make_work
-from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
-from ..mechanism import Mechanism
+from ..dynamics.equations_of_motion import cable_efforts
+from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
+from ..kinematics.configuration_space import configuration_rate
+from ..kinematics.loop_closure import project_onto_loops
+from ..kinematics.loop_reduction import make_reduction_workspace
+from ..mechanism import Mechanism, check_state
+from ..workspace import make_stage_workspace, make_workspace
 from .actuation import Ends, cable_powers, load_power, past_end
-from .runge_kutta import make_stages, project, rate_of_position
 
-MOST_EVENTS = 100_000
+MAX_EVENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class CableEvent:
 
 @dataclass(frozen=True, eq=False)
 class MechanismPath:
-    """A motion.
+    """A simulated motion.
 
     Attributes:
         times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
@@ -56,16 +59,18 @@ class MechanismPath:
         Raises:
             TensegrityError: a time is outside.
         """
-        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        if not (np.all(wanted >= self.times[0]) and np.all(wanted <= self.times[-1])):
-            raise TensegrityError(f"the motion lasts from {self.times[0]:g} to {self.times[-1]:g} s; ask within.")
+        instants = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        if not (np.all(instants >= self.times[0]) and np.all(instants <= self.times[-1])):
+            raise TensegrityError(
+                f"the motion lasts from {self.times[0]:g} to {self.times[-1]:g} s; give times within."
+            )
         size = self.q.shape[1]
-        found = np.zeros((wanted.size, size + self.v.shape[1]))
+        states = np.zeros((instants.size, size + self.v.shape[1]))
         for begin, end, piece in self._pieces:
-            inside = (wanted >= begin) & (wanted <= end)
+            inside = (instants >= begin) & (instants <= end)
             if inside.any():
-                found[inside] = piece(wanted[inside])[: found.shape[1]].T
-        return found[:, :size], found[:, size:]
+                states[inside] = piece(instants[inside])[: states.shape[1]].T
+        return states[:, :size], states[:, size:]
 
 
 def integrate(
@@ -124,8 +129,8 @@ def integrate(
                 if len(found):
                     events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
                     taut[c] = not taut[c]
-            if len(events) > MOST_EVENTS:
-                raise TensegrityError(f"more than {MOST_EVENTS} times a cable went slack or taut within {time:.4g} s.")
+            if len(events) > MAX_EVENTS:
+                raise TensegrityError(f"more than {MAX_EVENTS} times a cable went slack or taut within {time:.4g} s.")
     whole = np.vstack(states)
     return MechanismPath(
         np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], tuple(events),
@@ -138,7 +143,11 @@ class _Motion:
 
     def __init__(self, mechanism: Mechanism, effort: ArrayLike | Callable, load: ArrayLike | None) -> None:
         self.mechanism, self.flat = mechanism, mechanism.flat
-        self.work, self.solver, self.stages = make_work(self.flat), make_solver(self.flat), make_stages(self.flat)
+        self.work, self.reduction, self.stages = (
+            make_workspace(self.flat),
+            make_reduction_workspace(self.flat),
+            make_stage_workspace(self.flat),
+        )
         if load is not None:
             self.work.load[:] = load
         self.sizes = (mechanism.position_count, mechanism.velocity_count)
@@ -166,13 +175,13 @@ class _Motion:
     def rate(self, time: float, state: NDArray) -> NDArray[np.float64]:
         q, v = self.split(state)
         tau = np.ascontiguousarray(self.effort(time, q, v), dtype=np.float64)
-        status, coordinate = accelerate(self.flat, q, v, tau, 0.0, self.work, self.solver, False)
+        status, coordinate = accelerate(self.flat, q, v, tau, 0.0, self.work, self.reduction, False)
         if status == SINGULAR_MASS:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
-        rate_of_position(self.flat, q, v, self.rates)
+        configuration_rate(self.flat, q, v, self.rates)
         cable_powers(self.flat, q, v, self.work, self.powers)
         pushing = load_power(self.flat, q, v, self.work)
-        return np.concatenate((self.rates, self.solver.acceleration, self.powers, [pushing]))
+        return np.concatenate((self.rates, self.reduction.acceleration, self.powers, [pushing]))
 
     def strains(self, state: NDArray) -> NDArray[np.float64]:
         q, v = self.split(state)
@@ -191,7 +200,7 @@ class _Motion:
     def close(self, state: NDArray) -> None:
         """Project drift of loops and quaternions out, in place."""
         q, v = self.split(state)
-        project(self.flat, q, v, self.work, self.solver, self.stages)
+        project_onto_loops(self.flat, q, v, self.work, self.reduction, self.stages)
         state[: self.sizes[0]], state[self.sizes[0] : sum(self.sizes)] = q, v
 
     def check_ends(self, state: NDArray, time: float) -> None:

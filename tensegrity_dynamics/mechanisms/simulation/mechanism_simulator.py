@@ -1,4 +1,4 @@
-"""A mechanism in time: the face that `Simulation` steps, over the compiled integrators."""
+"""Simulation of a mechanism: state, actuators and sensors over the compiled integrators."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ...simulation_interface import EFFORT, MODES, POSITION, Energy, Observation, Simulator, checked_commands
-from ..dynamics.equations_of_motion import check_state, evaluate, make_work
-from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
-from ..kinematics.loop_closure import assemble
-from ..mechanism import Mechanism
-from ..mechanism_model import BodyPoses, MechanismModel
+from ..body_poses import BodyPoses
+from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
+from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
+from ..kinematics.loop_closure import assemble, project_onto_loops
+from ..kinematics.loop_reduction import make_reduction_workspace
+from ..mechanism import Mechanism, check_state
+from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from ..workspace import make_stage_workspace, make_workspace
 from .actuation import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
 from .adaptive import integrate
-from .rosenbrock import NOT_CLOSED, derivative, make_implicit
-from .runge_kutta import make_stages, project
 
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
@@ -65,7 +67,8 @@ class MechanismSimulator(Simulator):
     Args:
         start: None for the shape at rest with the actuators where the file puts them; "file" for the stated start as
             it is; a `MechanismEquilibrium`; or a position (nq,), closed from there.
-        integrator: "rk4", "implicit" (stiff cables in long steps) or "adaptive" (error control, slack and taut found).
+        integrator: "rk4", "implicit" (stiff cables in long steps) or "adaptive" (error control, with events where
+            cables go slack or taut).
     """
 
     def __init__(
@@ -89,9 +92,13 @@ class MechanismSimulator(Simulator):
         self._joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
         self._mechanism, self._flat = model.mechanism, model.mechanism.flat
         flat = self._flat
-        self._work, self._solver, self._stages = make_work(flat), make_solver(flat), make_stages(flat)
-        self._scratch = make_implicit(flat, self._mechanism.position_count)
-        self._places = BodyPoses(model)
+        self._work, self._reduction, self._stages = (
+            make_workspace(flat),
+            make_reduction_workspace(flat),
+            make_stage_workspace(flat),
+        )
+        self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
+        self._poses = BodyPoses(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(4), np.zeros(2), 0
         self.events: list[tuple[float, str, str]] = []
@@ -123,14 +130,14 @@ class MechanismSimulator(Simulator):
         )
         self._q[:] = assemble(self._mechanism, q)
         self._v[:] = v
-        project(self._flat, self._q, self._v, self._work, self._solver, self._stages)
-        self._drives.wanted[:] = self._q[self._drives.q]
+        project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
+        self._drives.set_point[:] = self._q[self._drives.q]
 
     def set_motion(self, velocity: ArrayLike) -> None:
         """Give the coordinates velocities (nv,); what would open a loop is taken out."""
         _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
         self._v[:] = v
-        project(self._flat, self._q, self._v, self._work, self._solver, self._stages)
+        project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight, in world axes.
@@ -145,8 +152,8 @@ class MechanismSimulator(Simulator):
         drives = self._drives
         for index, value in checked_commands(mode, values, self._names).items():
             if drives.mode[index] == EFFORT and MODES[mode] != EFFORT:
-                drives.wanted[index] = self._q[drives.q[index]]
-            drives.mode[index], drives.target[index] = MODES[mode], value
+                drives.set_point[index] = self._q[drives.q[index]]
+            drives.mode[index], drives.command[index] = MODES[mode], value
 
     def advance(self, steps: int) -> None:
         """Many steps in one call.
@@ -160,7 +167,7 @@ class MechanismSimulator(Simulator):
             return
         status, done = drive(
             self._flat, self._drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
-            self.integrator == "implicit", self._works, self._powers, self._work, self._solver, self._stages,
+            self.integrator == "implicit", self._works, self._powers, self._work, self._reduction, self._stages,
             self._scratch,
         )  # fmt: skip
         self._steps += done
@@ -168,26 +175,26 @@ class MechanismSimulator(Simulator):
             raise TensegrityError(self._reason(int(status)))
 
     def observe(self) -> MechanismObservation:
-        places = self._places.move(self._q, self._v)
+        poses = self._poses.update(self._q, self._v)
         evaluate(self._flat, self._q, self._v, self._work)
         names, drives = self.model.cable_names, self._drives
         by_cable = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
         tensions = {
             name: float(self._work.tension[by_cable[name]]) if name in by_cable else float("nan") for name in names
         }
-        pose, twist = places.output(self.output) if self.output is not None else (None, None)
+        pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
         return MechanismObservation(
             time=self.time,
-            lengths=dict(zip(names, places.lengths().tolist(), strict=True)),
-            rest_lengths=dict(zip(names, places.rest_lengths().tolist(), strict=True)),
+            lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
+            rest_lengths=dict(zip(names, poses.rest_lengths().tolist(), strict=True)),
             tensions=tensions,
             positions=dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
             rates=dict(zip(self._names, speeds.tolist(), strict=True)),
             efforts=dict(zip(self._names, drives.torque.tolist(), strict=True)),
             pose=pose,
             twist=twist,
-            strains=dict(zip(names, places.strains().tolist(), strict=True)),
+            strains=dict(zip(names, poses.strains().tolist(), strict=True)),
             constraint_error=float(np.max(np.abs(self._work.loop_error), initial=0.0)),
             actuator_power=float(drives.torque @ speeds),
         )
@@ -207,16 +214,16 @@ class MechanismSimulator(Simulator):
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
         drives = self._drives
         drives.mode[:] = POSITION
-        drives.target[:] = drives.wanted[:] = self._q[drives.q]
+        drives.command[:] = drives.set_point[:] = self._q[drives.q]
         drives.torque[:] = self._start_effort[drives.v]
         self.events.clear()
 
     def hold(self) -> None:
         drives = self._drives
         moving = drives.mode == EFFORT
-        drives.wanted[moving] = self._q[drives.q][moving]
+        drives.set_point[moving] = self._q[drives.q][moving]
         drives.mode[:] = POSITION
-        drives.target[:] = drives.wanted
+        drives.command[:] = drives.set_point
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -254,29 +261,29 @@ class MechanismSimulator(Simulator):
             high=np.array([each.position[1] for each in self.actuators], dtype=np.float64),
             rate=np.array([each.rate for each in self.actuators], dtype=np.float64),
             effort=np.array([each.effort for each in self.actuators], dtype=np.float64),
-            mode=np.zeros(count, dtype=np.int64), target=np.zeros(count), wanted=np.zeros(count),
-            torque=np.zeros(count), wish=np.zeros(count), servo=np.zeros(count, dtype=np.int64),
+            mode=np.zeros(count, dtype=np.int64), command=np.zeros(count), set_point=np.zeros(count),
+            torque=np.zeros(count), desired_acceleration=np.zeros(count), servo=np.zeros(count, dtype=np.int64),
             mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(self._v.size),
         )  # fmt: skip
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        flat, solver, scratch = self._flat, self._solver, self._scratch
+        flat, reduction, scratch = self._flat, self._reduction, self._scratch
         still = np.zeros(self._v.size)
-        accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, solver, False)
-        free = np.flatnonzero(~solver.is_pivot)
+        accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
+        free = np.flatnonzero(~reduction.is_pivot)
         count = free.size
         scratch.independent[:count] = free
-        scratch.basis[:, :count] = solver.basis[:, :count]
+        scratch.basis[:, :count] = reduction.basis[:, :count]
         u, sides = np.zeros(2 * self._v.size), [np.zeros(2 * self._v.size) for _ in range(2)]
         matrix = np.zeros((2 * count, 2 * count))
-        args = (self._start_effort, self._work, solver, self._stages, scratch)
+        args = (self._start_effort, self._work, reduction, self._stages, scratch)
         for c in range(2 * count):
             h = 1e-6
             for side, sign in zip(sides, (1.0, -1.0), strict=True):
                 u[:] = 0.0
                 u[c] = sign * h
-                if derivative(flat, self._start, u, count, args[0], side, *args[1:]):
+                if state_derivative(flat, self._start, u, count, args[0], side, *args[1:]):
                     side[:] = 0.0
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
         fastest = float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
@@ -289,7 +296,7 @@ class MechanismSimulator(Simulator):
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
-            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._solver)
+            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._reduction)
             path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
@@ -300,8 +307,8 @@ class MechanismSimulator(Simulator):
     def _reason(self, status: int) -> str:
         if status >= PAST_END:
             entry = self.model.entries[status - PAST_END]
-            place = self._q[self._ends.q[status - PAST_END]] * entry.radius
-            if place > 0.5 * min(entry.longest, 1e9):
+            free_length = self._q[self._ends.q[status - PAST_END]] * entry.radius
+            if free_length > 0.5 * min(entry.longest, 1e9):
                 what = f"unwound past its end: all {entry.longest:.4g} m of it are off the pulley"
             else:
                 what = "wound past its end: nothing of it is left between pulley and anchor"
@@ -311,7 +318,7 @@ class MechanismSimulator(Simulator):
         shorter = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
         why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
         return (
-            f"the simulation lost its way at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
+            f"the simulation diverged at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
             f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
         )
 

@@ -1,9 +1,9 @@
-"""Static equilibrium of a mechanism for given pulley angles or torques: Newton's method on the full model.
+"""Static equilibrium of a mechanism under held joints and applied efforts: Newton's method on the full model.
 
-With the loops closed and some joints held, the motions that remain are G y (000, 1.2.32). A shape is where the reduced
+With the loops closed and some joints held, the motions that remain are G y (000, 1.2.32). At an equilibrium the reduced
 force R = G' (tau + p - c) vanishes; its derivative along G gives the reduced stiffness -dR/dy. It is not quite
 symmetric, because cable efforts follow the convention of 000 (3.1.9); stability is therefore read from the
-eigenvalues of (G' M G)^-1 (-dR/dy): a shape is stable when all their real parts are above zero.
+eigenvalues of (G' M G)^-1 (-dR/dy): an equilibrium is stable when all their real parts are above zero.
 """
 
 from __future__ import annotations
@@ -17,64 +17,41 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from .. import joints
-from ..dynamics.equations_of_motion import Work, check_state, evaluate, loop_equations, make_work, place_bodies
-from ..dynamics.forward_dynamics import Solver, independent_basis, make_solver, reduce_rows
-from ..mechanism import Mechanism
-from ..simulation.runge_kutta import Stages, make_stages, normalise, rate_of_position
+from ..dynamics.equations_of_motion import evaluate
+from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
+from ..kinematics.loop_closure import close_loops
+from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
+from ..mechanism import Mechanism, check_state
+from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
 
 @compiled
-def close_loops(flat, q, held, tolerance, reuse, work, solver, stages):
-    """Move the passive coordinates of q until the loops are closed, held ones untouched; returns the largest error."""
-    for _ in range(20):
-        place_bodies(flat, q, stages.v_sum, work)
-        loop_equations(flat, work)
-        worst = 0.0
-        for r in range(work.loop_error.shape[0]):
-            worst = max(worst, abs(work.loop_error[r]))
-            work.loop_error[r] = -work.loop_error[r]
-        if worst <= tolerance or not np.isfinite(worst):
-            return worst
-        for d in range(held.shape[0]):
-            if held[d]:
-                for r in range(work.loop_error.shape[0]):
-                    work.loop[r, d] = 0.0
-        reduce_rows(work.loop, work.loop_error, solver, reuse)
-        independent_basis(held.shape[0], solver)
-        rate_of_position(flat, q, solver.offset, stages.q_rate)
-        for k in range(q.shape[0]):
-            q[k] += stages.q_rate[k]
-        normalise(flat, q)
-    return worst
-
-
-@compiled
-def reduced_force(flat, q, effort, held, reuse, force, work, solver, stages):
+def reduced_force(flat, q, effort, held, reuse, force, work, reduction, stages):
     """Fill force (y,) with R at closed loops; returns y. solver.basis holds G, solver.independent which are free."""
     dofs = held.shape[0]
     evaluate(flat, q, stages.v_sum, work)
     for d in range(dofs):
-        solver.effort[d] = effort[d] + work.passive[d] - work.bias[d]
+        reduction.effort[d] = effort[d] + work.passive[d] - work.bias[d]
         if held[d]:
             for r in range(work.loop.shape[0]):
                 work.loop[r, d] = 0.0
     work.loop_bias[:] = 0.0
-    reduce_rows(work.loop, work.loop_bias, solver, reuse)
+    reduce_rows(work.loop, work.loop_bias, reduction, reuse)
     for d in range(dofs):
         if held[d]:
-            solver.is_pivot[d] = True  # neither passive nor free
-    count = independent_basis(dofs, solver)
+            reduction.is_pivot[d] = True  # neither passive nor free
+    count = independent_basis(dofs, reduction)
     for i in range(count):
         force[i] = 0.0
         for d in range(dofs):
-            force[i] += solver.basis[d, i] * solver.effort[d]
+            force[i] += reduction.basis[d, i] * reduction.effort[d]
     return count
 
 
-def wind(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
-    """Put a joint of q (nq,) elsewhere; where it is a pulley, its cable is wound on or off at the same taut length.
+def set_joint_position(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
+    """Write the position of a joint into q (nq,); of a pulley, wind its cable on or off at the same taut length.
 
-    Turning alone would leave it open how often a pulley went round: to the loops whole turns look alike.
+    The loops alone do not tell whole turns of a pulley apart.
     """
     at = mechanism.positions_of(name)
     before = np.array(q[at])
@@ -82,15 +59,15 @@ def wind(mechanism: Mechanism, q: NDArray, name: str, value: ArrayLike) -> None:
     pulley = mechanism.joint(name)
     for joint in mechanism.joints:
         if pulley.kind == "revolute" and joint.parent == pulley.body and joint.kind.startswith("involute"):
-            place = mechanism.positions_of(joint.name)
-            kind = joints.KINDS[joint.kind]
-            length = joints.cable_length(kind, joint.radius, q[place])
-            q[place.start] -= float((q[at] - before)[0] * (pulley.axis @ np.array([0.0, 0.0, 1.0])))
-            rest = joint.radius * q[place.start]
+            at_cable = mechanism.positions_of(joint.name)
+            kind = joints.JOINT_KINDS[joint.kind]
+            length = joints.cable_length(kind, joint.radius, q[at_cable])
+            q[at_cable.start] -= float((q[at] - before)[0] * (pulley.axis @ np.array([0.0, 0.0, 1.0])))
+            rest = joint.radius * q[at_cable.start]
             if kind == joints.INVOLUTE_EPSILON and rest > 0.0:
-                q[place.start + 1] = length / rest - 1.0
+                q[at_cable.start + 1] = length / rest - 1.0
             elif kind == joints.INVOLUTE_U:
-                q[place.start + 1] = length - rest
+                q[at_cable.start + 1] = length - rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +77,7 @@ class MechanismEquilibrium:
     Attributes:
         q: (nq,). positions (b, 3) m and rotations (b, 3, 3): bodies in sweep order, in the world.
         strain, tension: of each cable, - and N.
-        effort: (nv,) N or N m that holds the held joints in place (and what was applied to the others).
+        effort: (nv,) N or N m that holds the held joints (and what was applied to the others).
         residual: largest reduced force left [N or N m].
         iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
             the reduced stiffness over G of unit columns.
@@ -119,11 +96,11 @@ class MechanismEquilibrium:
 
 
 class MechanismEquilibriumSolver:
-    """Finds shapes of one mechanism again and again; keeps its arrays.
+    """Equilibria of one mechanism, one after the other, in arrays that are made once.
 
     Args:
         mechanism: the mechanism.
-        held: names of joints whose coordinates are given (pulleys, for a shape from pulley angles).
+        held: names of joints whose coordinates are prescribed, such as the pulleys.
     """
 
     def __init__(self, mechanism: Mechanism, held: tuple[str, ...] = ()) -> None:
@@ -132,9 +109,9 @@ class MechanismEquilibriumSolver:
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         for name in held:
             self._held[mechanism.velocities_of(name)] = True
-        self._work: Work = make_work(self._flat)
-        self._solver: Solver = make_solver(self._flat)
-        self._stages: Stages = make_stages(self._flat)
+        self._work: Workspace = make_workspace(self._flat)
+        self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
+        self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
 
     def solve(
@@ -146,7 +123,7 @@ class MechanismEquilibriumSolver:
         tolerance: float = 1e-10,
         maximum_iterations: int = 300,
     ) -> MechanismEquilibrium:
-        """The shape near start (nq,).
+        """The equilibrium near start (nq,).
 
         Args:
             start: (nq,) warm start; loops need not be closed exactly.
@@ -155,7 +132,8 @@ class MechanismEquilibriumSolver:
             tolerance: on the largest reduced force [N or N m], relative to the largest effort at play.
 
         Raises:
-            NoEquilibriumError: Newton's method got stuck or the loops cannot close; says how far it came.
+            NoEquilibriumError: Newton's method does not converge or the loops cannot close; the message states the
+                force that is left.
         """
         mechanism = self.mechanism
         zero = np.zeros(mechanism.velocity_count)
@@ -163,22 +141,22 @@ class MechanismEquilibriumSolver:
         q = np.array(q)
         for name, value in (positions or {}).items():
             if not np.all(np.isfinite(value)):
-                raise TensegrityError(f"the given position of joint {name} is not finite.")
-            wind(mechanism, q, name, value)
+                raise TensegrityError(f"the position of joint {name} is not finite; give numbers in rad or m.")
+            set_joint_position(mechanism, q, name, value)
         self._check_ends(q)
         tau = np.array(zero if effort is None else effort, dtype=np.float64)
         if not self._close(q):
             raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
         shift, last = 1.0, np.inf
         for iteration in range(maximum_iterations + 1):
-            # the pivots of this place serve all that is compared with it
+            # the pivots of this iterate serve all that is compared with it
             force = self._residual(q, tau, reuse=False)
-            scale = 1.0 + float(np.max(np.abs(self._solver.effort), initial=0.0))
+            scale = 1.0 + float(np.max(np.abs(self._reduction.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
             if worst <= tolerance * scale:
                 self._check_ends(q)
                 return self._shape(q, tau, worst, iteration)
-            # less force than before: nearer to Newton's method; more: nearer to following the force
+            # a falling residual: nearer to Newton's method; a growing one: nearer to gradient descent
             if worst < 1e-3 * scale:
                 shift = 0.0
             elif worst > last:
@@ -211,39 +189,40 @@ class MechanismEquilibriumSolver:
                 )
 
     def _close(self, q: NDArray, reuse: bool = False) -> bool:
-        args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._solver, self._stages)
+        args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._reduction, self._stages)
         return bool(close_loops(*args) <= 1e-10)
 
     def _residual(self, q: NDArray, tau: NDArray, reuse: bool = True) -> NDArray[np.float64]:
-        args = (self._flat, q, tau, self._held, reuse, self._force, self._work, self._solver, self._stages)
+        args = (self._flat, q, tau, self._held, reuse, self._force, self._work, self._reduction, self._stages)
         return self._force[: reduced_force(*args)].copy()
 
     def _moved(self, q: NDArray, step: NDArray) -> NDArray[np.float64] | None:
         result = np.array(q)
-        rate_of_position(self._flat, q, step, self._stages.q_rate)
+        configuration_rate(self._flat, q, step, self._stages.q_rate)
         result += self._stages.q_rate
-        normalise(self._flat, result)
+        normalise_quaternions(self._flat, result)
         return result if self._close(result, reuse=True) else None
 
     def _stiffness(self, q: NDArray, tau: NDArray, count: int) -> tuple[NDArray, NDArray]:
         """-dR/dy by central differences along the closed-loop motions, and their basis G (nv, y)."""
-        basis = self._solver.basis[:, :count].copy()
+        basis = self._reduction.basis[:, :count].copy()
         stiffness = np.zeros((count, count))
         for i in range(count):
             h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
             sides = []
             for sign in (1.0, -1.0):
-                place = self._moved(q, sign * h * basis[:, i])
-                sides.append(np.zeros(count) if place is None else self._residual(place, tau))
+                beside = self._moved(q, sign * h * basis[:, i])
+                sides.append(np.zeros(count) if beside is None else self._residual(beside, tau))
             stiffness[:, i] = -(sides[0] - sides[1]) / (2.0 * h)
         return stiffness, basis
 
     def _step(
         self, q: NDArray, stiffness: NDArray, basis: NDArray, force: NDArray, shift: float
     ) -> NDArray[np.float64]:
-        """A Newton step with as much inertia as makes it lead down: (K + s M) dy = R, K + s M positive.
+        """A Newton step with as much inertia as makes it a descent direction: (K + s M) dy = R, K + s M positive.
 
-        That is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable place.
+        That is one implicit step of an overdamped motion with time step 1/s, which cannot end at an unstable
+        equilibrium.
         """
         from scipy.linalg import eigh  # here, so that importing the package stays quick
 
@@ -258,12 +237,12 @@ class MechanismEquilibriumSolver:
         return np.linalg.solve(stiffness + least * mass, force)
 
     def _search(self, q: NDArray, basis: NDArray, step: NDArray) -> NDArray[np.float64] | None:
-        """The place after the step, at most 0.1 (rad or m) away, shortened until the loops close."""
+        """The position after the step, at most 0.1 (rad or m) away, shortened until the loops close."""
         scale = min(1.0, 0.1 / max(1e-12, float(np.max(np.abs(basis @ step), initial=0.0))))
         for _ in range(20):
-            place = self._moved(q, scale * (basis @ step))
-            if place is not None:
-                return place
+            moved = self._moved(q, scale * (basis @ step))
+            if moved is not None:
+                return moved
             scale *= 0.5
         return None
 

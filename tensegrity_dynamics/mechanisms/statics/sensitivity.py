@@ -1,4 +1,4 @@
-"""How a mechanism's shape answers to its held joints: derivatives of coordinates and tensions at an equilibrium.
+"""Sensitivity of an equilibrium to the held joints: derivatives of coordinates and tensions.
 
 With the held coordinates p and the free independent ones y, R(y, p) = 0 gives dy/dp = -(dR/dy)^-1 dR/dp; every other
 coordinate follows from the closed loops. The derivatives of R are central differences along closed-loop motions.
@@ -18,7 +18,7 @@ from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 @dataclass(frozen=True, eq=False)
 class EquilibriumSensitivity:
-    """Derivatives at one shape.
+    """Derivatives at one equilibrium.
 
     Attributes:
         held: (h,) velocity coordinates that are held.
@@ -42,15 +42,15 @@ def sensitivity(
         step: rad or m of the central differences.
 
     Raises:
-        NoEquilibriumError: the loops cannot close beside the shape, or the shape gives way (singular stiffness).
+        NoEquilibriumError: the loops cannot close beside the equilibrium, or its stiffness is singular.
     """
     flat, work = solver._flat, solver._work
     q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
     held = np.flatnonzero(solver._held)
     force = solver._residual(q, effort, reuse=False)
     count = force.size
-    index = solver._solver.independent[:count].copy()
-    basis = solver._solver.basis[:, :count].copy()
+    index = solver._reduction.independent[:count].copy()
+    basis = solver._reduction.basis[:, :count].copy()
     evaluate(flat, q, np.zeros(effort.size), work)
     mass = basis.T @ work.mass @ basis
     passive = np.setdiff1d(np.arange(effort.size), np.concatenate((held, index)))
@@ -66,18 +66,22 @@ def sensitivity(
         h = step / max(1.0, float(np.max(np.abs(columns[:, k]))))
         sides, tensions = [], []
         for sign in (1.0, -1.0):
-            place = solver._moved(q, sign * h * columns[:, k])
-            if place is None:
-                raise NoEquilibriumError("the loops cannot close beside this shape; it is at the edge of its reach.")
-            sides.append(solver._residual(place, effort))
-            cable_efforts(flat, place, np.zeros(effort.size), work)
+            beside = solver._moved(q, sign * h * columns[:, k])
+            if beside is None:
+                raise NoEquilibriumError(
+                    "the loops cannot close beside this equilibrium; it is at the edge of the workspace."
+                )
+            sides.append(solver._residual(beside, effort))
+            cable_efforts(flat, beside, np.zeros(effort.size), work)
             tensions.append(work.tension.copy())
         stiffness[:, k] = -(sides[0] - sides[1]) / (2.0 * h)
         pulls[:, k] = (tensions[0] - tensions[1]) / (2.0 * h)
     try:
         answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
     except np.linalg.LinAlgError:
-        raise NoEquilibriumError("the shape gives way without resistance, so it does not follow its joints.") from None
+        raise NoEquilibriumError(
+            "the stiffness of this equilibrium is singular, so it does not follow its joints."
+        ) from None
     squares = np.linalg.eigvals(np.linalg.solve(mass, stiffness[:, :count])).real if count else np.zeros(0)
     period = 2.0 * np.pi / np.sqrt(squares.min()) if count and squares.min() > 0.0 else 0.0
     motion = np.asarray(driven + basis @ answer, dtype=np.float64)

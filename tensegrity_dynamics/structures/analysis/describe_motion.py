@@ -1,24 +1,24 @@
-"""Motions of a structure in words: which nodes move most, and what the output does meanwhile."""
+"""Descriptions of motions of a structure: the nodes that move most, and the motion of the output."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...robots.output_frame import OutputFrame
+from ..node_frame import NodeFrame
 from ..structure import Structure
 
 AXES = ("x", "y", "z")
 
 
 def describe_motion(
-    structure: Structure, nodes: NDArray[np.float64], direction: NDArray[np.float64], output: OutputFrame | None = None
+    structure: Structure, nodes: NDArray[np.float64], direction: NDArray[np.float64], output: NodeFrame | None = None
 ) -> str:
     """One clause on a motion: the output's translation and rotation, or the axes of the largest node motions.
 
     Args:
         nodes, direction: (n, 3) m and (n, 3); only the direction's shape matters, not its size.
-        output: frame whose motion is told, or None.
+        output: frame whose motion is described, or None.
     """
     sizes = np.linalg.norm(direction, axis=1)
     largest = float(sizes.max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Can the self-stress of a structure pull in every tendon at once?
+"""Feasible self-stress: one that pulls in every tendon at once.
 
 With S (a, s) a basis of the self-stress states, look for alpha with S alpha >= 1 in all members that cannot push (a
 linear programme). Where there is none, Gordan's theorem gives weights y >= 0, not all zero, with S' y = 0 over those
@@ -54,10 +54,10 @@ def tension_only(self_stress: NDArray[np.float64], unilateral: NDArray[np.bool_]
         )
     )
     right = np.concatenate((np.zeros(len(pulls)), np.ones(2 * count)))
-    found = linprog(cost, A_ub=upper, b_ub=right, bounds=[(None, None)] * states + [(0.0, 1.0)], method="highs")
-    least = -float(found.fun) if found.status == 0 else 0.0
+    solution = linprog(cost, A_ub=upper, b_ub=right, bounds=[(None, None)] * states + [(0.0, 1.0)], method="highs")
+    least = -float(solution.fun) if solution.status == 0 else 0.0
     if least > 1e-7:
-        return FeasibleSelfStress(True, self_stress @ found.x[:-1] / least, ())
+        return FeasibleSelfStress(True, self_stress @ solution.x[:-1] / least, ())
     rows = np.flatnonzero(unilateral)
     idle = rows[np.abs(pulls).max(axis=1) <= 1e-7]
     if idle.size:

@@ -1,10 +1,10 @@
 """Finite mechanisms: motions over which no member is stretched, followed as far as asked.
 
-An infinitesimal mechanism u keeps all lengths to first order only. To tell, the nodes are moved by h along u, and the
-motion of least stretch that contains this one is sought by Newton's method: minimise sum r_k^2 with r_k the error of
-length, subject to u'(x - x0) = h and no motion as a rigid body. Along a finite mechanism r falls to rounding; along an
-infinitesimal one it stays of the order h^2. Bars and tendons under tension must keep their length; a tendon without
-tension may shorten, and may lengthen until it is taut.
+An infinitesimal mechanism u keeps all lengths to first order only. To tell them apart, the nodes are moved by h along
+u, and the motion of least stretch that contains this one is sought by Newton's method: minimise sum r_k^2 with r_k the
+error of length, subject to u'(x - x0) = h and no motion as a rigid body. Along a finite mechanism r falls to rounding;
+along an infinitesimal one it stays of the order h^2. Bars and tendons under tension must keep their length; a tendon
+without tension may shorten, and may lengthen until it is taut.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..form_finding.force_density import (
 )
 from ..structure import Structure
 
-STEPS = 4
-KEPT = 1e-9
-"""Lengths count as kept up to this part of the size of the structure."""
+CONTINUATION_STEPS = 4
+TOLERANCE_LENGTH = 1e-9
+"""Error of a length, as a part of the size of the structure, up to which it counts as kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class FiniteMechanism:
     """A motion without stretch that was followed over a finite distance.
 
     Attributes:
-        direction: (n, 3), unit norm, along the way from the start to `nodes`.
-        nodes: (n, 3) m, where it led.
-        travel: m, largest displacement of a node on the way.
+        direction: (n, 3), unit norm, from the start to `nodes`.
+        nodes: (n, 3) m at its end.
+        travel: m, largest displacement of a node.
         dimension: independent free motions at `nodes`.
     """
 
@@ -52,7 +52,7 @@ class _Lengths:
     structure: Structure
     moving: NDArray[np.int64]
     goals: NDArray[np.float64]  # (a,) m
-    kept: NDArray[np.bool_]  # (a,) both ways; the others only must not be longer
+    kept: NDArray[np.bool_]  # (a,) both longer and shorter; the others only must not be longer
 
     def errors(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         lengths = member_directions(self.structure, nodes)[1][self.moving]
@@ -86,7 +86,7 @@ def find_free_motion(
         tolerance: of rank decisions, relative to the largest singular value.
         distance: m along the unit direction; by default a twentieth of the size of the structure.
         preferred: (p, 3 n), motions worth looking for first, such as those that move the output.
-        tries: mechanisms that are tried, and as many random combinations of all of them, both ways.
+        tries: mechanisms that are tried, and as many random combinations of all of them, in both directions.
         seed: of those combinations.
     """
     size = float(np.ptp(nodes, axis=0).max())
@@ -97,13 +97,13 @@ def find_free_motion(
     goals = np.where(kept, lengths, np.maximum(lengths, structure.rest_lengths[moving]))
     rules = _Lengths(structure, moving, goals, kept)
     best: FiniteMechanism | None = None
-    wanted = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
-    most, directions = _directions(rules, nodes, wanted, tolerance, KEPT * size, tries, seed)
+    preferred_motions = np.zeros((0, structure.free.size)) if preferred is None else preferred[:, structure.free]
+    most, directions = _directions(rules, nodes, preferred_motions, tolerance, TOLERANCE_LENGTH * size, tries, seed)
     for direction in directions:
-        reached = _follow(rules, nodes, direction, distance, KEPT * size)
+        reached = _follow(rules, nodes, direction, distance, TOLERANCE_LENGTH * size)
         if reached is None:
             continue
-        dimension = _mechanisms(rules, reached, tolerance, KEPT * size).shape[1]
+        dimension = _mechanisms(rules, reached, tolerance, TOLERANCE_LENGTH * size).shape[1]
         if best is None or dimension > best.dimension:
             along = reached - nodes
             travel = float(np.linalg.norm(along, axis=1).max())
@@ -120,7 +120,7 @@ def _mechanisms(rules: _Lengths, nodes: NDArray, tolerance: float, slack: float)
 
 
 def _directions(
-    rules: _Lengths, nodes: NDArray, wanted: NDArray, tolerance: float, slack: float, tries: int, seed: int
+    rules: _Lengths, nodes: NDArray, preferred_motions: NDArray, tolerance: float, slack: float, tries: int, seed: int
 ) -> tuple[int, list[NDArray[np.float64]]]:
     """How many dimensions a free motion can have, and unit motions (f,) that stretch nothing to first order."""
     from scipy.optimize import nnls  # here, so that importing the package stays quick
@@ -132,27 +132,27 @@ def _directions(
         return 0, []
     one_sided = compatibility[rules.touching(nodes, 1e3 * slack)] @ basis
     generator = np.random.default_rng(seed)
-    wishes = np.vstack((np.eye(basis.shape[1])[:tries], generator.normal(size=(tries, basis.shape[1]))))
-    wanted = wanted @ basis
-    found: list[tuple[float, NDArray[np.float64]]] = []
-    for k, wish in enumerate(np.vstack((wanted, -wanted, wishes, -wishes))):
-        size = float(np.linalg.norm(wish))
+    trials = np.vstack((np.eye(basis.shape[1])[:tries], generator.normal(size=(tries, basis.shape[1]))))
+    preferred_motions = preferred_motions @ basis
+    ranked: list[tuple[float, NDArray[np.float64]]] = []
+    for k, trial in enumerate(np.vstack((preferred_motions, -preferred_motions, trials, -trials))):
+        size = float(np.linalg.norm(trial))
         if size < 1e-9:
             continue
-        # the motion nearest to the wish that stretches no taut tendon (projection onto their cone)
+        # the motion nearest to the trial that stretches no taut tendon (projection onto their cone)
         try:
-            motion = wish - one_sided.T @ nnls(one_sided.T, wish)[0] if one_sided.size else wish
-        except RuntimeError:  # too many iterations: there are other wishes
+            motion = trial - one_sided.T @ nnls(one_sided.T, trial)[0] if one_sided.size else trial
+        except RuntimeError:  # too many iterations: there are other trials
             continue
         part = float(np.linalg.norm(motion)) / size
         if part < 1e-6:
             continue
         direction = basis @ motion
-        # what is wanted first, and there what comes closest to the wish
-        rank = 1.0 - part if k < 2 * len(wanted) else 2.0
-        found.append((rank, direction / np.linalg.norm(direction)))
-    found.sort(key=lambda each: each[0])
-    return basis.shape[1], [direction for _, direction in found]
+        # preferred motions first, and of these the least changed
+        rank = 1.0 - part if k < 2 * len(preferred_motions) else 2.0
+        ranked.append((rank, direction / np.linalg.norm(direction)))
+    ranked.sort(key=lambda each: each[0])
+    return basis.shape[1], [direction for _, direction in ranked]
 
 
 def _follow(
@@ -163,7 +163,7 @@ def _follow(
     rigid = rigid_motions(structure, nodes)
     across = null_space(np.vstack((direction[None, :], rigid.T)), 1e-9)
 
-    def place(part: NDArray, along: float) -> NDArray[np.float64]:
+    def moved_by(part: NDArray, along: float) -> NDArray[np.float64]:
         moved = nodes.copy()
         moved.ravel()[free] += along * direction + across @ part
         return moved
@@ -171,21 +171,21 @@ def _follow(
     from scipy.optimize import least_squares  # here, so that importing the package stays quick
 
     part, moved = np.zeros(across.shape[1]), nodes
-    for step in range(1, STEPS + 1):
-        along = distance * step / STEPS
+    for step in range(1, CONTINUATION_STEPS + 1):
+        along = distance * step / CONTINUATION_STEPS
 
         def errors(part: NDArray, along: float = along) -> NDArray[np.float64]:
-            return rules.errors(place(part, along)) / distance
+            return rules.errors(moved_by(part, along)) / distance
 
         def slopes(part: NDArray, along: float = along) -> NDArray[np.float64]:
-            moved = place(part, along)
+            moved = moved_by(part, along)
             rows = equilibrium_matrix(structure, moved).T
             counted = rules.kept | (rules.errors(moved) > 0.0)
             return (rows * counted[:, None]) @ across / distance
 
         if across.shape[1]:
             part = least_squares(errors, part, slopes, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=60).x
-        moved = place(part, along)
+        moved = moved_by(part, along)
         if float(np.abs(rules.errors(moved)).max(initial=0.0)) > allowed:
             return None
     return moved

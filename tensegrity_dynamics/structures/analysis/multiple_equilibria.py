@@ -1,6 +1,6 @@
-"""Other stable equilibria of the same lengths, found from random starts (001, section 5.5 and figure 11).
+"""Other stable equilibria of the same lengths, searched from random starts (001, section 5.5 and figure 11).
 
-Members may pass through each other, on the way and in the shapes that are found: that is not checked.
+Members may pass through each other, during the search and at the equilibria: that is not checked.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...robots.output_frame import Pose
 from ...robots.robot import Robot
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
+from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
 from ..structure import Structure
-from .stability import no_force, no_stiffness, stiffness_spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def find_equilibria(
     Args:
         count: random starts.
         noise: m, every free coordinate of the start is moved by up to this, evenly spread; by default the largest
-            extent of the start, so that little is left of it. A tenth of that tells how safe the start is.
+            extent of the start, so that little is left of it. A tenth of that shows how robust the start is.
         seed: of the random starts; the same seed gives the same shapes.
         forces, start, gravity, rigid_bars: as in `forward_kinematics`.
         tolerance: shapes whose nodes agree within this part of the size are one; where nothing is fixed, after they are
@@ -108,20 +108,20 @@ def find_equilibria(
     def stable_from(nodes: NDArray) -> StructureEquilibrium | None:
         try:
             shape = solver.solve(rest_lengths, forces, nodes, gravity=gravity)
-        except TensegrityError:  # no equilibrium, or nodes that meet on the way
+        except TensegrityError:  # no equilibrium, or nodes that meet during the search
             return None
         return shape if _stable(shape) else None
 
-    found: list[StructureEquilibrium] = []
+    shapes: list[StructureEquilibrium] = []
     counts: list[int] = []
 
     def sort_in(shape: StructureEquilibrium) -> int:
-        for i, known in enumerate(found):
-            if _same(known, shape, tolerance):
+        for i, former in enumerate(shapes):
+            if _same(former, shape, tolerance):
                 return i
-        found.append(shape)
+        shapes.append(shape)
         counts.append(0)
-        return len(found) - 1
+        return len(shapes) - 1
 
     undisturbed = stable_from(middle)
     nominal = None if undisturbed is None else sort_in(undisturbed)
@@ -134,21 +134,21 @@ def find_equilibria(
             lost += 1
         else:
             counts[sort_in(shape)] += 1
-    if not found:
+    if not shapes:
         raise NoEquilibriumError(
             f"none of {count} random starts, nor the undisturbed one, ended at a stable equilibrium. Is the structure "
-            "prestressed? `analyze_prestress` tells."
+            "prestressed? See `analyze_prestress`."
         )
-    energies = [float(shape.energy - np.sum(total * (shape.nodes - middle))) for shape in found]
+    energies = [float(shape.energy - np.sum(total * (shape.nodes - middle))) for shape in shapes]
     down = -np.asarray(structure.gravity if gravity is None else gravity, dtype=np.float64)
     up = down / np.linalg.norm(down) if np.linalg.norm(down) > 0.0 else np.array([0.0, 0.0, 1.0])
-    usual = middle if nominal is None else found[nominal].nodes
+    usual = middle if nominal is None else shapes[nominal].nodes
     result = []
-    for rank, i in enumerate(sorted(range(len(found)), key=lambda i: energies[i])):
-        kind, upright = _kind(found[i], usual, up)
+    for rank, i in enumerate(sorted(range(len(shapes)), key=lambda i: energies[i])):
+        kind, upright = _kind(shapes[i], usual, up)
         words = (["nominal"] if i == nominal else []) + ([kind] if kind else [])
         label = _letter(rank) + (f" ({', '.join(words)})" if words else "")
-        result.append(DistinctEquilibrium(label, found[i], energies[i], counts[i], count, lost, i == nominal, upright))
+        result.append(DistinctEquilibrium(label, shapes[i], energies[i], counts[i], count, lost, i == nominal, upright))
     return tuple(result)
 
 

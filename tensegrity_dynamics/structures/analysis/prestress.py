@@ -1,4 +1,4 @@
-"""Is a structure prestressed? Self-stress, mechanisms, stability, softest direction, and whether tendons can all pull.
+"""Prestress analysis: self-stress, mechanisms, stability, softest direction, and feasibility of tension in all tendons.
 
 With A (f, a) the equilibrium matrix over f free coordinates and a members with a free end, of rank r:
     self-stress states  s = a - r,    mechanisms  k = f - r - (rigid motions that the fixed nodes allow),
@@ -15,28 +15,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ...robots.output_frame import OutputFrame
 from ...robots.robot import Robot
 from ..energy import member_tensions
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..form_finding.force_density import equilibrium_matrix, moving_members, null_space, rigid_motions, stress_matrix
+from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..node_frame import NodeFrame
 from ..structure import Structure
 from .describe_motion import describe_motion
 from .feasible_self_stress import tension_only
 from .finite_mechanisms import FiniteMechanism, find_free_motion
-from .stability import no_force, no_stiffness, stiffness_spectrum
 
-LARGEST = 1500
+MAX_FREE_COORDINATES = 1500
 """Free coordinates up to which the analysis, which is dense, is done."""
 
-LARGEST_FOLLOWED = 300
+MAX_FREE_COORDINATES_FOLLOWED = 300
 """Free coordinates up to which mechanisms are followed, to tell finite ones from infinitesimal ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrestressAnalysis:
-    """What `analyze_prestress` found; arrays over all n nodes and m members, zero where nothing can move.
+    """Result of `analyze_prestress`; arrays over all n nodes and m members, zero where nothing can move.
 
     Attributes:
         structure: with the rest lengths in force. nodes: (n, 3) m. tensions: (m,) N at these nodes without loads.
@@ -124,7 +124,7 @@ class PrestressAnalysis:
             loose = " with tendons going slack" if self.finite_count > count else ""
             rows.append(("free motions", f"{self.finite_count}{loose}; for example {self.free_motion_words}"))
         elif not self.followed:
-            rows.append(("free motions", f"not looked for: more than {LARGEST_FOLLOWED} free coordinates"))
+            rows.append(("free motions", f"not looked for: more than {MAX_FREE_COORDINATES_FOLLOWED} free coordinates"))
         elif count:
             rows.append(("free motions", "none: every mechanism is infinitesimal"))
         rows.append(("stable", "yes" if self.stable else "no"))
@@ -181,7 +181,7 @@ def analyze_prestress(
     Args:
         nodes_or_shape: a shape (its rest lengths, and its nodes as a start), or nodes (n, 3) m, which are taken as they
             are, balanced or not; by default the robot's own lengths and start.
-        tolerance: singular values below this part of the largest count as zero. Nodes known to few digits only (from
+        tolerance: singular values below this part of the largest count as zero. Nodes with few digits (from
             print) need a larger one.
 
     Raises:
@@ -189,9 +189,10 @@ def analyze_prestress(
     """
     structure = robot.structure if isinstance(robot, Robot) else robot
     output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
-    if structure.free.size > LARGEST:
+    if structure.free.size > MAX_FREE_COORDINATES:
         raise TensegrityError(
-            f"prestress analysis is dense, up to {LARGEST} free coordinates; this structure has {structure.free.size}."
+            f"prestress analysis is dense, up to {MAX_FREE_COORDINATES} free coordinates; this structure has "
+            f"{structure.free.size}."
         )
     if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
@@ -203,13 +204,13 @@ def analyze_prestress(
             nodes = solver.solve(start=nodes, gravity=nothing).nodes
         except NoEquilibriumError as error:
             raise NoEquilibriumError(
-                f"without loads no shape was found, so that there is nothing to analyse: {error} Or pass the nodes."
+                f"without loads no shape was reached, so that there is nothing to analyse: {error} Or pass the nodes."
             ) from error
     return _analyse(structure, np.array(nodes), output, tolerance)
 
 
 def _analyse(
-    structure: Structure, nodes: NDArray[np.float64], output: OutputFrame | None, tolerance: float
+    structure: Structure, nodes: NDArray[np.float64], output: NodeFrame | None, tolerance: float
 ) -> PrestressAnalysis:
     moving = moving_members(structure)
     free, count = structure.free, nodes.size
@@ -238,7 +239,7 @@ def _analyse(
     force_scale = no_force(structure)
     pulls = tension_only(states, structure.unilateral[moving])
     motion = None
-    followed = stable or free.size <= LARGEST_FOLLOWED
+    followed = stable or free.size <= MAX_FREE_COORDINATES_FOLLOWED
     if not stable and followed:
         preferred = None if output is None else output.jacobian(nodes)
         motion = find_free_motion(
@@ -285,7 +286,7 @@ def _analyse(
 def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_scale: float) -> float | None:
     """The factor on all bars from which on a structure without forces carries some, or None up to twice the length.
 
-    Followed from these nodes, so that it belongs to this way of folding the structure.
+    Followed from these nodes, so that it belongs to this assembly of the structure.
     """
     bars, moving = ~structure.unilateral, moving_members(structure)
     if not (bars[moving].any() and structure.unilateral[moving].any()):
@@ -295,29 +296,29 @@ def critical_bar_factor(structure: Structure, nodes: NDArray[np.float64], force_
     def force(factor: float, start: NDArray) -> tuple[float, NDArray]:
         """Largest tension [N] with bars of that factor, and the nodes."""
         rest = np.where(bars, factor, 1.0) * structure.rest_lengths
-        found = solver.solve(rest, start=start, gravity=nothing)
-        return float(np.abs(found.tensions[moving]).max()), found.nodes
+        shape = solver.solve(rest, start=start, gravity=nothing)
+        return float(np.abs(shape.tensions[moving]).max()), shape.nodes
 
     low, high, start = 1.0, 0.0, nodes
     try:
         for growth in (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0):
-            tension, found = force(1.0 + growth, start)
+            tension, shape = force(1.0 + growth, start)
             if tension > 1e3 * force_scale:
                 high = 1.0 + growth
                 break
-            low, start = 1.0 + growth, found
+            low, start = 1.0 + growth, shape
         else:
             return None
         while high - low > 1e-5:
             middle = 0.5 * (low + high)
-            tension, found = force(middle, start)
+            tension, shape = force(middle, start)
             if tension > 1e3 * force_scale:
                 high = middle
             else:
-                low, start = middle, found
+                low, start = middle, shape
         # the force grows from zero in proportion: extrapolate to where it starts
-        first, found = force(high + 1e-4, start)
-        second, _ = force(high + 2e-4, found)
+        first, shape = force(high + 1e-4, start)
+        second, _ = force(high + 2e-4, shape)
     except NoEquilibriumError:
         return None
     origin = high + 1e-4 - 1e-4 * first / (second - first) if second > first else low

@@ -39,9 +39,9 @@ def bar_units(network, nodes, units):
 
 
 @compiled
-def coupling(network, units, room):
+def coupling(network, units, work):
     """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
-    matrix, factor = room.matrix, room.factor
+    matrix, factor = work.matrix, work.factor
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         for e in range(network.first[c], c + 1):
@@ -74,9 +74,9 @@ def coupling(network, units, room):
 
 
 @compiled
-def apply_coupling(network, right, room):
-    """Solve (J M^-1 J') multipliers = right with the factor in room."""
-    factor, solution = room.factor, room.multipliers
+def apply_coupling(network, right, work):
+    """Solve (J M^-1 J') multipliers = right with the factor in work."""
+    factor, solution = work.factor, work.multipliers
     count = network.bars.shape[0]
     for c in range(count):
         total = right[c]
@@ -101,27 +101,27 @@ def push(network, units, multipliers, scale, target):
 
 
 @compiled
-def project_velocities(network, nodes, velocities, room):
+def project_velocities(network, nodes, velocities, work):
     """Take out of the velocities (n, 3) what would stretch a bar, along J' with the masses as metric."""
     if network.bars.shape[0] == 0:
         return True
-    bar_units(network, nodes, room.units)
-    if not coupling(network, room.units, room):
+    bar_units(network, nodes, work.units)
+    if not coupling(network, work.units, work):
         return False
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         rate = 0.0
         for a in range(3):
-            rate += room.units[c, a] * (velocities[i, a] - velocities[j, a])
-        room.right[c] = -rate
-    apply_coupling(network, room.right, room)
-    push(network, room.units, room.multipliers, 1.0, velocities)
+            rate += work.units[c, a] * (velocities[i, a] - velocities[j, a])
+        work.right[c] = -rate
+    apply_coupling(network, work.right, work)
+    push(network, work.units, work.multipliers, 1.0, velocities)
     return True
 
 
 @compiled
-def close_bars(network, nodes, units, total, room):
-    """Move nodes along M^-1 J' (J at `units`, factored in room) until every bar has its length.
+def close_bars(network, nodes, units, total, work):
+    """Move nodes along M^-1 J' (J at `units`, factored in work) until every bar has its length.
 
     total (c,) collects the multipliers. Returns the largest relative gap left.
     """
@@ -138,25 +138,25 @@ def close_bars(network, nodes, units, total, room):
             goal = network.bar_lengths[c]
             gap = np.sqrt(square) - goal
             worst = max(worst, abs(gap) / goal)
-            room.right[c] = -gap
+            work.right[c] = -gap
         if worst <= 4e-16 or not np.isfinite(worst):
             break
-        apply_coupling(network, room.right, room)
-        push(network, units, room.multipliers, 1.0, nodes)
+        apply_coupling(network, work.right, work)
+        push(network, units, work.multipliers, 1.0, nodes)
         for c in range(network.bars.shape[0]):
-            total[c] += room.multipliers[c]
+            total[c] += work.multipliers[c]
         if worst <= 2e-15:
             break
     return worst
 
 
 @compiled
-def settle_bars(network, nodes, velocities, room, units, totals):
+def settle_bars(network, nodes, velocities, work, units, totals):
     """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
     if network.bars.shape[0] == 0:
         return True, 0.0
     bar_units(network, nodes, units)
-    if not coupling(network, units, room):
+    if not coupling(network, units, work):
         return False, 0.0
-    gap = close_bars(network, nodes, units, totals, room)
-    return project_velocities(network, nodes, velocities, room), gap
+    gap = close_bars(network, nodes, units, totals, work)
+    return project_velocities(network, nodes, velocities, work), gap

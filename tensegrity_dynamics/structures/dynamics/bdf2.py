@@ -8,7 +8,7 @@ it, because the extrapolation of x^ and v^ over a jump would gain energy. Each N
 
     (M + g C + g^2 K) dv + J' m = g F - M (v - v^),   J dv = (L - |bar|) / g
 
-with stiffness K and damping C of the strings that pull at this iterate, so that strings which go slack or tight within
+with stiffness K and damping C of the taut strings of this iterate, so that strings which go slack or tight within
 the step are found, and with the geometric stiffness of the bars' forces. It damps: of its amplitude an oscillation of
 angular frequency w loses the part (w h)^4 / 4 in each step while w h is small, a quarter at w h = 2, half at 5 and four
 fifths at 20. Strings that are too stiff for the step to follow come to rest at the stretch that balances.
@@ -21,11 +21,10 @@ import numpy as np
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from .bar_constraints import bar_units, settle_bars
-from .point_masses import spring_forces
+from .point_masses import COMPLETED, DEPENDENT_BARS, DIVERGED, spring_forces
 from .spools import set_speeds, wind, winding_power
-from .status import DEPENDENT_BARS, DONE, LOST
 
-FULL_STEPS, MOST_STEPS = 12, 40
+MAX_FULL_NEWTON_STEPS, MAX_NEWTON_STEPS = 12, 40
 """Newton steps taken in full, and all of them; the later ones are shortened, for solutions that are approached by turns
 from either side of the edge between slack and tight."""
 
@@ -48,10 +47,10 @@ def add_member(system, position, i, j, unit, along, across):
 
 
 @compiled
-def fill_system(network, nodes, ahead, room, stages, exact):
+def fill_system(network, nodes, ahead, work, stages, exact):
     """Fill and factor M + g C + g^2 K over the free coordinates, and what the bars need; False where it is singular.
 
-    Lengths and tensions are those in room, unit vectors of the bars likewise. Where `exact` is false compression adds
+    Lengths and tensions are those in work, unit vectors of the bars likewise. Where `exact` is false compression adds
     no (negative) geometric stiffness: slower to converge, but always positive definite.
     """
     system, position, members = stages.system, network.position, network.members
@@ -62,17 +61,17 @@ def fill_system(network, nodes, ahead, room, stages, exact):
                 system[position[i] + a, position[i] + a] = 1.0 / network.inverse_mass[i] + ahead * network.drag[i]
     unit = np.empty(3)
     for k in range(members.shape[0]):
-        if network.stiffness[k] == 0.0 or (network.unilateral[k] and room.tensions[k] <= 0.0):
+        if network.stiffness[k] == 0.0 or (network.unilateral[k] and work.tensions[k] <= 0.0):
             continue
         i, j = members[k, 0], members[k, 1]
         for a in range(3):
-            unit[a] = (nodes[i, a] - nodes[j, a]) / room.lengths[k]
-        density = room.tensions[k] / room.lengths[k]
+            unit[a] = (nodes[i, a] - nodes[j, a]) / work.lengths[k]
+        density = work.tensions[k] / work.lengths[k]
         if not exact:
             density = max(0.0, density)
         along = ahead * ahead * network.stiffness[k]
-        if room.catching[k]:
-            along += ahead * ahead * network.damping[k] / room.horizon[0]
+        if work.catching[k]:
+            along += ahead * ahead * network.damping[k] / work.horizon[0]
         else:
             along += ahead * network.damping[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
@@ -81,12 +80,12 @@ def fill_system(network, nodes, ahead, room, stages, exact):
         largest = max(largest, system[f, f])
     for c in range(network.bars.shape[0]):
         k = network.bars[c]
-        density = -stages.bar_forces[c] / room.lengths[k]
+        density = -stages.bar_forces[c] / work.lengths[k]
         if not exact:
             density = max(0.0, density)
         # the part along the bar leaves the solution as it is (J dv is given) and keeps the matrix positive definite
         add_member(
-            system, position, members[k, 0], members[k, 1], room.units[c], 10.0 * largest, ahead * ahead * density
+            system, position, members[k, 0], members[k, 1], work.units[c], 10.0 * largest, ahead * ahead * density
         )
     if not cholesky_shifted(system, 0.0, stages.factor):
         return False
@@ -95,12 +94,12 @@ def fill_system(network, nodes, ahead, room, stages, exact):
         i, j = members[network.bars[c], 0], members[network.bars[c], 1]
         for a in range(3):
             if position[i] >= 0:
-                stages.right[position[i] + a] += room.units[c, a]
+                stages.right[position[i] + a] += work.units[c, a]
             if position[j] >= 0:
-                stages.right[position[j] + a] -= room.units[c, a]
+                stages.right[position[j] + a] -= work.units[c, a]
         cholesky_apply(stages.factor, stages.right, stages.columns[c])
         for e in range(c + 1):
-            stages.schur[c, e] = along_bar(network, room.units, e, stages.columns[c])
+            stages.schur[c, e] = along_bar(network, work.units, e, stages.columns[c])
             stages.schur[e, c] = stages.schur[c, e]
     return network.bars.shape[0] == 0 or cholesky_shifted(stages.schur, 0.0, stages.schur_factor)
 
@@ -119,21 +118,21 @@ def along_bar(network, units, c, vector):
 
 
 @compiled
-def newton_direction(network, ahead, room, stages):
+def newton_direction(network, ahead, work, stages):
     """Fill stages.solved with dv of the module's equation, and stages.bar_forces with the bars' push [N]."""
     position, count = network.position, network.bars.shape[0]
     for i in range(position.shape[0]):
         if position[i] >= 0:
             for a in range(3):
-                stages.right[position[i] + a] = ahead * room.forces[i, a] - (
+                stages.right[position[i] + a] = ahead * work.forces[i, a] - (
                     (stages.velocities[i, a] - stages.velocity_sum[i, a]) / network.inverse_mass[i]
                 )
     cholesky_apply(stages.factor, stages.right, stages.solved)
     if count == 0:
         return
     for c in range(count):
-        gap = network.bar_lengths[c] - room.lengths[network.bars[c]]
-        stages.bar_right[c] = gap / ahead - along_bar(network, room.units, c, stages.solved)
+        gap = network.bar_lengths[c] - work.lengths[network.bars[c]]
+        stages.bar_right[c] = gap / ahead - along_bar(network, work.units, c, stages.solved)
     cholesky_apply(stages.schur_factor, stages.bar_right, stages.bar_right)
     for c in range(count):
         stages.bar_forces[c] = stages.bar_right[c] / ahead
@@ -142,22 +141,22 @@ def newton_direction(network, ahead, room, stages):
 
 
 @compiled
-def solve_step(network, rest_lengths, ahead, room, stages):
+def solve_step(network, rest_lengths, ahead, work, stages):
     """Bring stages.nodes and stages.velocities from a guess to the end of the step; returns a status."""
     position, size = network.position, 0.0
     for k in range(network.members.shape[0]):
         size = max(size, rest_lengths[k])
     size = max(size, 1e-9)
     part = 1.0
-    for sweep in range(MOST_STEPS):
-        spring_forces(network, stages.nodes, stages.velocities, rest_lengths, room)
-        bar_units(network, stages.nodes, room.units)
-        if not fill_system(network, stages.nodes, ahead, room, stages, True):
-            if not fill_system(network, stages.nodes, ahead, room, stages, False):
+    for sweep in range(MAX_NEWTON_STEPS):
+        spring_forces(network, stages.nodes, stages.velocities, rest_lengths, work)
+        bar_units(network, stages.nodes, work.units)
+        if not fill_system(network, stages.nodes, ahead, work, stages, True):
+            if not fill_system(network, stages.nodes, ahead, work, stages, False):
                 return DEPENDENT_BARS
-        newton_direction(network, ahead, room, stages)
+        newton_direction(network, ahead, work, stages)
         largest = 0.0
-        if sweep >= FULL_STEPS:
+        if sweep >= MAX_FULL_NEWTON_STEPS:
             part = max(0.5 * part, 0.05)
         for i in range(position.shape[0]):
             if position[i] >= 0:
@@ -167,18 +166,18 @@ def solve_step(network, rest_lengths, ahead, room, stages):
                     stages.nodes[i, a] += ahead * change
                     largest = max(largest, abs(ahead * change))
         if not largest < 1e6 * size:
-            return LOST
+            return DIVERGED
         if largest <= 1e-11 * size:
-            return DONE
-    return DONE if largest <= 1e-7 * size else LOST
+            return COMPLETED
+    return COMPLETED if largest <= 1e-7 * size else DIVERGED
 
 
 @compiled
-def predict(network, nodes, velocities, step, known, stages):
+def predict(network, nodes, velocities, step, has_former, stages):
     """Fill x^, v^ and the guess of the step's end; returns g."""
     former = stages.former
     ahead, now, before = step, 1.0, 0.0
-    if known:
+    if has_former:
         ahead, now, before = 2.0 * step / 3.0, 4.0 / 3.0, 1.0 / 3.0
     for i in range(nodes.shape[0]):
         for a in range(3):
@@ -192,11 +191,11 @@ def predict(network, nodes, velocities, step, known, stages):
 
 
 @compiled
-def has_changed(network, room, stages):
-    """Whether a string has gone slack or tight since the last call, by the tensions in room."""
+def has_changed(network, work, stages):
+    """Whether a string has gone slack or tight since the last call, by the tensions in work."""
     changed = False
     for k in range(network.members.shape[0]):
-        tight = room.tensions[k] > 0.0
+        tight = work.tensions[k] > 0.0
         if network.unilateral[k] and tight != stages.tight[k]:
             changed = True
         stages.tight[k] = tight
@@ -204,39 +203,39 @@ def has_changed(network, room, stages):
 
 
 @compiled
-def implicit(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
+def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. `stages.former` holds the state before the last step."""
-    former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, room)
-    has_changed(network, room, stages)
+    former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, work)
+    has_changed(network, work, stages)
     for _ in range(count):
-        if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates):
-            lost = spring_forces(network, nodes, velocities, rest_lengths, room)
-        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
+        if set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates):
+            lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+        stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
         wind(spools, rest_lengths, step)
-        ahead = predict(network, nodes, velocities, step, stages.known[0] > 0, stages)
-        status = solve_step(network, rest_lengths, ahead, room, stages)
-        if status == DONE:
-            spring_forces(network, stages.nodes, stages.velocities, rest_lengths, room)
-        if stages.known[0] > 0 and (status != DONE or has_changed(network, room, stages)):
-            stages.known[0] = 0
+        ahead = predict(network, nodes, velocities, step, stages.has_former[0] > 0, stages)
+        status = solve_step(network, rest_lengths, ahead, work, stages)
+        if status == COMPLETED:
+            spring_forces(network, stages.nodes, stages.velocities, rest_lengths, work)
+        if stages.has_former[0] > 0 and (status != COMPLETED or has_changed(network, work, stages)):
+            stages.has_former[0] = 0
             ahead = predict(network, nodes, velocities, step, False, stages)
-            status = solve_step(network, rest_lengths, ahead, room, stages)
-        elif status == DONE:
-            stages.known[0] = 1
-        if status != DONE:
+            status = solve_step(network, rest_lengths, ahead, work, stages)
+        elif status == COMPLETED:
+            stages.has_former[0] = 1
+        if status != COMPLETED:
             return status
         former[0], former[1] = nodes, velocities
         nodes[:, :] = stages.nodes
         velocities[:, :] = stages.velocities
-        independent, gap = settle_bars(network, nodes, velocities, room, stages.units, stages.totals)
+        independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
         if not independent:
             return DEPENDENT_BARS
         if not gap < 1e-10:
-            return LOST
-        lost = spring_forces(network, nodes, velocities, rest_lengths, room)
-        if has_changed(network, room, stages):
-            stages.known[0] = 0
-        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
+            return DIVERGED
+        lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+        if has_changed(network, work, stages):
+            stages.has_former[0] = 0
+        stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
-    return DONE
+    return COMPLETED

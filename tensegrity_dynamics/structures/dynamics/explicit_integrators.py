@@ -7,7 +7,7 @@
 | implicit | 2, L-stable (BDF2) | strings much stiffer than the motion of interest: steps above the shortest period |
 
 A string that goes slack or tight within a step costs order, whatever the method. Every step begins with the tensions
-of its start in `room`, from which the spools take their speeds, and leaves those of its end there, so that one call of
+of its start in `work`, from which the spools take their speeds, and leaves those of its end there, so that one call of
 many steps and many calls of one give the same bits.
 """
 
@@ -19,43 +19,42 @@ import numpy as np
 
 from ...numerics.compilation import compiled
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
-from .bdf2 import implicit
-from .point_masses import Network, accelerations, is_damped, spring_forces
+from .point_masses import COMPLETED, DEPENDENT_BARS, DIVERGED, Network, accelerations, is_damped, spring_forces
 from .spools import set_speeds, wind, winding_power
-from .status import DEPENDENT_BARS, DONE, LOST
 
-Stages = namedtuple(
-    "Stages", "nodes velocities position_sum velocity_sum rest totals units system factor right solved columns schur "
-    "schur_factor bar_right bar_forces former known tight work"
+StageWorkspace = namedtuple(
+    "StageWorkspace",
+    "nodes velocities position_sum velocity_sum rest totals units system factor right solved columns schur "
+    "schur_factor bar_right bar_forces former has_former tight work"
 )  # fmt: skip
 
 
-def make_stages(network: Network, integrator: str) -> Stages:
+def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     """Scratch arrays of the integrators, and what they keep between steps.
 
-    `former` (2, n, 3) and `known` (1,) are BDF2's state before the last step and whether there is one (0 at a start),
-    `tight` (m,) the strings that pull;
+    `former` (2, n, 3) and `has_former` (1,) are BDF2's state before the last step and whether there is one (0 at a
+    start), `tight` (m,) the strings that pull;
     `work` (2,) collects the energy put in by spools and taken out by damping [J].
     """
     n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
-    return Stages(
+    return StageWorkspace(
         nodes=np.zeros((n, 3)), velocities=np.zeros((n, 3)), position_sum=np.zeros((n, 3)),
         velocity_sum=np.zeros((n, 3)), rest=np.zeros(m), totals=np.zeros(c), units=np.zeros((c, 3)),
         system=np.zeros((f, f)), factor=np.zeros((f, f)), right=np.zeros(f), solved=np.zeros(f),
         columns=np.zeros((d, f)), schur=np.zeros((d, d)), schur_factor=np.zeros((d, d)), bar_right=np.zeros(c),
-        bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), known=np.zeros(1, dtype=np.int64),
+        bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), has_former=np.zeros(1, dtype=np.int64),
         tight=np.zeros(m, dtype=np.bool_), work=np.zeros(2),
     )  # fmt: skip
 
 
 @compiled
-def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
+def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status."""
-    spring_forces(network, nodes, velocities, rest_lengths, room)
+    spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
-        set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates)
-        independent, lost = accelerations(network, nodes, velocities, rest_lengths, room)
+        set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
+        independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
         if not independent:
             return DEPENDENT_BARS
         stages.rest[:] = rest_lengths
@@ -65,11 +64,11 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, r
         stages.velocity_sum[:, :] = velocities
         for stage in range(4):
             if stage > 0:
-                independent, lost = accelerations(network, stages.nodes, stages.velocities, stages.rest, room)
+                independent, lost = accelerations(network, stages.nodes, stages.velocities, stages.rest, work)
                 if not independent:
                     return DEPENDENT_BARS
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
-            stages.work[0] += weight * winding_power(spools, room.tensions)
+            stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
@@ -77,62 +76,59 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, r
             for i in range(nodes.shape[0]):
                 for a in range(3):
                     stages.position_sum[i, a] += weight * stages.velocities[i, a]
-                    stages.velocity_sum[i, a] += weight * room.acceleration[i, a]
+                    stages.velocity_sum[i, a] += weight * work.acceleration[i, a]
                     stages.nodes[i, a] = nodes[i, a] + ahead * stages.velocities[i, a]
-                    stages.velocities[i, a] = velocities[i, a] + ahead * room.acceleration[i, a]
+                    stages.velocities[i, a] = velocities[i, a] + ahead * work.acceleration[i, a]
         nodes[:, :] = stages.position_sum
         velocities[:, :] = stages.velocity_sum
         wind(spools, rest_lengths, step)
-        independent, gap = settle_bars(network, nodes, velocities, room, stages.units, stages.totals)
+        independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
         if not independent:
             return DEPENDENT_BARS
         if not gap < 1e-10:
-            return LOST
-        spring_forces(network, nodes, velocities, rest_lengths, room)
-    return DONE
+            return DIVERGED
+        spring_forces(network, nodes, velocities, rest_lengths, work)
+    return COMPLETED
 
 
 @compiled
-def rattle(network, spools, nodes, velocities, rest_lengths, step, count, room, stages):
+def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
     Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order.
     """
     damped = is_damped(network)
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
+    lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
-        if set_speeds(spools, rest_lengths, room.tensions, step, room.rest_rates) and damped:
-            lost = spring_forces(network, nodes, velocities, rest_lengths, room)
-        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
+        if set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates) and damped:
+            lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+        stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
         bar_units(network, nodes, stages.units)
-        if not coupling(network, stages.units, room):
+        if not coupling(network, stages.units, work):
             return DEPENDENT_BARS
         stages.velocities[:, :] = velocities
         for i in range(nodes.shape[0]):
             for a in range(3):
-                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * room.forces[i, a]
+                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
                 nodes[i, a] += step * velocities[i, a]
         stages.totals[:] = 0.0
         # forces along the bars at the start of the step bring the bars of its end to their lengths
-        if not close_bars(network, nodes, stages.units, stages.totals, room) < 1e-10:
-            return LOST
+        if not close_bars(network, nodes, stages.units, stages.totals, work) < 1e-10:
+            return DIVERGED
         push(network, stages.units, stages.totals, 1.0 / step, velocities)
         wind(spools, rest_lengths, step)
         for i in range(nodes.shape[0]):
             for a in range(3):
                 stages.velocities[i, a] = 2.0 * velocities[i, a] - stages.velocities[i, a]
-        lost = spring_forces(network, nodes, stages.velocities, rest_lengths, room)
+        lost = spring_forces(network, nodes, stages.velocities, rest_lengths, work)
         for i in range(nodes.shape[0]):
             for a in range(3):
-                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * room.forces[i, a]
-        if not project_velocities(network, nodes, velocities, room):
+                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
+        if not project_velocities(network, nodes, velocities, work):
             return DEPENDENT_BARS
         if damped:
-            lost = spring_forces(network, nodes, velocities, rest_lengths, room)
-        stages.work[0] += 0.5 * step * winding_power(spools, room.tensions)
+            lost = spring_forces(network, nodes, velocities, rest_lengths, work)
+        stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
-    return DONE
-
-
-INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": implicit}
+    return COMPLETED

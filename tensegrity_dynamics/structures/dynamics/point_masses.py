@@ -21,14 +21,19 @@ from ...numerics.compilation import compiled
 from ..structure import Structure
 from .bar_constraints import apply_coupling, bar_units, coupling, push
 
+COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
+"""How a compiled run of steps ended: all steps taken; rigid bars whose lengths follow from each other; numbers that are
+not finite, or bars that cannot be closed."""
+
 Network = namedtuple(
     "Network", "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position"
 )
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
 `first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
 
-Room = namedtuple(
-    "Room", "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon"
+Workspace = namedtuple(
+    "Workspace",
+    "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon",
 )
 """Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; horizon (1,) s, see `spring_forces`,
 and catching (m,) where it limits a damper."""
@@ -90,10 +95,10 @@ def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], ND
     return np.array(order, dtype=np.int64), np.array(first, dtype=np.int64)
 
 
-def make_room(network: Network) -> Room:
+def make_workspace(network: Network) -> Workspace:
     """Scratch arrays of one simulation."""
     n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
-    return Room(
+    return Workspace(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
         rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1),
@@ -101,17 +106,17 @@ def make_room(network: Network) -> Room:
 
 
 @compiled
-def spring_forces(network, nodes, velocities, rest_lengths, room):
-    """Fill room.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
+def spring_forces(network, nodes, velocities, rest_lengths, work):
+    """Fill work.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
 
-    Damping acts on the rate of stretch: length rate less room.rest_rates, what the spool gives out.
+    Damping acts on the rate of stretch: length rate less work.rest_rates, what the spool gives out.
 
     Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
     of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
     horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
     rate is at most stretch / horizon and the force continuous.
     """
-    forces, lengths, tensions = room.forces, room.lengths, room.tensions
+    forces, lengths, tensions = work.forces, work.lengths, work.tensions
     lost = 0.0
     for i in range(nodes.shape[0]):
         drag = network.drag[i]
@@ -124,7 +129,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
         length = np.sqrt(x * x + y * y + z * z)
         lengths[k] = length
         tensions[k] = 0.0
-        room.catching[k] = False
+        work.catching[k] = False
         if network.stiffness[k] == 0.0:
             continue
         stretch = length - rest_lengths[k]
@@ -137,11 +142,11 @@ def spring_forces(network, nodes, velocities, rest_lengths, room):
                 x * (velocities[i, 0] - velocities[j, 0])
                 + y * (velocities[i, 1] - velocities[j, 1])
                 + z * (velocities[i, 2] - velocities[j, 2])
-                - room.rest_rates[k]
+                - work.rest_rates[k]
             )
-            if network.unilateral[k] and rate * room.horizon[0] > stretch:
-                room.catching[k] = True
-                damped = tension + network.damping[k] * stretch / room.horizon[0]
+            if network.unilateral[k] and rate * work.horizon[0] > stretch:
+                work.catching[k] = True
+                damped = tension + network.damping[k] * stretch / work.horizon[0]
             else:
                 damped = tension + network.damping[k] * rate
             if network.unilateral[k] and damped < 0.0:
@@ -171,19 +176,19 @@ def is_damped(network):
 
 
 @compiled
-def accelerations(network, nodes, velocities, rest_lengths, room):
-    """Fill room.acceleration (n, 3) m/s^2 and room.tensions with those of all members, bars included.
+def accelerations(network, nodes, velocities, rest_lengths, work):
+    """Fill work.acceleration (n, 3) m/s^2 and work.tensions with those of all members, bars included.
 
     Returns (independent, lost power): whether the bars were independent of each other.
     """
-    lost = spring_forces(network, nodes, velocities, rest_lengths, room)
+    lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for i in range(nodes.shape[0]):
         for a in range(3):
-            room.acceleration[i, a] = network.inverse_mass[i] * room.forces[i, a]
+            work.acceleration[i, a] = network.inverse_mass[i] * work.forces[i, a]
     if network.bars.shape[0] == 0:
         return True, lost
-    bar_units(network, nodes, room.units)
-    if not coupling(network, room.units, room):
+    bar_units(network, nodes, work.units)
+    if not coupling(network, work.units, work):
         return False, lost
     for c in range(network.bars.shape[0]):
         k = network.bars[c]
@@ -191,14 +196,14 @@ def accelerations(network, nodes, velocities, rest_lengths, room):
         along, square, relative = 0.0, 0.0, 0.0
         for a in range(3):
             rate = velocities[i, a] - velocities[j, a]
-            along += room.units[c, a] * rate
+            along += work.units[c, a] * rate
             square += rate * rate
-            relative += room.units[c, a] * (room.acceleration[i, a] - room.acceleration[j, a])
-        room.right[c] = -(square - along * along) / room.lengths[k] - relative
-    apply_coupling(network, room.right, room)
-    push(network, room.units, room.multipliers, 1.0, room.acceleration)
+            relative += work.units[c, a] * (work.acceleration[i, a] - work.acceleration[j, a])
+        work.right[c] = -(square - along * along) / work.lengths[k] - relative
+    apply_coupling(network, work.right, work)
+    push(network, work.units, work.multipliers, 1.0, work.acceleration)
     for c in range(network.bars.shape[0]):
-        room.tensions[network.bars[c]] = -room.multipliers[c]
+        work.tensions[network.bars[c]] = -work.multipliers[c]
     return True, lost
 
 

@@ -16,12 +16,14 @@ from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
-from .explicit_integrators import INTEGRATORS, make_stages
-from .point_masses import accelerations, kinetic_energy, make_network, make_room
+from .bdf2 import bdf2
+from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
+from .point_masses import COMPLETED, DEPENDENT_BARS, accelerations, kinetic_energy, make_network, make_workspace
 from .spools import make_spools
-from .status import DEPENDENT_BARS, DONE
 
-DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
+INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
+
+MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
 
 
@@ -75,12 +77,12 @@ class StructureSimulator(Simulator):
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
         self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
-        if integrator == "implicit" and structure.free.size > IMPLICIT_LIMIT:
+        if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
             raise TensegrityError(
-                f"the implicit method solves dense systems of up to {IMPLICIT_LIMIT} free coordinates, this structure "
-                f"has {structure.free.size}; use rk4 or rattle."
+                f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
+                f"structure has {structure.free.size}; use rk4 or rattle."
             )
-        self._room, self._stages = make_room(self._network), make_stages(self._network, integrator)
+        self._work, self._stages = make_workspace(self._network), make_stage_workspace(self._network, integrator)
         self._spools = make_spools(structure, self.actuators)
         for actuator, k in zip(self.actuators, self._spools.member, strict=True):
             if self._network.stiffness[k] == 0.0:
@@ -94,7 +96,7 @@ class StructureSimulator(Simulator):
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
-        self._room.horizon[0] = self.time_step if integrator == "implicit" else 0.0
+        self._work.horizon[0] = self.time_step if integrator == "implicit" else 0.0
         self.reset()
 
     # -- the face of `Simulator` ------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class StructureSimulator(Simulator):
         if array.shape != self._nodes.shape or not np.isfinite(array).all():
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
         array[self.structure.fixed] = 0.0
-        if not project_velocities(self._network, self._nodes, array, self._room):
+        if not project_velocities(self._network, self._nodes, array, self._work):
             raise TensegrityError(self._dependence())
         self._velocities[:] = array
         self._forget()
@@ -140,22 +142,22 @@ class StructureSimulator(Simulator):
     def advance(self, steps: int) -> None:
         before = self._nodes.copy()
         status = self._advance(
-            self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._room,
+            self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._work,
             self._stages,
         )  # fmt: skip
         if status == DEPENDENT_BARS:
             raise TensegrityError(self._dependence())
-        if status != DONE or not np.isfinite(self._nodes).all():
+        if status != COMPLETED or not np.isfinite(self._nodes).all():
             instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
             raise TensegrityError(
-                f"the simulation lost its way with steps of {self.time_step:.3g} s (shortest period "
+                f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
                 f"{self.shortest_period:.3g} s); take shorter steps{instead}."
             )
         self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
         self._steps += steps
 
     def observe(self) -> Observation:
-        accelerations(self._network, self._nodes, self._velocities, self._rest, self._room)
+        accelerations(self._network, self._nodes, self._velocities, self._rest, self._work)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:
             pose = self.output.pose(self._nodes)
@@ -163,12 +165,12 @@ class StructureSimulator(Simulator):
         driven = self._spools.member
         return Observation(
             self.time,
-            dict(zip(names, self._room.lengths.tolist(), strict=True)),
+            dict(zip(names, self._work.lengths.tolist(), strict=True)),
             dict(zip(names, self._rest.tolist(), strict=True)),
-            dict(zip(names, self._room.tensions.tolist(), strict=True)),
+            dict(zip(names, self._work.tensions.tolist(), strict=True)),
             dict(zip(self._names, self._rest[driven].tolist(), strict=True)),
             dict(zip(self._names, self._spools.speed.tolist(), strict=True)),
-            dict(zip(self._names, self._room.tensions[driven].tolist(), strict=True)),
+            dict(zip(self._names, self._work.tensions[driven].tolist(), strict=True)),
             pose,
             twist,
         )
@@ -189,7 +191,7 @@ class StructureSimulator(Simulator):
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
         self._stages.work[:] = 0.0
-        self._room.rest_rates[:] = 0.0
+        self._work.rest_rates[:] = 0.0
         self._spools.speed[:] = 0.0
         self._forget()
 
@@ -199,7 +201,7 @@ class StructureSimulator(Simulator):
 
     def _forget(self) -> None:
         """The next step is a first one."""
-        self._stages.known[:], self._stages.bar_forces[:] = 0, 0.0
+        self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -227,9 +229,9 @@ class StructureSimulator(Simulator):
             return
         for _ in range(100):
             bar_units(network, nodes, units)
-            if not coupling(network, units, self._room):
+            if not coupling(network, units, self._work):
                 raise TensegrityError(self._dependence(nodes))
-            if close_bars(network, nodes, units, self._stages.totals, self._room) < 1e-12:
+            if close_bars(network, nodes, units, self._stages.totals, self._work) < 1e-12:
                 return
         raise TensegrityError("the bars cannot reach their lengths from the start; start nearer.")
 
@@ -262,13 +264,13 @@ class StructureSimulator(Simulator):
         return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
 
     def _largest(self, stiffness: NDArray, tensions: NDArray) -> float:
-        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for members of the given stiffness."""
+        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for stiffness and tensions (m,)."""
         network, free = self._network, self.structure.free
         if not free.size or not (stiffness.any() or tensions.any()):
             return 0.0
         lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
         root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
-        if free.size > DENSE_LIMIT:
+        if free.size > MAX_DENSE_COORDINATES:
             return self._largest_sparse(stiffness, tensions, lengths, root)
         matrix = np.zeros((free.size, free.size))
         never_slack = np.zeros(lengths.size, dtype=np.bool_)
@@ -298,5 +300,5 @@ class StructureSimulator(Simulator):
             values.append(sign * blocks[both].ravel())
         entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
         matrix = diags(root) @ coo_matrix(entries, shape=(root.size, root.size)).tocsr() @ diags(root)
-        found = eigsh(matrix, k=1, which="LA", v0=np.random.default_rng(0).normal(size=root.size), tol=1e-4)
-        return 1.001 * float(found[0][0])
+        largest = eigsh(matrix, k=1, which="LA", v0=np.random.default_rng(0).normal(size=root.size), tol=1e-4)
+        return 1.001 * float(largest[0][0])

@@ -88,7 +88,7 @@ class StructureEstimator(Estimator):
             lengths = np.array(self._structure.rest_lengths)
             for name, value in positions.items():
                 if name not in self._drives:
-                    raise TensegrityError(f"there is no actuator {name!r}; known: {', '.join(self._drives)}.")
+                    raise TensegrityError(f"there is no actuator {name!r}; there are {', '.join(self._drives)}.")
                 lengths[self._drives[name]] = value
             found = self._solver.solve(lengths, start=last.equilibrium)
         except TensegrityError as error:

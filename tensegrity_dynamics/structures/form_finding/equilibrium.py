@@ -1,4 +1,4 @@
-"""A shape: an equilibrium of a structure, with all that one may want to know before trusting it."""
+"""An equilibrium of a structure, with the figures that tell how far to trust it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...robots.output_frame import OutputFrame, Pose
+from ...robots.output_frame import Pose
+from ..node_frame import NodeFrame
 from ..structure import Structure
 
 
@@ -27,8 +28,8 @@ class StructureEquilibrium:
         softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
         softest_direction: (n, 3), unit norm, the motion it belongs to.
         position_error: estimate of the distance to the true equilibrium [m]: one and a half
-            times the norm of the out-of-balance force over the softest stiffness (the half for its change on the
-            way); infinite where the shape is not stable.
+            times the norm of the out-of-balance force over the softest stiffness (the half for its change up to
+            there); infinite where the equilibrium is not stable.
         method: "newton", "relaxation" or "kinetic".
         output: the frame that `pose` reports, or None.
     """
@@ -45,7 +46,7 @@ class StructureEquilibrium:
     softest_direction: NDArray[np.float64]
     position_error: float
     method: str
-    output: OutputFrame | None = None
+    output: NodeFrame | None = None
 
     @property
     def rest_lengths(self) -> NDArray[np.float64]:

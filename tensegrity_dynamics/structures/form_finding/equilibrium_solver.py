@@ -1,4 +1,4 @@
-"""`StructureEquilibriumSolver`: finds the shapes of one structure again and again without building anything anew."""
+"""Equilibria of one structure, one after the other, in arrays that are made once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ...robots.output_frame import OutputFrame
-from ..analysis.softest_mode import STEPS, softest_elastic
-from ..analysis.stability import no_force, no_stiffness, stiffness_spectrum
 from ..energy import free_positions
+from ..form_finding.softest_mode import MAX_LANCZOS_STEPS, softest_elastic
+from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..node_frame import NodeFrame
 from ..structure import Structure
 from .equilibrium import StructureEquilibrium
 from .floating_components import FloatingComponent
@@ -21,15 +21,15 @@ from .newton import (
     BALANCED,
     COINCIDENT,
     Problem,
-    make_room,
+    make_workspace,
     minimise,
     out_of_balance,
 )
 from .rigid_bar_solver import RigidSolver
-from .rigid_bars import make_rigid
+from .rigid_bars import make_rigid_bars
 from .sparse_newton import SparseMinimiser, SparseResult
 
-DENSE_LIMIT = 300
+MAX_DENSE_COORDINATES = 300
 """Free coordinates up to which the dense solver is used."""
 
 
@@ -46,7 +46,7 @@ class StructureEquilibriumSolver:
 
     Raises:
         TensegrityError: every node is fixed, a number is out of range, or rigid bars in a structure with more than
-            `DENSE_LIMIT` free coordinates.
+            `MAX_DENSE_COORDINATES` free coordinates.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StructureEquilibriumSolver:
         structure: Structure,
         *,
         rigid_bars: bool = False,
-        output: OutputFrame | None = None,
+        output: NodeFrame | None = None,
         tolerance: float | None = None,
         maximum_iterations: int | None = None,
     ) -> None:
@@ -78,20 +78,20 @@ class StructureEquilibriumSolver:
             free_positions(structure.fixed), np.array(structure.free),
         )  # fmt: skip
         self._sparse: SparseMinimiser | None = None
-        if structure.free.size > DENSE_LIMIT:
+        if structure.free.size > MAX_DENSE_COORDINATES:
             if rigid_bars:
                 raise TensegrityError(
-                    f"rigid bars are solved up to {DENSE_LIMIT} free coordinates, this structure has "
+                    f"rigid bars are solved up to {MAX_DENSE_COORDINATES} free coordinates, this structure has "
                     f"{structure.free.size}; use elastic bars."
                 )
             self._sparse = SparseMinimiser(structure, self._problem, self._reach)
-        count = min(structure.free.size, DENSE_LIMIT)
-        self._room = make_room(len(structure.node_names), len(structure.member_names), count)
-        self._basis = np.zeros((STEPS + 1, count))
-        self._bars = make_rigid(structure.members, structure.unilateral, structure.fixed, count)
+        count = min(structure.free.size, MAX_DENSE_COORDINATES)
+        self._work = make_workspace(len(structure.node_names), len(structure.member_names), count)
+        self._basis = np.zeros((MAX_LANCZOS_STEPS + 1, count))
+        self._bars = make_rigid_bars(structure.members, structure.unilateral, structure.fixed, count)
         self._rigid: RigidSolver | None = None
         if rigid_bars and self._bars.bars.size:
-            self._rigid = RigidSolver(structure, self._problem, self._bars, self._room, self._basis, self.tolerance)
+            self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)
         self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
 
     def solve(
@@ -102,7 +102,7 @@ class StructureEquilibriumSolver:
         *,
         gravity: ArrayLike | None = None,
     ) -> StructureEquilibrium:
-        """The shape for rest lengths, from a start (the structure's own nodes, nodes (n, 3) m, or a former shape).
+        """The equilibrium for rest lengths near a start (the structure's own nodes, nodes (n, 3) m, or an equilibrium).
 
         Args:
             rest_lengths: (m,) m or some by member name; forces: (n, 3) N or some by node name, weight not included;
@@ -110,7 +110,7 @@ class StructureEquilibriumSolver:
 
         Raises:
             NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
-            finite number, nodes of one member at the same place, rigid bars that depend on each other.
+            finite number, nodes of one member at the same point, rigid bars that depend on each other.
         """
         structure = self.structure
         rest = self._own_lengths
@@ -126,20 +126,20 @@ class StructureEquilibriumSolver:
                 nodes, rest, total, start.tensions if isinstance(start, StructureEquilibrium) else None
             )
         status, iterations, residual = minimise(
-            nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._room
+            nodes, self._problem, rest, total, self.tolerance, self._reach, self.maximum_iterations, self._work
         )
         self._check(status, iterations, residual, nodes)
         return self._elastic_shape(nodes, rest, iterations, residual)
 
-    def judge(
+    def assess(
         self, nodes: NDArray, rest_lengths: NDArray, forces: NDArray, iterations: int, method: str
     ) -> StructureEquilibrium:
-        """The shape at given nodes (n, 3) m as it is, whoever found them; forces (n, 3) N include the weight."""
+        """Balance and stability at nodes (n, 3) m of any method, as they are; forces (n, 3) N include the weight."""
         nodes, rest = np.array(nodes), np.array(rest_lengths)
         if self._sparse is not None:
-            shape = self._sparse_shape(nodes, rest, self._sparse.judge(nodes, rest, forces), iterations)
+            shape = self._sparse_shape(nodes, rest, self._sparse.assess(nodes, rest, forces), iterations)
         else:
-            residual = out_of_balance(nodes, self._problem, rest, forces, self._room)
+            residual = out_of_balance(nodes, self._problem, rest, forces, self._work)
             shape = self._elastic_shape(nodes, rest, iterations, residual)
         residual = shape.residual
         return replace(shape, method=method, converged=bool(residual <= self.tolerance))
@@ -180,7 +180,7 @@ class StructureEquilibriumSolver:
             k = int(np.argmin(apart / structure.rest_lengths))
             first, second = (structure.node_names[i] for i in structure.members[k])
             raise TensegrityError(
-                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same place, so that it "
+                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same point, so that it "
                 "has no direction; start with the nodes apart."
             )
         raise NoEquilibriumError(
@@ -189,39 +189,39 @@ class StructureEquilibriumSolver:
         )
 
     def _elastic_shape(self, nodes: NDArray, rest: NDArray, iterations: int, residual: float) -> StructureEquilibrium:
-        room = self._room
-        softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, room, self._basis)
-        direction = room.direction.copy()
+        work = self._work
+        softest, settled = softest_elastic(nodes, self._problem, rest, self._bars, work, self._basis)
+        direction = work.direction.copy()
         if not settled:
-            values, vectors = np.linalg.eigh(room.matrix)
+            values, vectors = np.linalg.eigh(work.matrix)
             softest, direction = float(values[0]), vectors[:, 0]
-        largest = float(np.abs(room.matrix.diagonal()).max())
+        largest = float(np.abs(work.matrix.diagonal()).max())
         return self._shape(nodes, rest, iterations, residual, softest, direction, softest > 1e-10 * largest)
 
     def _shape(
         self, nodes: NDArray, rest: NDArray, iterations: int, residual: float, softest: float, direction: NDArray,
         stable: bool,
     ) -> StructureEquilibrium:  # fmt: skip
-        structure, room = self.structure, self._room
+        structure, work = self.structure, self._work
         if rest is not self._own_lengths:
-            # the rest lengths were checked on the way in; building the whole structure again would cost more than
+            # the rest lengths were checked before; building the whole structure again would cost more than
             # solving it
             structure = copy.copy(structure)
             rest.setflags(write=False)
             object.__setattr__(structure, "rest_lengths", rest)
         if stable:
-            # a tendon at the verge of going slack resists one way only: the shape must be stiff without it
-            verge = structure.unilateral & (room.tensions > 0.0) & (room.tensions <= self._no_force)
+            # a tendon at the verge of going slack resists in one direction only: the shape must be stiff without it
+            verge = structure.unilateral & (work.tensions > 0.0) & (work.tensions <= self._no_force)
             if verge.any() and nodes.size <= 3 * 1500:
-                values, vectors = stiffness_spectrum(structure, nodes, room.lengths, room.tensions)
+                values, vectors = stiffness_spectrum(structure, nodes, work.lengths, work.tensions)
                 stable, softest, direction = bool(values[0] > no_stiffness(structure)), float(values[0]), vectors[:, 0]
         along = np.zeros(nodes.size)
         along[structure.free] = direction
-        balance = room.forces.ravel()[structure.free]
-        # half as much again, because the stiffness changes on the way to the equilibrium
+        balance = work.forces.ravel()[structure.free]
+        # half as much again, because the stiffness changes up to the equilibrium
         error = 1.5 * float(np.linalg.norm(balance)) / softest if stable else np.inf
         return StructureEquilibrium(
-            structure, nodes, room.lengths.copy(), room.tensions.copy(), float(residual), int(iterations), True, stable,
+            structure, nodes, work.lengths.copy(), work.tensions.copy(), float(residual), int(iterations), True, stable,
             float(softest), along.reshape(nodes.shape), error, "newton", self.output,
         )  # fmt: skip
 
@@ -229,13 +229,13 @@ class StructureEquilibriumSolver:
         self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None
     ) -> StructureEquilibrium:
         assert self._rigid is not None
-        found = self._rigid.solve(nodes, rest, forces, warm, self._reach, self.maximum_iterations)
-        self._check(found.status, found.iterations, found.residual, found.nodes)
-        assert found.direction is not None
+        result = self._rigid.solve(nodes, rest, forces, warm, self._reach, self.maximum_iterations)
+        self._check(result.status, result.iterations, result.residual, result.nodes)
+        assert result.direction is not None
         shape = self._shape(
-            found.nodes, rest, found.iterations, found.residual, found.softest, found.direction, found.stable
+            result.nodes, rest, result.iterations, result.residual, result.softest, result.direction, result.stable
         )
-        return shape if found.converged else replace(shape, converged=False)
+        return shape if result.converged else replace(shape, converged=False)
 
     def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
         assert self._sparse is not None
@@ -246,7 +246,7 @@ class StructureEquilibriumSolver:
     def _sparse_shape(
         self, nodes: NDArray, rest: NDArray, result: SparseResult, iterations: int
     ) -> StructureEquilibrium:
-        self._room = self._room._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
+        self._work = self._work._replace(lengths=result.lengths, tensions=result.tensions, forces=result.forces)
         return self._shape(nodes, rest, iterations, result.residual, result.softest, result.direction, result.stable)
 
 

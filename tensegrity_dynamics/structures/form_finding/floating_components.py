@@ -1,4 +1,4 @@
-"""Which parts of a structure no fixed node holds, and whether the forces on them cancel.
+"""Components of a structure without a fixed node, and the balance of the forces on them.
 
 Far away every member is taut, so the energy of a part that hangs on a fixed node grows with the square of the distance:
 it has a least value, an equilibrium, whatever the forces. A part without fixed nodes has one exactly if the forces on
@@ -40,7 +40,7 @@ def floating_parts(members, fixed, part):
 
 
 class FloatingComponent:
-    """The parts of one structure that float."""
+    """The floating components of one structure."""
 
     def __init__(self, structure: Structure) -> None:
         part = np.zeros(len(structure.node_names), dtype=np.int64)

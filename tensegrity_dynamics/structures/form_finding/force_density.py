@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...robots.output_frame import cross_matrix
+from ...numerics.rotations import cross_matrix
 from ..structure import Structure
 
 
@@ -59,9 +59,9 @@ def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[n
     centred = nodes - nodes.mean(axis=0)
     size = max(float(np.abs(centred).max()), 1e-300)
     motions = np.zeros((nodes.size, 6))
-    for i, place in enumerate(centred):
+    for i, point in enumerate(centred):
         motions[3 * i : 3 * i + 3, :3] = np.eye(3)
-        motions[3 * i : 3 * i + 3, 3:] = -cross_matrix(place) / size
+        motions[3 * i : 3 * i + 3, 3:] = -cross_matrix(point) / size
     held = np.repeat(structure.fixed, 3)
     if held.any():
         motions = motions @ null_space(motions[held], 1e-9)

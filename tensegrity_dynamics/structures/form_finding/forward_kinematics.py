@@ -1,4 +1,4 @@
-"""Shape from lengths: where the nodes of a structure come to rest (TFK; 001, chapter 5)."""
+"""Forward kinematics of a structure: its equilibrium for rest lengths (TFK; 001, chapter 5)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ...robots.robot import Robot
 from ..structure import Structure
 from .equilibrium import StructureEquilibrium
 from .equilibrium_solver import StructureEquilibriumSolver
+from .kinetic_damping import relax_kinetic
+from .viscous_relaxation import relax
 
 METHODS = ("newton", "relaxation", "kinetic")
 
@@ -30,7 +32,7 @@ def forward_kinematics(
     gravity: ArrayLike | None = None,
     **options: Any,
 ) -> StructureEquilibrium:
-    """The stable equilibrium near a start, for given rest lengths and forces.
+    """The stable equilibrium near a start, for rest lengths and forces.
 
     Args:
         robot: a robot or a bare structure.
@@ -68,30 +70,27 @@ def forward_kinematics(
         )
         return solver.solve(rest_lengths, forces, start, gravity=gravity)
     if rigid_bars:
-        raise TensegrityError(f"rigid bars need method 'newton'; {method!r} knows elastic bars only.")
+        raise TensegrityError(f"rigid bars need method 'newton'; {method!r} is for elastic bars.")
     return _relaxed(structure, output, rest_lengths, forces, start, method, tolerance, gravity, options)
 
 
 def _relaxed(
     structure, output, rest_lengths, forces, start, method, tolerance, gravity, options
 ) -> StructureEquilibrium:
-    from .kinetic_damping import relax_kinetic
-    from .viscous_relaxation import relax
-
     run = relax if method == "relaxation" else relax_kinetic
     _check_options(options, tuple(signature(run).parameters)[4:], method)
     natural = 1e-10 * float(np.max(structure.stiffness * structure.rest_lengths, initial=1e-300))
     limit = natural if tolerance is None else float(tolerance)
-    # the judge of the shape (balance, stability, softest direction) is the same for every method
-    judge = StructureEquilibriumSolver(structure, output=output, tolerance=limit)
+    # balance, stability and softest direction are assessed alike for every method
+    assessor = StructureEquilibriumSolver(structure, output=output, tolerance=limit)
     structure = structure.with_rest_lengths(rest_lengths)
-    nodes = judge.start_nodes(start)
-    total = judge.total_forces(forces, gravity)
+    nodes = assessor.start_nodes(start)
+    total = assessor.total_forces(forces, gravity)
     nodes, iterations, _ = run(structure, total, nodes, limit, **options)
-    return judge.judge(nodes, structure.rest_lengths, total, iterations, method)
+    return assessor.assess(nodes, structure.rest_lengths, total, iterations, method)
 
 
-def _check_options(options: Mapping[str, Any], known: tuple[str, ...], method: str) -> None:
+def _check_options(options: Mapping[str, Any], names: tuple[str, ...], method: str) -> None:
     for name in options:
-        if name not in known:
-            raise TensegrityError(unknown_name(f"option of method {method!r} called", name, known))
+        if name not in names:
+            raise TensegrityError(unknown_name(f"option of method {method!r} called", name, names))

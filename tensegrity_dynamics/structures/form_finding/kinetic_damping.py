@@ -1,4 +1,4 @@
-"""Shape by kinetic-energy damping: undamped motion that is stopped wherever its kinetic energy peaks.
+"""Equilibrium by kinetic-energy damping: undamped motion that is stopped wherever its kinetic energy peaks.
 
     v <- v + R / m,   x <- x + v   (unit time step; Zhang, Maurin and Motro, cited in 001, section 5.3)
 
@@ -74,7 +74,7 @@ def kinetic_steps(
                 for axis in range(3):
                     nodes[i, axis] += step * velocities[i, axis]
             continue
-        # The peak lies between the last two half steps: one step and a half before the place that the new velocity
+        # The peak lies between the last two half steps: one step and a half before the position that the new velocity
         # would lead to, half a step back from here.
         for i in range(nodes.shape[0]):
             if fixed[i]:
@@ -123,7 +123,7 @@ def relax_kinetic(
 
     Raises:
         NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
-        at the same place.
+        at the same point.
     """
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
@@ -141,13 +141,13 @@ def relax_kinetic(
     problem = (structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral)
     energy, work = work_energy(nodes, *problem, external), float(np.abs(external * nodes).sum())
     state = np.array([1.0, 0.0, energy, 0.0, abs(energy) + 2.0 * work])
-    room = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), weights)
+    scratch = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), weights)
     velocities, beginning = np.zeros_like(nodes), nodes.copy()
     done, residual, status = 0, np.inf, EXHAUSTED
     while done < maximum_iterations and status == EXHAUSTED:
         steps = min(maximum_iterations - done, max(1000, MEMBER_STEPS_PER_CALL // max(m, 1)))
         status, taken, residual = kinetic_steps(
-            nodes, velocities, beginning, state, *problem, structure.fixed, external, *room, tolerance,
+            nodes, velocities, beginning, state, *problem, structure.fixed, external, *scratch, tolerance,
             NORMS.index(norm), steps, record,
         )  # fmt: skip
         done += taken

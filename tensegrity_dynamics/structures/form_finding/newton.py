@@ -2,7 +2,7 @@
 
 Each step solves (K + s) dx = r with r the out-of-balance force and s >= 0 the multiplier of a trust region: it grows
 where the energy falls short of the quadratic model or K + s is not positive definite, and shrinks to Newton's method
-where the model is good. At a balanced place that is no minimum the step follows the direction of negative stiffness.
+where the model is good. At an equilibrium that is no minimum the step follows the direction of negative stiffness.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted, least_e
 from ..energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
 
 BALANCED, STUCK, COINCIDENT = 0, 1, 2
-PATIENCE = 20
-"""After so many full steps in a row the way is long (a chain that falls, a large load): steps may grow."""
-ROUNDING = 4.4e-16
+MIN_CAPPED_STEPS = 20
+"""Steps at full length in a row after which the trust region grows (a chain that falls, a large load)."""
+TOLERANCE_ROUNDING = 4.4e-16
 """Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
 
 Problem = namedtuple("Problem", "members stiffness unilateral position free")
 """Connectivity of a structure: members (m, 2), stiffness (m,), unilateral (m,), first row by node (n,), free (f,)."""
 
-Room = namedtuple("Room", "lengths tensions forces residual matrix factor step trial direction other")
+Workspace = namedtuple("Workspace", "lengths tensions forces residual matrix factor step trial direction scratch")
 """Scratch arrays of one solver."""
 
 
-def make_room(node_count: int, member_count: int, free_count: int) -> Room:
-    """Scratch arrays for a structure with so many nodes, members and free coordinates."""
-    return Room(
+def make_workspace(node_count: int, member_count: int, free_count: int) -> Workspace:
+    """Scratch arrays for a structure with these numbers of nodes, members and free coordinates."""
+    return Workspace(
         lengths=np.zeros(member_count), tensions=np.zeros(member_count), forces=np.zeros((node_count, 3)),
         residual=np.zeros(free_count), matrix=np.zeros((free_count, free_count)),
         factor=np.zeros((free_count, free_count)), step=np.zeros(free_count), trial=np.zeros((node_count, 3)),
-        direction=np.zeros(free_count), other=np.zeros(free_count),
+        direction=np.zeros(free_count), scratch=np.zeros(free_count),
     )  # fmt: skip
 
 
 @compiled
-def out_of_balance(nodes, problem, rest_lengths, forces, room):
+def out_of_balance(nodes, problem, rest_lengths, forces, work):
     """Fill lengths, tensions and the residual force (f,) N; returns its largest component."""
     member_tensions(
-        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, room.lengths, room.tensions
+        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, work.lengths, work.tensions
     )
-    room.forces[:, :] = forces
-    add_member_forces(nodes, problem.members, room.lengths, room.tensions, room.forces)
+    work.forces[:, :] = forces
+    add_member_forces(nodes, problem.members, work.lengths, work.tensions, work.forces)
     worst = 0.0
-    flat = room.forces.ravel()
+    flat = work.forces.ravel()
     for i in range(problem.free.shape[0]):
-        room.residual[i] = flat[problem.free[i]]
-        worst = max(worst, abs(room.residual[i]))
+        work.residual[i] = flat[problem.free[i]]
+        worst = max(worst, abs(work.residual[i]))
     return worst
 
 
@@ -65,11 +65,11 @@ def total_energy(nodes, problem, rest_lengths, forces):
 
 
 @compiled
-def fill_stiffness(nodes, problem, rest_lengths, room):
-    """Fill the tangent stiffness for the lengths and tensions that stand in room."""
+def fill_stiffness(nodes, problem, rest_lengths, work):
+    """Fill the tangent stiffness for the lengths and tensions that stand in work."""
     tangent_stiffness(
-        nodes, problem.members, problem.stiffness, problem.unilateral, room.lengths, room.tensions, rest_lengths,
-        problem.position, room.matrix,
+        nodes, problem.members, problem.stiffness, problem.unilateral, work.lengths, work.tensions, rest_lengths,
+        problem.position, work.matrix,
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def rounding_floor(nodes, forces, scale):
         for a in range(3):
             farthest = max(farthest, abs(nodes[i, a]))
             strongest = max(strongest, abs(forces[i, a]))
-    return ROUNDING * (scale * farthest + 4.0 * strongest)
+    return TOLERANCE_ROUNDING * (scale * farthest + 4.0 * strongest)
 
 
 @compiled
@@ -99,109 +99,109 @@ def has_collapsed_bar(nodes, members, unilateral, rest_lengths):
 
 
 @compiled
-def soft_shift(room, scale):
-    """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in room.direction.
+def soft_shift(work, scale):
+    """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in work.direction.
 
     Returns (shift, least eigenvalue).
     """
     shift = 1e-6 * scale
-    while not cholesky_shifted(room.matrix, shift, room.factor):
+    while not cholesky_shifted(work.matrix, shift, work.factor):
         shift *= 4.0
-    estimate, _ = least_eigenvector(room.factor, room.direction, room.other, 60)
+    estimate, _ = least_eigenvector(work.factor, work.direction, work.scratch, 60)
     return shift, estimate - shift
 
 
 @compiled
-def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, room):
+def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, work):
     """Move nodes (n, 3) in place to a minimum of the total energy.
 
-    tolerance N on the largest residual component; reach m, the longest way of any coordinate in one step (it grows only
-    where the way is long). Returns (status, iterations, largest residual). The status is BALANCED, too, where rounding
-    leaves more than the tolerance (the caller compares), and where the stiffness is only semi-definite, a motion
-    without stiffness (the caller looks at the eigenvalues).
+    tolerance N on the largest residual component; reach m, the largest change of a coordinate in one step (it grows
+    after `MIN_CAPPED_STEPS` of that length). Returns (status, iterations, largest residual). The status is BALANCED,
+    too, where rounding leaves more than the tolerance (the caller compares), and where the stiffness is only
+    semi-definite, a motion without stiffness (the caller looks at the eigenvalues).
     """
     count = problem.free.shape[0]
-    worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
+    worst = out_of_balance(nodes, problem, rest_lengths, forces, work)
     energy = total_energy(nodes, problem, rest_lengths, forces)
-    for k in range(room.lengths.shape[0]):
-        if not room.lengths[k] > 0.0:
+    for k in range(work.lengths.shape[0]):
+        if not work.lengths[k] > 0.0:
             return COINCIDENT, 0, worst
-    trial = room.trial.ravel()
+    trial = work.trial.ravel()
     for i in range(count):
-        room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
+        work.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
     shift, escapes, stride, full, before = 0.0, 0, reach, 0, np.inf
     for iteration in range(maximum_iterations + 1):
-        fill_stiffness(nodes, problem, rest_lengths, room)
+        fill_stiffness(nodes, problem, rest_lengths, work)
         scale = 0.0
         for i in range(count):
-            scale = max(scale, abs(room.matrix[i, i]))
+            scale = max(scale, abs(work.matrix[i, i]))
         scale = max(scale, 1e-12)
         used = shift
-        definite = cholesky_shifted(room.matrix, used, room.factor)
+        definite = cholesky_shifted(work.matrix, used, work.factor)
         settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
         before = worst
         escaping = worst <= tolerance or settled
         if escaping:
-            if definite and (used == 0.0 or cholesky_shifted(room.matrix, 0.0, room.factor)):
+            if definite and (used == 0.0 or cholesky_shifted(work.matrix, 0.0, work.factor)):
                 return BALANCED, iteration, worst
-            _, least = soft_shift(room, scale)
+            _, least = soft_shift(work, scale)
             if least > -1e-9 * scale or escapes > 20:
                 return BALANCED, iteration, worst
             escapes += 1
             norm = 0.0
             for i in range(count):
-                norm = max(norm, abs(room.direction[i]))
+                norm = max(norm, abs(work.direction[i]))
             for i in range(count):
-                room.step[i] = 0.1 * reach * room.direction[i] / norm
+                work.step[i] = 0.1 * reach * work.direction[i] / norm
         else:
             if iteration == maximum_iterations:
                 break
             while not definite:
                 used = max(1e-5 * scale, 4.0 * used)
-                definite = cholesky_shifted(room.matrix, used, room.factor)
-            cholesky_apply(room.factor, room.residual, room.step)
+                definite = cholesky_shifted(work.matrix, used, work.factor)
+            cholesky_apply(work.factor, work.residual, work.step)
         # the trust region: never further than reach at once, and shorter where the model fails
         accepted, capped = False, False
         for _ in range(60):
             longest = 0.0
             for i in range(count):
-                longest = max(longest, abs(room.step[i]))
+                longest = max(longest, abs(work.step[i]))
             cut = min(1.0, stride / longest) if longest > 0.0 else 1.0
             capped = cut < 1.0
-            room.trial[:, :] = nodes
+            work.trial[:, :] = nodes
             gain, slope = 0.0, 0.0
             for i in range(count):
-                room.step[i] *= cut
-                trial[problem.free[i]] += room.step[i]
-                slope += room.residual[i] * room.step[i]
+                work.step[i] *= cut
+                trial[problem.free[i]] += work.step[i]
+                slope += work.residual[i] * work.step[i]
             for i in range(count):
                 row = 0.0
                 for j in range(count):
-                    row += room.matrix[i, j] * room.step[j]
-                gain += 0.5 * row * room.step[i]
+                    row += work.matrix[i, j] * work.step[j]
+                gain += 0.5 * row * work.step[i]
             predicted = slope - gain
-            new = total_energy(room.trial, problem, rest_lengths, forces)
+            new = total_energy(work.trial, problem, rest_lengths, forces)
             actual = energy - new
             rounding = 1e-13 * (abs(energy) + abs(new) + 1e-300)
             if (
                 np.isfinite(new)
                 and (actual >= 1e-4 * predicted or abs(predicted) <= rounding)
-                and not has_collapsed_bar(room.trial, problem.members, problem.unilateral, rest_lengths)
+                and not has_collapsed_bar(work.trial, problem.members, problem.unilateral, rest_lengths)
             ):
                 accepted = True
                 break
-            if escaping:  # the other way, and nearer: a tendon that goes taut makes the two ways differ
+            if escaping:  # the opposite direction, and nearer: a tendon that goes taut makes the two differ
                 for i in range(count):
-                    room.step[i] *= -0.5
+                    work.step[i] *= -0.5
                 continue
             stride, full = reach, 0
             used = max(1e-6 * scale, 4.0 * used)
-            while not cholesky_shifted(room.matrix, used, room.factor):
+            while not cholesky_shifted(work.matrix, used, work.factor):
                 used *= 4.0
-            cholesky_apply(room.factor, room.residual, room.step)
+            cholesky_apply(work.factor, work.residual, work.step)
         if not accepted:
             return BALANCED if escaping else STUCK, iteration, worst
-        nodes[:, :] = room.trial
+        nodes[:, :] = work.trial
         energy = new
         ratio = actual / predicted if abs(predicted) > rounding else 1.0
         if ratio > 0.75:
@@ -211,9 +211,9 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
         else:
             shift = used
         full = full + 1 if capped and ratio > 0.25 else 0
-        if full >= PATIENCE:
+        if full >= MIN_CAPPED_STEPS:
             stride *= 2.0
         elif not capped:
             stride = reach
-        worst = out_of_balance(nodes, problem, rest_lengths, forces, room)
+        worst = out_of_balance(nodes, problem, rest_lengths, forces, work)
     return STUCK, maximum_iterations, worst

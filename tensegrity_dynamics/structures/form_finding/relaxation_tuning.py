@@ -1,4 +1,4 @@
-"""The tuner of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
+"""Tuning of relaxation: delta and epsilon by simplex search for the fewest iterations (001, section 5.3, table 7).
 
 The search moves in log(delta) and log(epsilon / (2 - epsilon)), so that every point is a pair that can be tried. Pairs
 that are unstable at the equilibrium, run out of iterations or end at another equilibrium cost more than any other; what
@@ -16,12 +16,12 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...robots.robot import Robot
 from ..structure import Structure
 from .equilibrium_solver import StructureEquilibriumSolver
-from .viscous_relaxation import DEFAULT_EPSILON, SAFETY, largest_stiffness, relax, stable_delta, stiffness_bound
+from .viscous_relaxation import DEFAULT_EPSILON, SAFETY_FACTOR, largest_stiffness, relax, stable_delta, stiffness_bound
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """A pair that was found by the tuner.
+    """Result of the tuner.
 
     Attributes:
         delta: m/N. epsilon: between 0 and 2. iterations: what relaxation takes with them.
@@ -100,17 +100,17 @@ def tune_relaxation(
     def stable(delta: float, epsilon: float) -> tuple[float, float]:
         return min(delta, 0.9 * stable_delta(epsilon, largest)), epsilon
 
-    default = (SAFETY * stable_delta(DEFAULT_EPSILON, bound), DEFAULT_EPSILON)
-    swinging = (SAFETY * stable_delta(0.3, largest), 0.3)
+    default = (SAFETY_FACTOR * stable_delta(DEFAULT_EPSILON, bound), DEFAULT_EPSILON)
+    swinging = (SAFETY_FACTOR * stable_delta(0.3, largest), 0.3)
     evaluations = 0
     for pair in dict.fromkeys(stable(*pair) for pair in (default, swinging, *pairs)):
         corner = _point(*pair)
         simplex = np.array([corner, corner + [-0.7, 0.0], corner + [0.0, 0.7]])
-        found = minimize(
+        search = minimize(
             cost, corner, method="Nelder-Mead",
             options={"initial_simplex": simplex, "maxfev": maximum_evaluations, "xatol": 1e-3, "fatol": 1e-4},
         )  # fmt: skip
-        evaluations += int(found.nfev)
+        evaluations += int(search.nfev)
     if not tried:
         raise NoEquilibriumError(
             f"no pair (delta, epsilon) out of {evaluations} reached {threshold:.3g} N within {maximum_iterations} "

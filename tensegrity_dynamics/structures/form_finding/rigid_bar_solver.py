@@ -1,4 +1,4 @@
-"""Shapes with rigid bars from any start: the method of multipliers, finished by Newton's method with multipliers.
+"""Equilibria with rigid bars from any start: the method of multipliers, finished by Newton's method with multipliers.
 
 Elastic bars whose rest lengths are shifted by -t / K, with t their tension of the round before, come closer to their
 length in every round, and each round ends at a minimum of the energy: so does their limit. What the bars' stiffness is
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ..analysis.softest_mode import softest_mode
 from ..energy import free_positions, tangent_stiffness
+from ..form_finding.softest_mode import softest_mode
 from ..structure import Structure
-from .newton import BALANCED, Problem, Room, minimise, rounding_floor
+from .newton import BALANCED, Problem, Workspace, minimise, rounding_floor
 from .rigid_bars import Rigid, newton_rigid, rigid_residual
 
-ROUNDS = 30
+MAX_ROUNDS = 30
 
 
 class RigidResult(NamedTuple):
-    """What was found; status as in `minimise`, for the rest see `StructureEquilibrium`."""
+    """Result of `RigidSolver`; status as in `minimise`, for the rest see `StructureEquilibrium`."""
 
     status: int
     nodes: NDArray[np.float64]
@@ -39,9 +39,9 @@ class RigidSolver:
     """Rigid-bar shapes of one structure, in the scratch arrays of its `StructureEquilibriumSolver`."""
 
     def __init__(
-        self, structure: Structure, problem: Problem, arrays: Rigid, room: Room, basis: NDArray, tolerance: float
+        self, structure: Structure, problem: Problem, arrays: Rigid, work: Workspace, basis: NDArray, tolerance: float
     ) -> None:
-        self.structure, self.arrays, self.room, self.tolerance = structure, arrays, room, tolerance
+        self.structure, self.arrays, self.work, self.tolerance = structure, arrays, work, tolerance
         stiffest = float(np.max(structure.stiffness, initial=0.0))
         self.problem = problem._replace(
             stiffness=np.where(structure.unilateral, structure.stiffness, np.maximum(structure.stiffness, stiffest))
@@ -57,62 +57,62 @@ class RigidSolver:
         reach: float,
         maximum_iterations: int,
     ) -> RigidResult:
-        """From nodes (n, 3) and, where known, the member tensions (m,) of a shape nearby."""
-        problem, rigid, room = self.problem, self.arrays, self.room
-        newton = (problem, rest, forces, self.tolerance, 0.2 * reach, 25, rigid, room, 0.0)
+        """From nodes (n, 3) and, for a warm start, the member tensions (m,) of an equilibrium nearby."""
+        problem, rigid, work = self.problem, self.arrays, self.work
+        newton = (problem, rest, forces, self.tolerance, 0.2 * reach, 25, rigid, work, 0.0)
         taken = 0
         if warm is not None:
             rigid.tensions[:] = warm[rigid.bars]
             trial = nodes.copy()
-            found, taken, residual = newton_rigid(trial, *newton)
-            if found:
-                return self._found(trial, taken, residual)
+            converged, taken, residual = newton_rigid(trial, *newton)
+            if converged:
+                return self._result(trial, taken, residual)
         stiffness, shifted = problem.stiffness[rigid.bars], np.array(rest)
         rough = max(self.tolerance, 1e-10 * float(np.max(stiffness * rest[rigid.bars])))
         tensions = np.zeros(rigid.bars.size)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             shifted[rigid.bars] = rest[rigid.bars] - tensions / stiffness
             status, iterations, residual = minimise(
-                nodes, problem, shifted, forces, rough, reach, maximum_iterations, room
+                nodes, problem, shifted, forces, rough, reach, maximum_iterations, work
             )
             taken += iterations
             if status != BALANCED:
                 if not tensions.any():
                     return RigidResult(status, nodes, taken, residual)
                 break  # tensions that grow from round to round: the bars do not fit
-            tensions = room.tensions[rigid.bars].copy()
+            tensions = work.tensions[rigid.bars].copy()
             rigid.tensions[:] = tensions
             trial = nodes.copy()
-            found, iterations, residual = newton_rigid(trial, *newton)
+            converged, iterations, residual = newton_rigid(trial, *newton)
             taken += iterations
-            if found:
-                return self._found(trial, taken, residual)
+            if converged:
+                return self._result(trial, taken, residual)
         rigid.tensions[:] = tensions
         return self._last_resort(nodes, rest, forces, taken)
 
-    def _found(self, nodes: NDArray, iterations: int, residual: float) -> RigidResult:
-        problem, room = self.problem, self.room
-        balance = room.residual.copy()
-        softest, _ = softest_mode(problem, self.arrays, room, True, self._basis)
-        room.residual[:] = balance
-        stable = softest > 1e-10 * float(np.abs(room.matrix.diagonal()).max())
-        return RigidResult(BALANCED, nodes, iterations, residual, softest, room.direction.copy(), stable)
+    def _result(self, nodes: NDArray, iterations: int, residual: float) -> RigidResult:
+        problem, work = self.problem, self.work
+        balance = work.residual.copy()
+        softest, _ = softest_mode(problem, self.arrays, work, True, self._basis)
+        work.residual[:] = balance
+        stable = softest > 1e-10 * float(np.abs(work.matrix.diagonal()).max())
+        return RigidResult(BALANCED, nodes, iterations, residual, softest, work.direction.copy(), stable)
 
     def _last_resort(self, nodes: NDArray, rest: NDArray, forces: NDArray, iterations: int) -> RigidResult:
         """The last system was singular: a motion without stiffness, bars that depend on each other, or no shape."""
-        structure, problem, rigid, room = self.structure, self.problem, self.arrays, self.room
+        structure, problem, rigid, work = self.structure, self.problem, self.arrays, self.work
         scale = float(np.max(problem.stiffness))
         trial, tensions = nodes.copy(), rigid.tensions.copy()
         reach = float(np.max(rest[rigid.bars]))
         closed, more, _ = newton_rigid(
-            trial, problem, rest, forces, self.tolerance, reach, 100, rigid, room, 1e-6 * scale
+            trial, problem, rest, forces, self.tolerance, reach, 100, rigid, work, 1e-6 * scale
         )
         iterations += more
         if closed:
             nodes = trial
         else:
             rigid.tensions[:] = tensions
-        residual, gap = rigid_residual(nodes, problem, rest, forces, rigid, room)
+        residual, gap = rigid_residual(nodes, problem, rest, forces, rigid, work)
         names = [structure.member_names[k] for k in rigid.bars]
         if gap > 1e-6 * float(np.max(rest[rigid.bars])):
             worst = int(np.argmax(np.abs(rigid.gap)))
@@ -137,7 +137,7 @@ class RigidSolver:
             )
         matrix = np.zeros((structure.free.size, structure.free.size))
         tangent_stiffness(
-            nodes, problem.members, problem.stiffness, problem.unilateral, room.lengths, room.tensions, rest,
+            nodes, problem.members, problem.stiffness, problem.unilateral, work.lengths, work.tensions, rest,
             free_positions(structure.fixed), matrix,
         )  # fmt: skip
         allowed = np.linalg.svd(normals)[2][rigid.bars.size :].T

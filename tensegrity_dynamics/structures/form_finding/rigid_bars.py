@@ -16,13 +16,13 @@ import numpy as np
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from ..energy import add_member_forces, member_tensions
-from .newton import ROUNDING, fill_stiffness, rounding_floor
+from .newton import TOLERANCE_ROUNDING, fill_stiffness, rounding_floor
 
 Rigid = namedtuple("Rigid", "bars normals solved schur schur_factor gap change tensions")
 """bars (c,) member indices; A (c, f), K^-1 A' (c, f), Schur complement and its factor (c, c), gaps (c,) m."""
 
 
-def make_rigid(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, free_count: int) -> Rigid:
+def make_rigid_bars(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, free_count: int) -> Rigid:
     """Arrays for the bars that are not between two fixed nodes."""
     bars = np.flatnonzero(~unilateral & ~(fixed[members[:, 0]] & fixed[members[:, 1]])).astype(np.int64)
     c = bars.size
@@ -33,44 +33,44 @@ def make_rigid(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarray, f
 
 
 @compiled
-def rigid_residual(nodes, problem, rest_lengths, forces, rigid, room):
+def rigid_residual(nodes, problem, rest_lengths, forces, rigid, work):
     """Fill residual, gaps and tensions with the bars at rigid.tensions; returns (largest residual, largest gap)."""
     member_tensions(
-        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, room.lengths, room.tensions
+        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, work.lengths, work.tensions
     )
     widest = 0.0
     for c in range(rigid.bars.shape[0]):
         k = rigid.bars[c]
-        rigid.gap[c] = room.lengths[k] - rest_lengths[k]
-        room.tensions[k] = rigid.tensions[c]
+        rigid.gap[c] = work.lengths[k] - rest_lengths[k]
+        work.tensions[k] = rigid.tensions[c]
         widest = max(widest, abs(rigid.gap[c]))
-    room.forces[:, :] = forces
-    add_member_forces(nodes, problem.members, room.lengths, room.tensions, room.forces)
-    flat = room.forces.ravel()
+    work.forces[:, :] = forces
+    add_member_forces(nodes, problem.members, work.lengths, work.tensions, work.forces)
+    flat = work.forces.ravel()
     worst = 0.0
     for i in range(problem.free.shape[0]):
-        room.residual[i] = flat[problem.free[i]]
-        worst = max(worst, abs(room.residual[i]))
+        work.residual[i] = flat[problem.free[i]]
+        worst = max(worst, abs(work.residual[i]))
     return worst, widest
 
 
 @compiled
-def factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
-    """Factor the system at the state in room, plus shift [N/m]; False where it is not that of a stable shape."""
-    fill_stiffness(nodes, problem, rest_lengths, room)
-    if not cholesky_shifted(room.matrix, shift, room.factor):
+def factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
+    """Factor the system at the state in work, plus shift [N/m]; False where it is not that of a stable shape."""
+    fill_stiffness(nodes, problem, rest_lengths, work)
+    if not cholesky_shifted(work.matrix, shift, work.factor):
         return False
     rigid.normals[:, :] = 0.0
     for c in range(rigid.bars.shape[0]):
         k = rigid.bars[c]
         i, j = problem.members[k, 0], problem.members[k, 1]
         for a in range(3):
-            unit = (nodes[i, a] - nodes[j, a]) / room.lengths[k]
+            unit = (nodes[i, a] - nodes[j, a]) / work.lengths[k]
             if problem.position[i] >= 0:
                 rigid.normals[c, problem.position[i] + a] += unit
             if problem.position[j] >= 0:
                 rigid.normals[c, problem.position[j] + a] -= unit
-        cholesky_apply(room.factor, rigid.normals[c], rigid.solved[c])
+        cholesky_apply(work.factor, rigid.normals[c], rigid.solved[c])
     for c in range(rigid.bars.shape[0]):
         for e in range(c + 1):
             total = 0.0
@@ -82,65 +82,65 @@ def factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
 
 
 @compiled
-def solve_rigid(problem, rigid, room, gap_weight):
-    """Fill room.step and rigid.change for the residual in room and gap_weight times the gaps, after factor_rigid."""
+def solve_rigid(problem, rigid, work, gap_weight):
+    """Fill work.step and rigid.change for the residual in work and gap_weight times the gaps, after factor_rigid."""
     count, bars = problem.free.shape[0], rigid.bars.shape[0]
     for i in range(count):
-        room.other[i] = room.residual[i]
+        work.scratch[i] = work.residual[i]
     for c in range(bars):
         force = gap_weight * problem.stiffness[rigid.bars[c]] * rigid.gap[c]
         for i in range(count):
-            room.other[i] -= rigid.normals[c, i] * force
-    cholesky_apply(room.factor, room.other, room.step)
+            work.scratch[i] -= rigid.normals[c, i] * force
+    cholesky_apply(work.factor, work.scratch, work.step)
     for c in range(bars):
         total = gap_weight * rigid.gap[c]
         for i in range(count):
-            total += rigid.normals[c, i] * room.step[i]
+            total += rigid.normals[c, i] * work.step[i]
         rigid.change[c] = total
     cholesky_apply(rigid.schur_factor, rigid.change, rigid.change)
     for c in range(bars):
         for i in range(count):
-            room.step[i] -= rigid.solved[c, i] * rigid.change[c]
+            work.step[i] -= rigid.solved[c, i] * rigid.change[c]
 
 
 @compiled
-def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, rigid, room, shift):
+def newton_rigid(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_iterations, rigid, work, shift):
     """Newton's method from nodes and rigid.tensions, in place.
 
-    Returns (found, iterations, largest residual); not found where it does not lead to a stable shape with closed bars.
-    Where rounding leaves more than the tolerance it goes as far as rounding allows. A shift [N/m] of the stiffness
-    closes the bars of shapes with motions without stiffness, too.
+    Returns (converged, iterations, largest residual); it has not converged where it does not lead to a stable
+    equilibrium with closed bars. Where rounding leaves more than the tolerance it goes as far as rounding allows. A
+    shift [N/m] of the stiffness closes the bars of shapes with motions without stiffness, too.
     """
-    worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, room)
+    worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, work)
     flat = nodes.ravel()
     longest_bar, before = 0.0, np.inf
     for c in range(rigid.bars.shape[0]):
         longest_bar = max(longest_bar, rest_lengths[rigid.bars[c]])
     for iteration in range(maximum_iterations + 1):
-        if not factor_rigid(nodes, problem, rest_lengths, rigid, room, shift):
+        if not factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
             return False, iteration, worst
         farthest, scale = 0.0, 0.0
         for i in range(flat.shape[0]):
             farthest = max(farthest, abs(flat[i]))
         for i in range(problem.free.shape[0]):
-            scale = max(scale, room.matrix[i, i])
+            scale = max(scale, work.matrix[i, i])
         settled = worst > 0.5 * before and worst <= rounding_floor(nodes, forces, scale)
-        if (worst <= tolerance or settled) and widest <= 1e-13 * longest_bar + ROUNDING * farthest:
+        if (worst <= tolerance or settled) and widest <= 1e-13 * longest_bar + TOLERANCE_ROUNDING * farthest:
             return True, iteration, worst
         if iteration == maximum_iterations:
             break
-        solve_rigid(problem, rigid, room, 1.0)
+        solve_rigid(problem, rigid, work, 1.0)
         longest = 0.0
         for i in range(problem.free.shape[0]):
-            longest = max(longest, abs(room.step[i]))
+            longest = max(longest, abs(work.step[i]))
         if not longest < reach:
             return False, iteration, worst
         for i in range(problem.free.shape[0]):
-            flat[problem.free[i]] += room.step[i]
+            flat[problem.free[i]] += work.step[i]
         for c in range(rigid.bars.shape[0]):
             rigid.tensions[c] += rigid.change[c]
         before = worst
-        worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, room)
+        worst, widest = rigid_residual(nodes, problem, rest_lengths, forces, rigid, work)
         if not np.isfinite(worst):
             return False, iteration, worst
     return False, maximum_iterations, worst

@@ -1,4 +1,4 @@
-"""The same trust region for large structures: sparse tangent stiffness, factored by SuperLU without pivoting.
+"""The trust region of `newton` for large structures: sparse tangent stiffness, factored by SuperLU without pivoting.
 
 Without pivoting the signs of U's diagonal are those of the eigenvalues, so that one factorisation also tells whether
 the matrix is positive definite. The pattern is laid out once; each step only refills its values.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...numerics.compilation import compiled
 from ..energy import add_member_forces, member_tensions, stored_energy
 from ..structure import Structure
-from .newton import BALANCED, COINCIDENT, PATIENCE, STUCK, Problem, has_collapsed_bar, rounding_floor
+from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_collapsed_bar, rounding_floor
 
 
 @compiled
@@ -42,7 +42,7 @@ def fill_values(nodes, members, stiffness, unilateral, lengths, tensions, rest_l
 
 @dataclass(frozen=True, eq=False)
 class SparseResult:
-    """What the sparse trust region found; see `StructureEquilibrium` for the meaning."""
+    """Result of the sparse trust region; see `StructureEquilibrium` for the meaning."""
 
     status: int
     iterations: int
@@ -67,7 +67,7 @@ class SparseMinimiser:
         second = np.repeat(ends[:, [0, 1, 0, 1]], 9, axis=1) + np.tile(np.tile(np.arange(3), 3), 4)
         real = np.repeat((ends[:, [0, 0, 1, 1]] >= 0) & (ends[:, [0, 1, 0, 1]] >= 0), 9, axis=1)
         size = problem.free.size
-        # the diagonal belongs to the pattern, so that a shift always has its place
+        # the diagonal belongs to the pattern, so that a shift always has an entry
         keys = np.concatenate((second[real] * size + first[real], np.arange(size) * (size + 1)))
         unique, inverse = np.unique(keys, return_inverse=True)
         self._slots = np.full(real.shape, -1, dtype=np.int64)
@@ -131,7 +131,7 @@ class SparseMinimiser:
                 ):
                     accepted = True
                     break
-                if escaping:  # the other way, and nearer
+                if escaping:  # the opposite direction, and nearer
                     step = -0.5 * step
                     continue
                 stride, full = self.reach, 0
@@ -150,12 +150,12 @@ class SparseMinimiser:
             elif ratio < 0.25:
                 shift = max(1e-6 * scale, 4.0 * shift)
             full = full + 1 if capped and ratio > 0.25 else 0
-            stride = 2.0 * stride if full >= PATIENCE else stride if capped else self.reach
+            stride = 2.0 * stride if full >= MIN_CAPPED_STEPS else stride if capped else self.reach
             nodes[:], energy = trial, new
             residual = self._residual(nodes, rest, forces)
         return self._result(status, iteration, residual, factor, scale, least, direction)
 
-    def judge(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
+    def assess(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
         """Balance and softest motion at nodes (n, 3) as they are."""
         residual = self._residual(nodes, rest, forces)
         self._refill(nodes, rest)

@@ -1,4 +1,4 @@
-"""Shape by damped relaxation: 001, Algorithm 1, with its misprints corrected.
+"""Equilibrium by damped relaxation: 001, Algorithm 1, with its misprints corrected.
 
     v <- (1 - epsilon) v + epsilon R,   x <- x + delta v,   until max |R| <= tolerance
 
@@ -24,7 +24,7 @@ NORMS = ("component", "node", "total")
 """What is compared with the tolerance: the largest force component, the largest force on a node, or the norm of all."""
 
 DEFAULT_EPSILON = 0.05
-SAFETY = 0.5
+SAFETY_FACTOR = 0.5
 """The default delta is this part of the largest one that is stable."""
 
 RELAXED, EXHAUSTED, DIVERGED, COINCIDENT = 0, 1, 2, 3
@@ -115,7 +115,7 @@ def relax(
 
     Raises:
         NoEquilibriumError: diverged, or not there in time; names the stable limit.
-        TensegrityError: an option out of its range, or two nodes of one member at the same place.
+        TensegrityError: an option out of its range, or two nodes of one member at the same point.
     """
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
@@ -126,7 +126,7 @@ def relax(
     epsilon = DEFAULT_EPSILON if epsilon is None else float(epsilon)
     if not 0.0 < epsilon < 2.0:
         raise TensegrityError(f"epsilon is {epsilon:g}, must lie between 0 and 2.")
-    delta = SAFETY * stable_delta(epsilon, stiffness_bound(structure)) if delta is None else float(delta)
+    delta = SAFETY_FACTOR * stable_delta(epsilon, stiffness_bound(structure)) if delta is None else float(delta)
     if not (np.isfinite(delta) and delta > 0.0):
         raise TensegrityError(f"delta is {delta:g} m/N, must be a finite number above zero.")
 
@@ -195,13 +195,13 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
 
 
 def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityError:
-    """The error for a member whose ends are at the same place."""
+    """The error for a member whose ends are at the same point."""
     apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     k = int(np.argmin(apart))
     i, j = structure.members[k]
     return TensegrityError(
         f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at "
-        "the same place, so that it has no direction; start with them apart."
+        "the same point, so that it has no direction; start with them apart."
     )
 
 
@@ -209,7 +209,7 @@ def _failure(
     structure: Structure, start: ArrayLike, status: int, done: int, residual: float, tolerance: float,
     delta: float, epsilon: float,
 ) -> NoEquilibriumError:  # fmt: skip
-    # at the start, because a run that diverged has left every place where the stiffness means anything
+    # at the start, because a run that diverged has left the positions where the stiffness means anything
     stiffness = max(largest_stiffness(structure, np.array(start, dtype=np.float64)), 1e-300)
     limit, sure = stable_delta(epsilon, stiffness), stable_delta(epsilon, stiffness_bound(structure))
     what = f"relaxation with delta {delta:.4g} m/N and epsilon {epsilon:.4g}"

@@ -12,7 +12,7 @@ from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
-from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
+from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
 

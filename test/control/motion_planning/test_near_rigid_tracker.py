@@ -17,7 +17,7 @@ from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms import forward_dynamics
-from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 
 TRACKED = ("x-revoluteJt", "y-revoluteJt")
 STRESS, AREA = 20e6, np.pi * 1e-6
@@ -100,7 +100,7 @@ def test_reduced_equations_give_the_accelerations_of_the_forward_dynamics():
     robot = strut(2e8)
     model, mechanism = NearRigidModel(robot, TRACKED), robot.mechanism
     random = np.random.default_rng(0)
-    q = model.place(robot.model.start, np.array([0.1, -0.2, 0.1, 0.12, 0.11]))
+    q = model.closed_configuration(robot.model.start, np.array([0.1, -0.2, 0.1, 0.12, 0.11]))
     reduced = model.reduced(q, random.normal(size=5))
     effort, torque = random.normal(size=3), np.zeros(14)
     torque[model.drives] = effort
@@ -113,13 +113,13 @@ def test_reduced_equations_give_the_accelerations_of_the_forward_dynamics():
 def test_linearisation_predicts_a_small_deviation():
     robot = strut(2e8)
     model = NearRigidModel(robot, TRACKED)
-    q = model.place(robot.model.start, np.array([0.1, -0.2, 0.1, 0.1, 0.1]))
+    q = model.closed_configuration(robot.model.start, np.array([0.1, -0.2, 0.1, 0.1, 0.1]))
     rate = 0.2 * np.random.default_rng(1).normal(size=5)
     effort = np.array([4.0, 4.2, 4.4])
     matrix, inputs, _ = model.linearised(q, rate, effort)
 
     def slope(y, strains, speed, torques):
-        place = model.place(q, np.concatenate((y, strains)))
+        place = model.closed_configuration(q, np.concatenate((y, strains)))
         reduced = model.reduced(place, speed)
         pushed = reduced.inputs @ torques + reduced.passive - reduced.bias
         return np.concatenate((speed, np.linalg.solve(reduced.mass, pushed)))
@@ -162,7 +162,7 @@ def test_corrected_sign_pulls_strains_back_to_the_floor_and_the_printed_one_lets
     robot = strut(2e9)
     q = np.array(robot.model.start)
     model = NearRigidModel(robot, TRACKED)
-    q = model.place(q, np.concatenate((np.zeros(2), np.full(3, 0.9 * STRESS / 2e9))))
+    q = model.closed_configuration(q, np.concatenate((np.zeros(2), np.full(3, 0.9 * STRESS / 2e9))))
     for corrected, side in ((True, 1.0), (False, -1.0)):
         law = NearRigidLaw(robot, TRACKED, STRESS / 2e9, corrected=corrected)
         torques = law.effort(q, np.zeros(14), np.zeros(2))

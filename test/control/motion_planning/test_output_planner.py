@@ -14,7 +14,7 @@ from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms import forward_dynamics
-from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 
 PERIOD = 5e-3
 
@@ -73,7 +73,7 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     jacobian = model.output_jacobian(q)
 
     def slope(w, speed, torques):
-        place = model.place(q, w)
+        place = model.closed_configuration(q, w)
         v = model._basis(place, np.zeros(39)) @ speed
         full = np.zeros(39)
         full[model.drives] = torques
@@ -87,7 +87,7 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     found = (sides[0] - sides[1]) / (2 * h)
     own = (matrix @ np.concatenate((change, speed)) + inputs @ push)[12:]
     np.testing.assert_allclose(own, found, atol=1e-4 * np.max(np.abs(found)))
-    ahead, behind = (model.output_place(model.place(q, w + s * h * change)) for s in (1.0, -1.0))
+    ahead, behind = (model.output_place(model.closed_configuration(q, w + s * h * change)) for s in (1.0, -1.0))
     np.testing.assert_allclose(jacobian @ change, (ahead - behind) / (2 * h), atol=1e-7)
 
 

@@ -18,7 +18,7 @@ from tensegrity_control.motion_planning.singularity_crossing import (
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.mechanism_model import loop_kinematics
+from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 TANGENT = -np.sqrt(LEG**2 - 0.25 * WIDTH**2) / (0.5 * WIDTH)
 """tan phi_1 at x = 0 with the first foot above the tip and the second below."""

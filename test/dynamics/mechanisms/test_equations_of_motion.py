@@ -9,7 +9,8 @@ from multibody_examples import MIXED_KINDS, MIXED_PARENTS, flow, mixed_mechanism
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
-from tensegrity_dynamics.mechanisms.mechanism import Body, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.frame import Frame
+from tensegrity_dynamics.mechanisms.mechanism import Body, Joint, Mechanism
 
 SEEDS = [1, 2, 3]
 KINDS = ["revolute", "prismatic", "universal", "involute_u", "involute_epsilon", "involute_length", "revolute"]
@@ -47,11 +48,12 @@ def test_kinetic_energy_of_the_bodies_is_half_v_m_v(seed):
 
 def energies_by_differences(mechanism, q, v, h=1e-3):
     """Kinetic and potential energy from body places alone, velocities by sixth-order differences in time."""
-    from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work, place_bodies
+    from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
+    from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
     def places(time):
-        work = make_work(mechanism.flat)
-        place_bodies(mechanism.flat, flow(mechanism, q, v, time), np.zeros_like(v), work)
+        work = make_workspace(mechanism.flat)
+        body_kinematics(mechanism.flat, flow(mechanism, q, v, time), np.zeros_like(v), work)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, mechanism.flat.centre)
         return work.rotation.copy(), centres
 

@@ -11,8 +11,10 @@ from multibody_machines import biglide, manipulator, single_strut
 
 from tensegrity_dynamics import load_robot, parse_robot
 from tensegrity_dynamics.errors import RobotFileError
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, loop_kinematics, with_cables
+from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 SHIPPED = ("single_strut", "manipulator", "biglide")
 SEEDS = "../shared/reference"
@@ -58,14 +60,14 @@ def test_loops_of_shipped_mechanisms_are_closed_at_the_start(name):
 
 def test_manipulator_starts_at_the_printed_height():
     robot = load_robot("manipulator")
-    (position, _), _ = BodyPoses(robot.model).move(robot.model.start).output(robot.outputs[0])
+    (position, _), _ = BodyPoses(robot.model).update(robot.model.start).output(robot.outputs[0])
     side = 1.0 / np.sqrt(2.0)
     assert np.allclose(position, [0.0, 0.0, side * (1.0 + np.sqrt(2.0 / 3.0))], atol=1e-12)
 
 
 def test_cables_of_the_upright_strut_rise_at_45_degrees():
     robot = load_robot("single_strut")
-    ends = BodyPoses(robot.model).move(robot.model.start).cables()
+    ends = BodyPoses(robot.model).update(robot.model.start).cables()
     along = (ends[:, 1] - ends[:, 0]) / np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)[:, None]
     assert np.allclose(np.degrees(np.arcsin(along[:, 2])), 45.0, atol=1e-10)
 
@@ -145,7 +147,7 @@ def test_biglide_file_is_the_machine_of_its_document():
     one = equations(robot.model.mechanism, q, still(robot.model.mechanism))
     other = equations(kinematics.mechanism, q, still(kinematics.mechanism))
     assert np.allclose(one.mass, other.mass, atol=1e-12)
-    (position, _), _ = BodyPoses(robot.model).move(q).output(robot.outputs[0])
+    (position, _), _ = BodyPoses(robot.model).update(q).output(robot.outputs[0])
     assert np.allclose(position, [0.0, 0.30005393, 0.0], atol=5e-9)
 
 
@@ -178,8 +180,8 @@ def test_pulley_angles_count_from_the_start_and_positive_ones_wind():
 def test_other_cables_leave_the_pose_and_keep_the_loops_closed(variant):
     robot = load_robot("manipulator")
     model = with_cables(robot.model, variant=variant, strain=0.002, young=5e7)
-    first = BodyPoses(robot.model).move(robot.model.start)
-    second = BodyPoses(model).move(model.start)
+    first = BodyPoses(robot.model).update(robot.model.start)
+    second = BodyPoses(model).update(model.start)
     one, other = first.output(robot.outputs[0])[0], second.output(robot.outputs[0])[0]
     assert np.allclose(one[0], other[0], atol=1e-13)
     assert np.allclose(second.strains(), 0.002, atol=1e-12)

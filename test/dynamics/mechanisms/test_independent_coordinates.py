@@ -11,9 +11,10 @@ from multibody_machines import manipulator, single_strut
 
 from tensegrity_dynamics import mechanisms as multibody
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import make_work, place_bodies
 from tensegrity_dynamics.mechanisms.involute_conversion import convert_cable_state
-from tensegrity_dynamics.mechanisms.joints import KINDS, joint_motion
+from tensegrity_dynamics.mechanisms.joints import JOINT_KINDS, joint_motion
+from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
 
 MANY = settings(max_examples=25, deadline=None)
 
@@ -113,10 +114,10 @@ def test_wrench_jacobian_is_the_derivative_of_the_place_of_a_point(seed):
     mechanism = random_tree(kinds, parents, seed)
     q, v = random_state(mechanism, seed)
     point = np.random.default_rng(seed).normal(size=3)
-    work = make_work(mechanism.flat)
+    work = make_workspace(mechanism.flat)
 
     def place(position):
-        place_bodies(mechanism.flat, position, np.zeros(v.size), work)
+        body_kinematics(mechanism.flat, position, np.zeros(v.size), work)
         return work.position[3] + work.rotation[3] @ point, work.rotation[3].copy()
 
     h = 1e-5
@@ -152,7 +153,7 @@ def test_converted_cable_states_put_the_end_in_the_same_place_at_the_same_speed(
     for kind, position, velocity in ((source, q, v), (target, *other)):
         rotation, place, subspace, bias = np.zeros((3, 3)), np.zeros(3), np.zeros((6, 6)), np.zeros(6)
         joint_motion(
-            KINDS[f"involute_{kind}"],
+            JOINT_KINDS[f"involute_{kind}"],
             np.array([0.0, 0.0, 1.0]),
             radius,
             position,

@@ -9,28 +9,34 @@ import numpy as np
 import pytest
 
 from tensegrity_dynamics.mechanisms import joints
-from tensegrity_dynamics.mechanisms.joints import POSITIONS, VELOCITIES, force_subspaces, joint_motion, position_rate
+from tensegrity_dynamics.mechanisms.joints import (
+    POSITION_COUNTS,
+    VELOCITY_COUNTS,
+    force_subspaces,
+    joint_motion,
+    position_rate,
+)
 from tensegrity_dynamics.numerics.rotations import rotation_vector
 
-KINDS = sorted(joints.KINDS)
+JOINT_KINDS = sorted(joints.JOINT_KINDS)
 AXIS = np.array([2.0, -1.0, 3.0]) / np.sqrt(14.0)
 RADIUS = 0.07
 
 
 def state(kind, seed):
     random = np.random.default_rng(seed)
-    q = random.normal(size=POSITIONS[kind])
+    q = random.normal(size=POSITION_COUNTS[kind])
     if kind in (joints.SPHERICAL, joints.FLOATING):
         q[-4:] /= np.linalg.norm(q[-4:])
     if kind >= joints.INVOLUTE_RIGID:
         q = np.abs(q) + 0.5
-    return q, random.normal(size=VELOCITIES[kind])
+    return q, random.normal(size=VELOCITY_COUNTS[kind])
 
 
 def motion(kind, q, v):
     rotation, translation, subspace, bias = np.empty((3, 3)), np.empty(3), np.empty((6, 6)), np.empty(6)
     joint_motion(kind, AXIS, RADIUS, q, v, rotation, translation, subspace, bias)
-    return rotation, translation, subspace[:, : VELOCITIES[kind]], bias
+    return rotation, translation, subspace[:, : VELOCITY_COUNTS[kind]], bias
 
 
 def moved(kind, q, v, time):
@@ -48,10 +54,10 @@ def moved(kind, q, v, time):
     return q + time / 6 * (a + 2 * b + 2 * c + d)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", JOINT_KINDS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_motion_subspace_is_the_derivative_of_the_transform(name, seed):
-    kind, h = joints.KINDS[name], 1e-5
+    kind, h = joints.JOINT_KINDS[name], 1e-5
     q, v = state(kind, seed)
     rotation, _, subspace, _ = motion(kind, q, v)
     ahead, behind = moved(kind, q, v, h), moved(kind, q, v, -h)
@@ -60,31 +66,31 @@ def test_motion_subspace_is_the_derivative_of_the_transform(name, seed):
     np.testing.assert_allclose(subspace @ v, np.concatenate((turn, shift)), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", JOINT_KINDS)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_bias_is_the_apparent_derivative_of_the_joint_velocity(name, seed):
-    kind, h = joints.KINDS[name], 1e-5
+    kind, h = joints.JOINT_KINDS[name], 1e-5
     q, v = state(kind, seed)
     ahead, behind = motion(kind, moved(kind, q, v, h), v)[2], motion(kind, moved(kind, q, v, -h), v)[2]
     np.testing.assert_allclose(motion(kind, q, v)[3], (ahead - behind) @ v / (2 * h), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", JOINT_KINDS)
 def test_force_subspaces_complement_the_motion_subspace(name):
-    kind = joints.KINDS[name]
+    kind = joints.JOINT_KINDS[name]
     q, v = state(kind, 3)
     subspace = motion(kind, q, v)[2]
     forces = force_subspaces(kind, AXIS, RADIUS, q, v, np.zeros(6))
-    np.testing.assert_allclose(subspace.T @ forces.active, np.eye(VELOCITIES[kind]), atol=1e-12)
+    np.testing.assert_allclose(subspace.T @ forces.active, np.eye(VELOCITY_COUNTS[kind]), atol=1e-12)
     np.testing.assert_allclose(subspace.T @ forces.constraint, 0.0, atol=1e-12)
     together = np.column_stack((forces.active, forces.constraint))
     assert together.shape == (6, 6)
     assert np.linalg.matrix_rank(together) == 6
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", JOINT_KINDS)
 def test_constraint_subspace_changes_as_stated_in_world_axes(name):
-    kind, h = joints.KINDS[name], 1e-5
+    kind, h = joints.JOINT_KINDS[name], 1e-5
     q, v = state(kind, 4)
 
     def in_world(time):
@@ -105,7 +111,7 @@ def test_constraint_subspace_changes_as_stated_in_world_axes(name):
 
 @pytest.mark.parametrize("name", ["involute_u", "involute_epsilon", "involute_length"])
 def test_printed_matrices_of_the_involute_variants_hold(name):
-    kind = joints.KINDS[name]
+    kind = joints.JOINT_KINDS[name]
     (q1, q2), (v1, v2), r = state(kind, 5)[0], state(kind, 5)[1], RADIUS
     printed = {
         "involute_u": ([[0, 0], [r * q1 + q2, 0], [1, 0]], [v1 * (r * v1 + v2), 0.0]),
@@ -138,14 +144,17 @@ def test_cable_is_tangent_to_the_pulley_and_as_long_as_unwound():
 def test_kernels_compile_whatever_is_compiled_first(tmp_path):
     """Without a cache, and beginning with a sweep that moves floating bodies on behalf of others."""
     program = (
-        "import sys; sys.path.insert(0, 'test')\n"
+        "import sys; sys.path.insert(0, 'test/support')\n"
+        "import numpy as np\n"
         "from multibody_examples import random_tree\n"
-        "from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble\n"
-        "from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import EquilibriumSolver\n"
+        "from tensegrity_dynamics.mechanisms.kinematics.loop_closure import close_loops\n"
+        "from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace\n"
+        "from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace\n"
         "kinds, parents = ['floating', 'spherical', 'universal'], ['world', 'b0', 'b1']\n"
         "tree = random_tree(kinds, parents, 1, loops=[('point', 'b2', 'world')])\n"
-        "solver = EquilibriumSolver(tree)\n"
-        "assert solver._close(tree.neutral()) in (True, False)\n"
+        "flat, held = tree.flat, np.zeros(tree.velocity_count, dtype=bool)\n"
+        "arrays = (make_workspace(flat), make_reduction_workspace(flat), make_stage_workspace(flat))\n"
+        "assert np.isfinite(close_loops(flat, tree.neutral(), held, 1e-13, False, *arrays))\n"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     root = Path(__file__).resolve().parents[3]

@@ -10,9 +10,9 @@ import pytest
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
-from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
 
 PERIOD = 5e-3
 

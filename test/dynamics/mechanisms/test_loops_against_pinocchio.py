@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from multibody_machines import manipulator, single_strut
 from numba.core.runtime import _nrt_python, rtsys
 
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate, make_work
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import (
-    accelerate,
-    cholesky,
-    cholesky_solve,
-    forward_dynamics,
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import accelerate, forward_dynamics
+from tensegrity_dynamics.mechanisms.frame import Frame
+from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import (
     independent_basis,
-    make_solver,
+    make_reduction_workspace,
     reduce_rows,
 )
-from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.loop_joints import Loop
-from tensegrity_dynamics.mechanisms.mechanism import Body, Frame, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.mechanism import Body, Joint, Mechanism
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
+from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 pinocchio = pytest.importorskip("pinocchio", reason="the peer library is a test dependency")
@@ -123,7 +123,7 @@ def test_variants_of_the_compliant_cable_agree_with_the_one_that_pinocchio_confi
 def test_sparse_reduction_spans_the_null_space_of_the_loops_again_and_again(machine):
     """One solver for many states: nothing that one elimination filled in may be left for the next."""
     mechanism, q = machine()
-    work, solver = make_work(mechanism.flat), make_solver(mechanism.flat)
+    work, solver = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
     random = np.random.default_rng(4)
     for seed in range(5):
         v = random.uniform(-1.0, 1.0, mechanism.velocity_count)
@@ -161,7 +161,7 @@ def test_factor_names_the_pivot_that_is_not_positive():
 def test_forward_dynamics_allocates_nothing():
     mechanism, q = manipulator("length")[:2]
     v, effort, _ = moving_state(mechanism, q)
-    work, solver = make_work(mechanism.flat), make_solver(mechanism.flat)
+    work, solver = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
     accelerate(mechanism.flat, q, v, effort, 20.0, work, solver, False)
     _nrt_python.memsys_enable_stats()
     try:

@@ -5,13 +5,17 @@ import pytest
 from multibody_machines import LEG, TIP_MASS, WIDTH, biglide, manipulator, single_strut
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate, make_work
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics, make_solver
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, evaluate
+from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import forward_dynamics
+from tensegrity_dynamics.mechanisms.dynamics.state_derivative import make_displacement_workspace
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
+from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import assembly_modes, working_modes
 from tensegrity_dynamics.mechanisms.mechanism import Mechanism
-from tensegrity_dynamics.mechanisms.simulation.rosenbrock import make_implicit, rosenbrock
-from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, runge_kutta
+from tensegrity_dynamics.mechanisms.simulation.rosenbrock import rosenbrock
+from tensegrity_dynamics.mechanisms.simulation.runge_kutta import runge_kutta
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
 
 COMPLIANT = ("epsilon", "u", "length")
 
@@ -19,11 +23,15 @@ COMPLIANT = ("epsilon", "u", "length")
 def run(mechanism, q, effort, step, count, method="rk4"):
     """Position, velocity and scratch after `count` steps from rest."""
     q, v = q.copy(), np.zeros(mechanism.velocity_count)
-    work, solver, stages = make_work(mechanism.flat), make_solver(mechanism.flat), make_stages(mechanism.flat)
+    work, solver, stages = (
+        make_workspace(mechanism.flat),
+        make_reduction_workspace(mechanism.flat),
+        make_stage_workspace(mechanism.flat),
+    )
     if method == "rk4":
         status = runge_kutta(mechanism.flat, q, v, effort, step, count, 0.0, work, solver, stages)
     else:
-        scratch = make_implicit(mechanism.flat, q.size)
+        scratch = make_displacement_workspace(mechanism.flat, q.size)
         status = rosenbrock(mechanism.flat, q, v, effort, step, count, work, solver, stages, scratch)
     assert status == 0
     evaluate(mechanism.flat, q, v, work)
@@ -61,7 +69,7 @@ def test_loops_are_closed_at_the_start():
 
 def test_upright_strut_has_its_cables_at_45_degrees():
     mechanism, q = single_strut()
-    work = make_work(mechanism.flat)
+    work = make_workspace(mechanism.flat)
     evaluate(mechanism.flat, q, np.zeros(14), work)
     for i in range(3):
         along = work.rotation[mechanism.body_index[f"B{i + 1}-cable"]][:, 0]
@@ -88,7 +96,7 @@ def test_a_loop_that_cannot_close_is_named():
     joints = list(far.joints)
     from dataclasses import replace
 
-    from tensegrity_dynamics.mechanisms.mechanism import Frame
+    from tensegrity_dynamics.mechanisms.frame import Frame
 
     joints[2] = replace(joints[2], placement=Frame([2.0, 0, 0]))
     with pytest.raises(TensegrityError, match="loop tip cannot close"):
@@ -189,7 +197,7 @@ def test_all_working_modes_of_the_biglide_are_found_and_agree_with_the_closed_fo
     random = np.random.default_rng(3)
     for _ in range(3):
         point = np.array([random.uniform(-0.1, 0.1), random.uniform(-0.3, 0.5)])
-        modes = kinematics.working_modes(kinematics.inverse(point, q))
+        modes = working_modes(kinematics, kinematics.inverse(point, q))
         assert sorted(name[:2] for name in modes) == ["++", "+-", "-+", "--"]
         for signs, name in MODES.items():
             place = next(value for key, value in modes.items() if key.startswith(name))
@@ -200,6 +208,18 @@ def test_all_working_modes_of_the_biglide_are_found_and_agree_with_the_closed_fo
             np.testing.assert_allclose(first.jacobian, -np.linalg.solve(a, b), rtol=1e-9, atol=1e-9)
             assert abs(np.linalg.det(first.a)) == pytest.approx(abs(np.linalg.det(a)), rel=1e-9)
             assert first.type_1 == pytest.approx(np.min(np.abs(np.sin(phi))), rel=1e-9)
+
+
+def test_the_biglide_has_two_assembly_modes_with_the_tip_on_either_side_of_the_line_between_the_sliders():
+    kinematics, q = biglide()
+    position = kinematics.inverse([0.05, 0.2], q)
+    modes = list(assembly_modes(kinematics, position).values())
+    assert len(modes) == 2
+    np.testing.assert_allclose(modes[1][[0, 2]], modes[0][[0, 2]], atol=1e-9)
+    sliders = np.array([[-0.5 * WIDTH, position[0]], [0.5 * WIDTH, position[2]]])
+    along = (sliders[1] - sliders[0]) / np.linalg.norm(sliders[1] - sliders[0])
+    here, there = (kinematics.output_values(mode) - sliders[0] for mode in modes)
+    np.testing.assert_allclose(there, 2.0 * (here @ along) * along - here, atol=1e-9)
 
 
 def test_second_order_model_agrees_with_the_closed_form():
@@ -234,7 +254,7 @@ def test_inverse_dynamics_of_the_biglide_follows_the_document():
 def test_type_2_singularity_is_where_the_legs_line_up():
     kinematics, q = biglide()
     mixed = next(
-        v for k, v in kinematics.working_modes(kinematics.inverse([0.1, 0.1], q)).items() if k.startswith("-+")
+        v for k, v in working_modes(kinematics, kinematics.inverse([0.1, 0.1], q)).items() if k.startswith("-+")
     )
     distances = [kinematics.first_order(kinematics.inverse([x, 0.1], mixed)).type_2 for x in (0.1, 0.05, 0.01, 0.001)]
     assert distances == sorted(distances, reverse=True)

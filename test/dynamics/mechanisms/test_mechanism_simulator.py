@@ -11,11 +11,13 @@ from multibody_examples import random_state, random_tree
 
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations, make_work, place_bodies
-from tensegrity_dynamics.mechanisms.dynamics.forward_dynamics import make_solver
-from tensegrity_dynamics.mechanisms.mechanism_model import with_cables
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
+from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
+from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
 from tensegrity_dynamics.mechanisms.simulation.adaptive import integrate
-from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, runge_kutta
+from tensegrity_dynamics.mechanisms.simulation.runge_kutta import runge_kutta
+from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
 
 
 def with_other_cables(name, **changes):
@@ -78,10 +80,10 @@ def test_momentum_of_a_free_mechanism_is_conserved():
     mechanism = random_tree(kinds, ["world", "b0", "b1", "b0"], 4, cables=True, gravity=np.zeros(3))
     q, v = random_state(mechanism, 4)
     flat = mechanism.flat
-    work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
+    work, solver, stages = make_workspace(flat), make_reduction_workspace(flat), make_stage_workspace(flat)
 
     def momentum():
-        place_bodies(flat, q, v, work)
+        body_kinematics(flat, q, v, work)
         total = np.zeros(6)
         for i in range(flat.mass.size):
             rotation, angular = work.rotation[i], work.velocity[i, :3]

@@ -9,7 +9,7 @@ from tensegrity_dynamics import StructureEquilibriumSolver, forward_kinematics, 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.structures.energy import free_positions, member_tensions, stored_energy, tangent_stiffness
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import DENSE_LIMIT
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import MAX_DENSE_COORDINATES
 
 
 def out_of_balance(shape, forces=None):
@@ -337,16 +337,16 @@ def test_warm_and_cold_starts_agree():
 
 def test_sparse_and_dense_solvers_agree():
     structure = lattice(9)
-    assert structure.free.size <= DENSE_LIMIT
+    assert structure.free.size <= MAX_DENSE_COORDINATES
     dense = StructureEquilibriumSolver(structure).solve()
     import tensegrity_dynamics.structures.form_finding.equilibrium_solver as module
 
-    limit = module.DENSE_LIMIT
-    module.DENSE_LIMIT = 10
+    limit = module.MAX_DENSE_COORDINATES
+    module.MAX_DENSE_COORDINATES = 10
     try:
         sparse = StructureEquilibriumSolver(structure).solve()
     finally:
-        module.DENSE_LIMIT = limit
+        module.MAX_DENSE_COORDINATES = limit
     np.testing.assert_allclose(sparse.nodes, dense.nodes, atol=1e-8)
     assert sparse.softest == pytest.approx(dense.softest, rel=1e-6)
     assert sparse.stable == dense.stable
@@ -354,7 +354,7 @@ def test_sparse_and_dense_solvers_agree():
 
 def test_a_large_lattice_comes_to_rest():
     structure = lattice(25)
-    assert structure.free.size > DENSE_LIMIT
+    assert structure.free.size > MAX_DENSE_COORDINATES
     shape = forward_kinematics(structure)
     assert out_of_balance(shape) < 1e-9
     assert shape.stable

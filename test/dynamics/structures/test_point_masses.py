@@ -14,7 +14,12 @@ from tensegrity_dynamics.structures.dynamics.bar_constraints import (
     dependent_bars,
     project_velocities,
 )
-from tensegrity_dynamics.structures.dynamics.point_masses import accelerations, make_network, make_room, spring_forces
+from tensegrity_dynamics.structures.dynamics.point_masses import (
+    accelerations,
+    make_network,
+    make_workspace,
+    spring_forces,
+)
 from tensegrity_dynamics.structures.energy import stored_energy
 
 
@@ -39,20 +44,20 @@ def plate(seed=0, **options):
 
 def evaluated(structure, velocities, **options):
     network = make_network(structure, **options)
-    room = make_room(network)
+    work = make_workspace(network)
     nodes = np.array(structure.nodes)
     velocities = np.array(velocities)
     velocities[structure.fixed] = 0.0
-    assert project_velocities(network, nodes, velocities, room)
-    independent, _ = accelerations(network, nodes, velocities, np.array(structure.rest_lengths), room)
+    assert project_velocities(network, nodes, velocities, work)
+    independent, _ = accelerations(network, nodes, velocities, np.array(structure.rest_lengths), work)
     assert independent
-    return network, room, nodes, velocities
+    return network, work, nodes, velocities
 
 
 def test_accelerations_are_those_of_equation_3_36_in_003_with_its_own_jacobian():
     """G = |bar|^2 - L^2, J = dG/dp, J W J' mu = -J' v - J W F (Baumgarte terms zero on the constraint), densely."""
     structure = plate()
-    network, room, nodes, v = evaluated(structure, np.random.default_rng(1).normal(size=(9, 3)))
+    network, work, nodes, v = evaluated(structure, np.random.default_rng(1).normal(size=(9, 3)))
     W = np.repeat(network.inverse_mass, 3)
     J, Jdot = np.zeros((network.bars.size, 27)), np.zeros((network.bars.size, 27))
     for c, k in enumerate(network.bars):
@@ -60,24 +65,24 @@ def test_accelerations_are_those_of_equation_3_36_in_003_with_its_own_jacobian()
         for matrix, what in ((J, nodes), (Jdot, v)):
             matrix[c, 3 * i : 3 * i + 3] = 2.0 * (what[i] - what[j])
             matrix[c, 3 * j : 3 * j + 3] = -2.0 * (what[i] - what[j])
-    F = room.forces.ravel()
+    F = work.forces.ravel()
     multipliers = np.linalg.solve(J @ np.diag(W) @ J.T, -Jdot @ v.ravel() - J @ (W * F))
     expected = W * (F + J.T @ multipliers)
-    np.testing.assert_allclose(room.acceleration.ravel(), expected, atol=1e-9 * np.abs(expected).max())
-    lengths = np.array([room.lengths[k] for k in network.bars])
-    np.testing.assert_allclose(room.tensions[network.bars], -2.0 * lengths * multipliers, atol=1e-8)
+    np.testing.assert_allclose(work.acceleration.ravel(), expected, atol=1e-9 * np.abs(expected).max())
+    lengths = np.array([work.lengths[k] for k in network.bars])
+    np.testing.assert_allclose(work.tensions[network.bars], -2.0 * lengths * multipliers, atol=1e-8)
 
 
 def test_bars_keep_their_length_to_second_order_in_time():
     """d^2/dt^2 |bar|^2 = 0, by differences along the parabola that the accelerations give."""
     structure = plate(2)
-    network, room, nodes, v = evaluated(structure, np.random.default_rng(2).normal(size=(9, 3)))
+    network, work, nodes, v = evaluated(structure, np.random.default_rng(2).normal(size=(9, 3)))
     h = 1e-4
     for k in network.bars:
         i, j = structure.members[k]
 
         def square(t, i=i, j=j):
-            p = nodes + t * v + 0.5 * t * t * room.acceleration
+            p = nodes + t * v + 0.5 * t * t * work.acceleration
             return np.sum((p[i] - p[j]) ** 2)
 
         assert (square(h) - 2.0 * square(0.0) + square(-h)) / h**2 == pytest.approx(0.0, abs=1e-5)
@@ -111,24 +116,24 @@ def test_a_string_never_pushes_and_a_slack_one_carries_nothing(length, rate, win
         node_masses={"b": 1.0}, damping={"s": 10.0},
     )  # fmt: skip
     network = make_network(structure)
-    room = make_room(network)
-    room.rest_rates[0] = winding
+    work = make_workspace(network)
+    work.rest_rates[0] = winding
     velocities = np.array([[0.0, 0, 0], [rate, 0, 0]])
-    lost = spring_forces(network, np.array(structure.nodes), velocities, np.array([1.0]), room)
+    lost = spring_forces(network, np.array(structure.nodes), velocities, np.array([1.0]), work)
     tension = max(0.0, 100.0 * (length - 1.0) + 10.0 * (rate - winding)) if length > 1.0 else 0.0
-    assert room.tensions[0] == pytest.approx(tension, abs=1e-9)
-    assert room.forces[1, 0] == pytest.approx(-tension, abs=1e-9)
+    assert work.tensions[0] == pytest.approx(tension, abs=1e-9)
+    assert work.forces[1, 0] == pytest.approx(-tension, abs=1e-9)
     assert lost >= -1e-9 or length > 1.0
 
 
 def test_a_damper_takes_energy_out_only():
     structure = plate(4)
     network = make_network(structure, air_damping=0.5)
-    room, rng = make_room(network), np.random.default_rng(4)
+    work, rng = make_workspace(network), np.random.default_rng(4)
     for _ in range(50):
         v = rng.normal(size=(9, 3)) * ~structure.fixed[:, None]
         nodes = structure.nodes + 0.1 * rng.normal(size=(9, 3))
-        assert spring_forces(network, nodes, v, np.array(structure.rest_lengths), room) >= 0.0
+        assert spring_forces(network, nodes, v, np.array(structure.rest_lengths), work) >= 0.0
 
 
 def test_bars_between_fixed_nodes_are_left_out_and_others_grouped_by_shared_nodes():
@@ -143,22 +148,22 @@ def test_bars_between_fixed_nodes_are_left_out_and_others_grouped_by_shared_node
 
 def test_factor_within_its_envelope_equals_the_dense_one():
     structure = plate(5)
-    network, room, _, _ = evaluated(structure, np.zeros((9, 3)))
+    network, work, _, _ = evaluated(structure, np.zeros((9, 3)))
     rows = np.zeros((network.bars.size, 27))
     for c, k in enumerate(network.bars):
         i, j = structure.members[k]
-        rows[c, 3 * i : 3 * i + 3], rows[c, 3 * j : 3 * j + 3] = room.units[c], -room.units[c]
+        rows[c, 3 * i : 3 * i + 3], rows[c, 3 * j : 3 * j + 3] = work.units[c], -work.units[c]
     dense = rows @ np.diag(np.repeat(network.inverse_mass, 3)) @ rows.T
-    np.testing.assert_allclose(np.tril(room.factor), np.linalg.cholesky(dense), atol=1e-12)
+    np.testing.assert_allclose(np.tril(work.factor), np.linalg.cholesky(dense), atol=1e-12)
 
 
 def test_projection_moves_only_along_the_bars_weighted_by_mass():
     structure = plate(6)
-    network, room = make_network(structure), make_room(make_network(structure))
+    network, work = make_network(structure), make_workspace(make_network(structure))
     v = np.random.default_rng(6).normal(size=(9, 3))
     v[structure.fixed] = 0.0
     before, nodes = v.copy(), np.array(structure.nodes)
-    project_velocities(network, nodes, v, room)
+    project_velocities(network, nodes, v, work)
     for k in network.bars:
         i, j = structure.members[k]
         assert np.dot(nodes[i] - nodes[j], v[i] - v[j]) == pytest.approx(0.0, abs=1e-12)
@@ -170,13 +175,13 @@ def test_projection_moves_only_along_the_bars_weighted_by_mass():
 def test_bars_close_from_a_rough_start_to_round_off():
     structure = plate(7)
     network = make_network(structure)
-    room, totals = make_room(network), np.zeros(network.bars.size)
+    work, totals = make_workspace(network), np.zeros(network.bars.size)
     free = ~structure.fixed[:, None]
     nodes = structure.nodes + 1e-3 * np.random.default_rng(7).normal(size=(9, 3)) * free
     units = np.zeros((network.bars.size, 3))
     bar_units(network, nodes, units)
-    assert coupling(network, units, room)
-    assert close_bars(network, nodes, units, totals, room) < 1e-14
+    assert coupling(network, units, work)
+    assert close_bars(network, nodes, units, totals, work) < 1e-14
     np.testing.assert_array_equal(nodes[structure.fixed], structure.nodes[structure.fixed])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from view_robots import MECHANISMS, WITH_CABLES, moved
 
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
@@ -27,7 +27,7 @@ def winch(request) -> Robot:
 
 def test_solids_move_with_their_bodies(robot):
     q = moved(robot)
-    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).move(q)
+    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).update(q)
     snapshot = picture.at(q)
     for solid, centre, quaternion in zip(
         picture.solids, snapshot.solid_positions, snapshot.solid_quaternions, strict=True
@@ -46,14 +46,14 @@ def test_every_primitive_is_drawn_once_and_helper_bodies_are_not(robot):
     drawn = {model.body_names[solid.link] for solid in picture.solids if solid.link >= 0 and solid.role != "joints"}
     helpers = {f"{name}-cable" for name in model.cable_names}
     assert not drawn & helpers
-    attached = {loop.before for loop in model.mechanism.loops} | {loop.after for loop in model.mechanism.loops}
+    attached = {loop.predecessor for loop in model.mechanism.loops} | {loop.successor for loop in model.mechanism.loops}
     assert attached - helpers <= drawn | {"world"}
 
 
 def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attached():
     robot = load_robot("biglide")
     q = moved(robot)
-    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).move(q)
+    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).update(q)
     snapshot = picture.at(q)
     centres, quaternions = snapshot.solid_positions, snapshot.solid_quaternions
     rods = [row for row, solid in enumerate(picture.solids) if solid.role == "rods"]
@@ -67,7 +67,7 @@ def test_leg_without_extent_is_a_rod_from_its_joint_to_where_the_next_is_attache
 
 def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
     model, q = winch.model, moved(winch)
-    poses = BodyPoses(model).move(q)
+    poses = BodyPoses(model).update(q)
     cables, wound = MechanismPicture(winch).at(q).lines
     wound = wound.reshape(len(cables), ARC_STEPS, 2, 3)
     for entry, (leaves, ends), lines in zip(model.entries, cables, wound, strict=True):
@@ -88,7 +88,7 @@ def test_cable_leaves_its_pulley_at_the_rim_and_along_the_tangent(winch):
 def test_wound_cable_is_as_long_as_what_is_left_of_it(winch):
     entries = tuple(replace(entry, longest=1.02 * entry.longest) for entry in winch.model.entries)
     q = np.array(winch.model.start)
-    rests = BodyPoses(winch.model).move(q).rest_lengths()
+    rests = BodyPoses(winch.model).update(q).rest_lengths()
     short = tuple(replace(entry, longest=rest + 0.5 * entry.radius) for entry, rest in zip(entries, rests, strict=True))
     for left, angle in ((entries, FULL_TURN), (short, 0.5)):
         robot = replace(winch, model=replace(winch.model, entries=left))
@@ -117,7 +117,7 @@ def test_pulley_is_seen_to_turn(winch):
 
 def test_links_are_the_bodies_and_the_output(robot):
     q = moved(robot)
-    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).move(q)
+    picture, poses = MechanismPicture(robot), BodyPoses(robot.model).update(q)
     snapshot = picture.at(q)
     assert len(picture.links) == len(snapshot.link_poses) == len(poses.positions) + len(robot.outputs)
     for (position, quaternion), origin, axes in zip(

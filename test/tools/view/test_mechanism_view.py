@@ -11,7 +11,8 @@ from headless_browser import HeadlessBrowser, find_chromium
 from view_robots import MECHANISMS, WITH_CABLES, WITHOUT_CABLES, moved
 from view_visitor import free_port, visit, wait
 
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, with_cables
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.mechanism_picture import MechanismPicture
@@ -107,7 +108,7 @@ def test_goal_of_a_mechanism_is_sent_from_the_handle():
     ):
         view.show(state_of(robot))
         assert wait(lambda: view.drawn > 0)
-        output = BodyPoses(robot.model).move(robot.model.start).output(robot.output)[0][0]
+        output = BodyPoses(robot.model).update(robot.model.start).output(robot.output)[0][0]
         np.testing.assert_allclose(view.goal.pose[0], output)
         visitor.drag_goal([0.1, -0.05, 1.1], [1.0, 0.0, 0.0, 0.0])
         assert wait(lambda: np.allclose(visitor.part("Position [mm]")["value"], [100.0, -50.0, 1100.0]))

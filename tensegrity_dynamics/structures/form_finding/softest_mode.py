@@ -1,7 +1,7 @@
-"""The softest motion of a shape: least eigenvalue of the tangent stiffness by Lanczos steps on its inverse.
+"""The softest mode of an equilibrium: least eigenvalue of the tangent stiffness by Lanczos steps on its inverse.
 
 The factors of the last Newton step are at hand, so that one application of the inverse costs two triangular solves;
-a full eigenvalue decomposition would cost more than finding the shape did.
+a full eigenvalue decomposition would cost more than the equilibrium itself.
 """
 
 from __future__ import annotations
@@ -9,47 +9,47 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.compilation import compiled
-from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
-from ..form_finding.newton import fill_stiffness
-from ..form_finding.rigid_bars import solve_rigid
+from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted, dot, normalise
+from .newton import fill_stiffness
+from .rigid_bars import solve_rigid
 
-STEPS = 24
+MAX_LANCZOS_STEPS = 24
 
 
 @compiled
-def apply_inverse(vector, out, problem, rigid, room, is_rigid):
+def apply_inverse(vector, out, problem, rigid, work, is_rigid):
     """out = K^-1 vector; with rigid bars, over the motions that they allow."""
     if is_rigid:
         for i in range(vector.shape[0]):
-            room.residual[i] = vector[i]
-        solve_rigid(problem, rigid, room, 0.0)
+            work.residual[i] = vector[i]
+        solve_rigid(problem, rigid, work, 0.0)
         for i in range(vector.shape[0]):
-            out[i] = room.step[i]
+            out[i] = work.step[i]
     else:
-        cholesky_apply(room.factor, vector, out)
+        cholesky_apply(work.factor, vector, out)
 
 
 @compiled
-def softest_mode(problem, rigid, room, is_rigid, basis):
-    """Least stiffness [N/m] and whether it is settled; its direction, of length one, stands in room.direction.
+def softest_mode(problem, rigid, work, is_rigid, basis):
+    """Least stiffness [N/m] and whether it has converged; its direction, of length one, stands in work.direction.
 
-    basis (STEPS + 1, f) is scratch. room.factor must hold the factors of the stiffness (with rigid bars, those of
-    `factor_rigid`).
+    basis (MAX_LANCZOS_STEPS + 1, f) is scratch. work.factor must hold the factors of the stiffness (with rigid bars,
+    those of `factor_rigid`).
     """
-    count = room.direction.shape[0]
+    count = work.direction.shape[0]
     for i in range(count):
-        room.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
-    apply_inverse(room.direction, basis[0], problem, rigid, room, is_rigid)
-    scale(basis[0])
-    limit = min(STEPS, count)
+        work.direction[i] = np.cos(1.0 + 1.7 * i)  # no symmetry, and the same every time
+    apply_inverse(work.direction, basis[0], problem, rigid, work, is_rigid)
+    normalise(basis[0])
+    limit = min(MAX_LANCZOS_STEPS, count)
     alpha, beta = np.zeros(limit), np.zeros(limit)
     value, error = 0.0, np.inf
     weights = np.ones(1)
     used = 0
     for j in range(limit):
-        apply_inverse(basis[j], basis[j + 1], problem, rigid, room, is_rigid)
+        apply_inverse(basis[j], basis[j + 1], problem, rigid, work, is_rigid)
         alpha[j] = dot(basis[j], basis[j + 1])
-        for _ in range(2):  # orthogonal to all before, twice: rounding otherwise brings back what was found
+        for _ in range(2):  # orthogonal to all before, twice: rounding otherwise brings back the earlier directions
             for k in range(j + 1):
                 part = dot(basis[k], basis[j + 1])
                 for i in range(count):
@@ -76,33 +76,16 @@ def softest_mode(problem, rigid, room, is_rigid, basis):
         total = 0.0
         for k in range(used):
             total += weights[k] * basis[k, i]
-        room.direction[i] = total
-    scale(room.direction)
+        work.direction[i] = total
+    normalise(work.direction)
     # the eigenvalue's own error is the square of the residual's
     return 1.0 / value, value > 0.0 and (error <= 1e-4 * value or used == count)
 
 
 @compiled
-def dot(a, b):
-    """Scalar product."""
-    total = 0.0
-    for i in range(a.shape[0]):
-        total += a[i] * b[i]
-    return total
-
-
-@compiled
-def scale(vector):
-    """Bring a vector to length one."""
-    norm = np.sqrt(dot(vector, vector))
-    for i in range(vector.shape[0]):
-        vector[i] /= norm
-
-
-@compiled
-def softest_elastic(nodes, problem, rest_lengths, rigid, room, basis):
+def softest_elastic(nodes, problem, rest_lengths, rigid, work, basis):
     """Fill and factor the stiffness at nodes, then `softest_mode`; not settled where it is not positive definite."""
-    fill_stiffness(nodes, problem, rest_lengths, room)
-    if not cholesky_shifted(room.matrix, 0.0, room.factor):
+    fill_stiffness(nodes, problem, rest_lengths, work)
+    if not cholesky_shifted(work.matrix, 0.0, work.factor):
         return 0.0, False
-    return softest_mode(problem, rigid, room, False, basis)
+    return softest_mode(problem, rigid, work, False, basis)

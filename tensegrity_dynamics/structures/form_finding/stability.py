@@ -1,4 +1,4 @@
-"""Is a shape a strict minimum of the energy, whatever rounding says about tendons on the verge of going slack?
+"""Stability of an equilibrium: a strict minimum of the energy, tendons on the verge of going slack left out.
 
 A tendon at exactly its rest length resists only one direction, and rounding decides whether it counts as taut. Here
 such tendons count as slack, so that a shape is called stable only if it is stiff without them.
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..energy import free_positions, tangent_stiffness
-from ..form_finding.force_density import null_space, rigid_motions
 from ..structure import Structure
+from .force_density import null_space, rigid_motions
 
-NO_FORCE = 1e-8
+TOLERANCE_FORCE = 1e-8
 """Tensions below this part of the largest stiffness times rest length count as none."""
 
 
 def no_force(structure: Structure) -> float:
     """Tension [N] below which a member counts as carrying none."""
-    return NO_FORCE * float(np.max(structure.stiffness * structure.rest_lengths))
+    return TOLERANCE_FORCE * float(np.max(structure.stiffness * structure.rest_lengths))
 
 
 def no_stiffness(structure: Structure) -> float:

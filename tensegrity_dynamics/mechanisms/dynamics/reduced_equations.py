@@ -1,0 +1,42 @@
+"""Equations of motion reduced to independent coordinates (000, 1.2.35 and 1.2.36).
+
+With a = G w' + g, K G = 0 and K g = k, and with the bias that the printed right side lacks,
+
+    (G' M G) w' + G' (M g + c) = G' (p + tau + J' f).
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kinematics.independent_coordinates import IndependentCoordinates, independent_coordinates
+from ..mechanism import Mechanism
+from .equations_of_motion import Equations, equations
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedEquations:
+    """mass w' + bias = G' tau (+ G' J' f) in independent coordinates; `passive` (y,) is already in the bias.
+
+    Attributes:
+        coordinates: which, with G and g. mass: (y, y). bias: (y,). full: the equations that were reduced.
+    """
+
+    coordinates: IndependentCoordinates
+    mass: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    full: Equations
+
+
+def reduced_equations(mechanism: Mechanism, q: NDArray, v: NDArray, *, prefer: Sequence[str] = ()) -> ReducedEquations:
+    """The equations of motion in independent coordinates (000, 1.2.35 and 1.2.36). Arguments and errors as above."""
+    coordinates = independent_coordinates(mechanism, q, v, prefer=prefer)
+    full = equations(mechanism, q, v)
+    basis = coordinates.basis
+    bias = basis.T @ (full.mass @ coordinates.offset + full.bias - full.passive)
+    return ReducedEquations(coordinates, basis.T @ full.mass @ basis, bias, full)

@@ -1,0 +1,77 @@
+"""The state equation u' = f(u) in independent displacements: u = (y, y') from a configuration, along the basis G there.
+
+It serves implicit integration and linearisation, both of which take differences of f.
+
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from ...numerics.compilation import compiled
+from ..kinematics.body_kinematics import body_kinematics
+from ..kinematics.configuration_space import configuration_rate
+from ..kinematics.loop_closure import close_loops
+from ..kinematics.loop_equations import loop_equations
+from ..kinematics.loop_reduction import independent_basis, reduce_rows
+from ..mechanism import FlatMechanism
+from .forward_dynamics import accelerate
+
+NOT_CLOSED = 2
+"""Status when a loop could not be closed within a step: the step is too long for the motion."""
+
+
+DisplacementWorkspace = namedtuple(
+    "DisplacementWorkspace", "q v basis independent matrix first second right rate other held displacement"
+)
+
+
+def make_displacement_workspace(flat: FlatMechanism, positions: int) -> DisplacementWorkspace:
+    """Scratch arrays of the integrator for a mechanism with `positions` position coordinates."""
+    dofs = flat.dof_parent.size
+    return DisplacementWorkspace(
+        q=np.zeros(positions), v=np.zeros(dofs), basis=np.zeros((dofs, dofs)),
+        independent=np.zeros(dofs, dtype=np.int64), matrix=np.zeros((2 * dofs, 2 * dofs)), first=np.zeros(2 * dofs),
+        second=np.zeros(2 * dofs), right=np.zeros(2 * dofs), rate=np.zeros(2 * dofs), other=np.zeros(2 * dofs),
+        held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs),
+    )  # fmt: skip
+
+
+@compiled
+def displaced_state(flat, q, count, displacement, rate, work, reduction, stages, scratch):
+    """Fill scratch.q, scratch.v: the state displaced by (count,) along the basis, with rates (count,)."""
+    dofs = flat.dof_parent.shape[0]
+    for d in range(dofs):
+        stages.step[d] = 0.0
+        for i in range(count):
+            stages.step[d] += scratch.basis[d, i] * displacement[i]
+    configuration_rate(flat, q, stages.step, stages.q_rate)
+    for k in range(q.shape[0]):
+        scratch.q[k] = q[k] + stages.q_rate[k]
+    stages.v_sum[:] = 0.0
+    if close_loops(flat, scratch.q, scratch.held, 1e-13, True, work, reduction, stages) > 1e-8:
+        return False
+    body_kinematics(flat, scratch.q, stages.v_sum, work)
+    loop_equations(flat, work)
+    work.loop_bias[:] = 0.0
+    reduce_rows(work.loop, work.loop_bias, reduction, True)
+    independent_basis(dofs, reduction)
+    for d in range(dofs):
+        scratch.v[d] = 0.0
+        for i in range(count):
+            scratch.v[d] += reduction.basis[d, i] * rate[i]
+    return True
+
+
+@compiled
+def state_derivative(flat, q, u, count, effort, out, work, reduction, stages, scratch):
+    """Fill out (2 count,) = f(u) for u = (displacement, rate) from q; returns a status."""
+    if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
+        return NOT_CLOSED
+    status, _ = accelerate(flat, scratch.q, scratch.v, effort, 0.0, work, reduction, True)
+    for i in range(count):
+        out[i] = u[count + i]
+        out[count + i] = reduction.acceleration[scratch.independent[i]]
+    return status

@@ -1,0 +1,92 @@
+"""Kinematics of the bodies by one outward sweep in the world frame (000, 1.2.16).
+
+The sweep gives poses, velocities, velocity-product accelerations and the joint Jacobians.
+"""
+
+from __future__ import annotations
+
+from ...numerics.compilation import allocation_free
+from ..joints import joint_motion
+from ..spatial import cross_motion, multiply, rotate, to_world
+
+
+@allocation_free
+def body_kinematics(flat, q, v, work):
+    """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians."""
+    for i in range(flat.kind.shape[0]):
+        a, b = flat.q_start[i], flat.v_start[i]
+        n = flat.v_count[i]
+        joint_motion(
+            flat.kind[i], flat.axis[i], flat.radius[i], q[a:], v[b : b + n],
+            work.joint_rotation, work.joint_translation, work.subspace, work.joint_bias,
+        )  # fmt: skip
+        p = flat.parent[i]
+        if p >= 0:
+            multiply(work.rotation[p], flat.axes[i], work.axes)
+            rotate(work.rotation[p], flat.origin[i], work.three)
+            for k in range(3):
+                work.position[i, k] = work.position[p, k] + work.three[k]
+            for k in range(6):
+                work.velocity[i, k] = work.velocity[p, k]
+                work.acceleration[i, k] = work.acceleration[p, k]
+        else:
+            for k in range(3):
+                for m in range(3):
+                    work.axes[k, m] = flat.axes[i, k, m]
+                work.position[i, k] = flat.origin[i, k]
+                work.velocity[i, k] = work.velocity[i, 3 + k] = 0.0
+                work.acceleration[i, k] = 0.0
+                work.acceleration[i, 3 + k] = -flat.gravity[k]
+        rotate(work.axes, work.joint_translation, work.three)
+        for k in range(3):
+            work.position[i, k] += work.three[k]
+        multiply(work.axes, work.joint_rotation, work.rotation[i])
+        # velocity of the joint in the world, then v_i and a_i^vp = a_p^vp + c_J + v_i x v_J (1.2.16)
+        for k in range(6):
+            work.other[k] = 0.0
+        for d in range(n):
+            for k in range(6):
+                work.six[k] = work.subspace[k, d]
+            to_world(work.rotation[i], work.position[i], work.six, work.jacobian[b + d])
+            for k in range(6):
+                work.other[k] += work.jacobian[b + d, k] * v[b + d]
+        for k in range(6):
+            work.velocity[i, k] += work.other[k]
+        cross_motion(work.velocity[i], work.other, work.six)
+        for k in range(6):
+            work.acceleration[i, k] += work.six[k]
+        to_world(work.rotation[i], work.position[i], work.joint_bias, work.six)
+        for k in range(6):
+            work.acceleration[i, k] += work.six[k]
+
+
+@allocation_free
+def world_point(rotation, position, body, local, out):
+    """out (3,) m: a point of a body in the world; body -1 is the world itself."""
+    if body < 0:
+        for k in range(3):
+            out[k] = local[k]
+    else:
+        rotate(rotation[body], local, out)
+        for k in range(3):
+            out[k] += position[body, k]
+
+
+@allocation_free
+def world_direction(rotation, body, local, out):
+    """out (3,): a direction of a body in world axes."""
+    if body < 0:
+        for k in range(3):
+            out[k] = local[k]
+    else:
+        rotate(rotation[body], local, out)
+
+
+@allocation_free
+def last_dof(flat, body):
+    """Last velocity coordinate that moves a body, -1 where none does."""
+    while body >= 0:
+        if flat.v_count[body] > 0:
+            return flat.v_start[body] + flat.v_count[body] - 1
+        body = flat.parent[body]
+    return -1

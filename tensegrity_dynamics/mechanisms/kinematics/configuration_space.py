@@ -1,0 +1,77 @@
+"""The configuration space of a mechanism: rates, small displacements and differences of configurations.
+
+q differs from the integral of v where joints carry quaternions; everything that steps along v goes through here.
+
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numerics.compilation import allocation_free
+from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
+from .. import joints
+from ..joints import FLOATING, POSITION_COUNTS, SPHERICAL, position_rate
+from ..mechanism import Mechanism
+
+
+@allocation_free
+def configuration_rate(flat, q, v, rate):
+    """Fill rate (nq,) with dq/dt for all joints."""
+    for i in range(flat.kind.shape[0]):
+        a, b = flat.q_start[i], flat.v_start[i]
+        kind = flat.kind[i]
+        position_rate(
+            kind, q[a : a + POSITION_COUNTS[kind]], v[b : b + flat.v_count[i]], rate[a : a + POSITION_COUNTS[kind]]
+        )
+
+
+@allocation_free
+def normalise_quaternions(flat, q):
+    """Bring quaternions back to length one."""
+    for i in range(flat.kind.shape[0]):
+        kind = flat.kind[i]
+        if kind == SPHERICAL or kind == FLOATING:
+            a = flat.q_start[i] + (3 if kind == FLOATING else 0)
+            norm = np.sqrt(q[a] ** 2 + q[a + 1] ** 2 + q[a + 2] ** 2 + q[a + 3] ** 2)
+            for k in range(4):
+                q[a + k] /= norm
+
+
+def displaced(mechanism: Mechanism, q: NDArray, step: NDArray) -> NDArray[np.float64]:
+    """Position after a small step (nv,) along the velocity coordinates; quaternions stay of length one."""
+    result = np.array(q)
+    for joint in mechanism.joints:
+        kind = joints.JOINT_KINDS[joint.kind]
+        at = mechanism.positions_of(joint.name)
+        rate = np.zeros(joints.POSITION_COUNTS[kind])
+        position_rate(kind, q[at], step[mechanism.velocities_of(joint.name)], rate)
+        result[at] += rate
+        if kind in (joints.SPHERICAL, joints.FLOATING):
+            result[at.stop - 4 : at.stop] /= np.linalg.norm(result[at.stop - 4 : at.stop])
+    return result
+
+
+def difference(mechanism: Mechanism, before: NDArray, after: NDArray) -> NDArray[np.float64]:
+    """The displacement (nv,) along the velocity coordinates from one position to another near it.
+
+    Divided by the time between them it is the mean velocity, to second order in that time: turns are rotation vectors,
+    translations of floating joints are in axes of the body midway.
+    """
+    step = np.zeros(mechanism.velocity_count)
+    for joint in mechanism.joints:
+        kind = joints.JOINT_KINDS[joint.kind]
+        q, v = mechanism.positions_of(joint.name), mechanism.velocities_of(joint.name)
+        if kind in (joints.SPHERICAL, joints.FLOATING):
+            old = matrix_from_quaternion(before[q.stop - 4 : q.stop])
+            turn = rotation_vector(old.T @ matrix_from_quaternion(after[q.stop - 4 : q.stop]))
+            step[v.start : v.start + 3] = turn
+            if kind == joints.FLOATING:
+                half = matrix_from_vector(0.5 * turn)  # axes of the body midway
+                step[v.start + 3 : v.stop] = (old @ half).T @ (
+                    after[q.start : q.start + 3] - before[q.start : q.start + 3]
+                )
+        else:
+            step[v] = after[q] - before[q]
+    return step

@@ -1,0 +1,182 @@
+"""Reduction of the loop constraints K a = k to independent coordinates (000, 1.2.32).
+
+K a = k is reduced row by row to a_passive = k' - D a_independent (Gauss-Jordan on the sparse rows; the pivot of a row
+is its largest entry, with a preference for coordinates that few loops touch). That gives G and g of a = G y + g with
+K G = 0 and K g = k.
+
+A row without a pivot depends on those before it. Where its right side vanishes too the motion is still unique; the
+number of such rows is reported.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from ...numerics.compilation import allocation_free
+from ..mechanism import FlatMechanism
+
+ReductionWorkspace = namedtuple(
+    "ReductionWorkspace",
+    "weight rows row_columns row_start row_filled column_rows column_start column_filled in_pattern pivot independent "
+    "is_pivot basis_index nonzero basis basis_columns basis_filled offset product reduced right effort force "
+    "acceleration",
+)
+
+
+TOLERANCE_DEPENDENT_ROW = 1e-9  # of the largest entry that the row had before elimination
+
+
+def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
+    """Arrays for the reduction; coordinates that few loop rows touch come first as pivots.
+
+    The pattern of K is that of the chains from the two ends of each loop to the root. It is computed once: the
+    columns of each row and the rows of each column. What elimination fills in is appended to these lists.
+    """
+    dofs, rows = flat.dof_parent.size, flat.row_kind.size
+    in_pattern = np.zeros((rows, dofs), dtype=np.bool_)
+    touched = np.zeros(dofs)
+    for r in range(rows):
+        for body in (flat.row_predecessor[r], flat.row_successor[r]):
+            while body >= 0:
+                moving = slice(flat.v_start[body], flat.v_start[body] + flat.v_count[body])
+                touched[moving] += 1
+                in_pattern[r, moving] = True
+                body = flat.parent[body]
+    row_columns, column_rows = np.zeros((rows, dofs), dtype=np.int64), np.zeros((dofs, rows), dtype=np.int64)
+    row_start, column_start = in_pattern.sum(axis=1), in_pattern.sum(axis=0)
+    for r in range(rows):
+        row_columns[r, : row_start[r]] = np.flatnonzero(in_pattern[r])
+    for c in range(dofs):
+        column_rows[c, : column_start[c]] = np.flatnonzero(in_pattern[:, c])
+    return ReductionWorkspace(
+        weight=1.0 / np.maximum(touched, 1.0), rows=np.zeros((rows, dofs + 1)),
+        row_columns=row_columns, row_start=row_start, row_filled=row_start.copy(),
+        column_rows=column_rows, column_start=column_start, column_filled=column_start.copy(), in_pattern=in_pattern,
+        pivot=np.zeros(rows, dtype=np.int64), independent=np.zeros(dofs, dtype=np.int64),
+        is_pivot=np.zeros(dofs, dtype=np.bool_), basis_index=np.zeros(dofs, dtype=np.int64),
+        nonzero=np.zeros(dofs, dtype=np.int64), basis=np.zeros((dofs, dofs)),
+        basis_columns=np.zeros((dofs, dofs), dtype=np.int64), basis_filled=np.zeros(dofs, dtype=np.int64),
+        offset=np.zeros(dofs), product=np.zeros((dofs, dofs)), reduced=np.zeros((dofs, dofs)), right=np.zeros(dofs),
+        effort=np.zeros(dofs), force=np.zeros(dofs), acceleration=np.zeros(dofs),
+    )  # fmt: skip
+
+
+@allocation_free
+def copy_rows(matrix, right, reduction):
+    """Fill rows with the matrix and its right side, after forgetting what the last elimination filled in."""
+    dofs = matrix.shape[1]
+    rows = reduction.rows
+    for c in range(dofs):
+        reduction.column_filled[c] = reduction.column_start[c]
+    for r in range(matrix.shape[0]):
+        for n in range(reduction.row_start[r], reduction.row_filled[r]):
+            c = reduction.row_columns[r, n]
+            reduction.in_pattern[r, c] = False
+            rows[r, c] = 0.0
+        reduction.row_filled[r] = reduction.row_start[r]
+        for n in range(reduction.row_start[r]):
+            c = reduction.row_columns[r, n]
+            rows[r, c] = matrix[r, c]
+        rows[r, dofs] = right[r]
+
+
+@allocation_free
+def reduce_rows(matrix, right, reduction, reuse):
+    """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
+
+    The matrix may have entries where K has them and nowhere else. With reuse the pivots of the last call are taken
+    again, so that the independent coordinates stay the same ones from one state to the next. Afterwards
+    solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and, in its last
+    column, k'.
+    """
+    count, dofs = matrix.shape
+    rows = reduction.rows
+    reduction.is_pivot[:] = False
+    copy_rows(matrix, right, reduction)
+    dependent = 0
+    for r in range(count):
+        best, column, scale = 0.0, -1, 0.0
+        for n in range(reduction.row_start[r]):
+            scale = max(scale, abs(matrix[r, reduction.row_columns[r, n]]))
+        if reuse:
+            column = reduction.pivot[r]
+        else:
+            for n in range(reduction.row_filled[r]):
+                c = reduction.row_columns[r, n]
+                size = abs(rows[r, c]) * reduction.weight[c]
+                if size > best and not reduction.is_pivot[c]:
+                    best, column = size, c
+        if column < 0 or abs(rows[r, column]) <= TOLERANCE_DEPENDENT_ROW * scale:
+            reduction.pivot[r] = -1
+            dependent += 1
+            continue
+        reduction.pivot[r] = column
+        reduction.is_pivot[column] = True
+        inverse = 1.0 / rows[r, column]
+        filled = 0
+        for n in range(reduction.row_filled[r]):
+            c = reduction.row_columns[r, n]
+            if rows[r, c] != 0.0 and c != column:
+                rows[r, c] *= inverse
+                reduction.nonzero[filled] = c
+                filled += 1
+        rows[r, dofs] *= inverse
+        rows[r, column] = 1.0
+        for m in range(reduction.column_filled[column]):
+            o = reduction.column_rows[column, m]
+            factor = rows[o, column]
+            if o == r or factor == 0.0:
+                continue
+            for n in range(filled):
+                c = reduction.nonzero[n]
+                if not reduction.in_pattern[o, c]:
+                    reduction.in_pattern[o, c] = True
+                    reduction.row_columns[o, reduction.row_filled[o]] = c
+                    reduction.row_filled[o] += 1
+                    reduction.column_rows[c, reduction.column_filled[c]] = o
+                    reduction.column_filled[c] += 1
+                rows[o, c] -= factor * rows[r, c]
+            rows[o, dofs] -= factor * rows[r, dofs]
+            rows[o, column] = 0.0
+    return dependent
+
+
+@allocation_free
+def independent_basis(dofs, reduction):
+    """Fill basis G (dofs, y) and offset g from the reduced rows; returns the number y of independent coordinates.
+
+    basis_columns[d, : basis_filled[d]] are the columns that row d of G has entries in.
+    """
+    count = 0
+    for c in range(dofs):
+        if not reduction.is_pivot[c]:
+            reduction.independent[count] = c
+            reduction.basis_index[c] = count
+            count += 1
+    for c in range(dofs):
+        reduction.offset[c] = 0.0
+        reduction.basis_filled[c] = 0
+        for i in range(count):
+            reduction.basis[c, i] = 0.0
+    for i in range(count):
+        c = reduction.independent[i]
+        reduction.basis[c, i] = 1.0
+        reduction.basis_columns[c, 0] = i
+        reduction.basis_filled[c] = 1
+    for r in range(reduction.rows.shape[0]):
+        p = reduction.pivot[r]
+        if p < 0:
+            continue
+        reduction.offset[p] = reduction.rows[r, dofs]
+        filled = 0
+        for n in range(reduction.row_filled[r]):
+            c = reduction.row_columns[r, n]
+            if not reduction.is_pivot[c] and reduction.rows[r, c] != 0.0:
+                i = reduction.basis_index[c]
+                reduction.basis[p, i] = -reduction.rows[r, c]
+                reduction.basis_columns[p, filled] = i
+                filled += 1
+        reduction.basis_filled[p] = filled
+    return count

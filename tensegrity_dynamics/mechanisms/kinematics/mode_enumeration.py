@@ -1,0 +1,117 @@
+"""Enumeration of the working and assembly modes of a parallel mechanism by continuation.
+
+With all coordinates but one held the positions form a curve. It is followed by tangent and correction steps; where it
+turns round, at a singularity, it comes back to the same value of that coordinate on another mode.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .configuration_space import displaced
+from .parallel_kinematics import Coordinates, LoopKinematics
+
+TOLERANCE_SAME_POSITION = 1e-6
+"""rad or m below which two positions are one mode."""
+MAX_CORRECTIONS = 10
+"""Newton steps back onto the curve."""
+
+Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def working_modes(
+    kinematics: LoopKinematics, q: NDArray, *, steps: int = 1000, step: float = 0.05
+) -> dict[str, NDArray]:
+    """Positions (nq,) by mode with the same output as q (nq,), as far as continuation reaches them.
+
+    A mode's name has a sign for every active joint, in their order: whether its b_i has the sign that it has at q (+)
+    or the other one (-), the rows a_i being followed without a jump; after a slash the same for det A.
+
+    Args:
+        steps: of continuation along each curve; more of them follow longer curves.
+        step: rad or m; a shorter step does not jump to a neighbouring curve, a longer one needs fewer steps.
+    """
+    return _modes(kinematics, kinematics.output_coordinates, q, steps, step)
+
+
+def assembly_modes(
+    kinematics: LoopKinematics, q: NDArray, *, steps: int = 1000, step: float = 0.05
+) -> dict[str, NDArray]:
+    """Positions (nq,) by mode with the same active joints as q (nq,), arguments and names as in `working_modes`."""
+    return _modes(kinematics, kinematics.active_coordinates, q, steps, step)
+
+
+def _modes(
+    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, steps: int, step: float
+) -> dict[str, NDArray]:
+    """Follow the curves on which one coordinate varies; every return to its value at the start is another mode."""
+    modes: dict[str, NDArray] = {}
+    origin = _signed(kinematics, q, None)
+    queue = [(np.array(q, dtype=float), origin)]
+    while queue:
+        position, rows = queue.pop(0)
+        if any(np.max(np.abs(position - other)) < TOLERANCE_SAME_POSITION for other in modes.values()):
+            continue
+        name = _name(rows, origin)
+        modes[name if name not in modes else f"{name} ({len(modes) + 1})"] = position
+        for axis in range(len(kinematics.active)):
+            queue += _trace(kinematics, coordinates, position, rows, axis, steps, step)
+    return modes
+
+
+def _trace(
+    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, rows: Rows, axis: int, steps: int, step: float
+) -> list[tuple[NDArray, Rows]]:
+    """Positions on the curve through q where coordinate `axis` is back at its start, with the rows followed there."""
+    start, held = coordinates.values(q), [k for k in range(len(kinematics.active)) if k != axis]
+    returns: list[tuple[NDArray, Rows]] = []
+    position, tangent = np.array(q, dtype=float), None
+    for taken in range(steps):
+        matrix = np.vstack((kinematics.loops(position)[1], coordinates.jacobian(position)[held]))
+        null = np.linalg.svd(matrix)[2][-1]
+        tangent = null if tangent is None or null @ tangent > 0.0 else -null
+        last = coordinates.values(position)[axis] - start[axis]
+        ahead = _correct(
+            kinematics, coordinates, displaced(kinematics.mechanism, position, step * tangent), held, start
+        )
+        if ahead is None:
+            break
+        rows = _signed(kinematics, ahead, rows)
+        if taken > 0 and last * (coordinates.values(ahead)[axis] - start[axis]) < 0.0:
+            landed = kinematics.close(ahead, coordinates, start)
+            if landed is not None:
+                if np.max(np.abs(landed - q)) < TOLERANCE_SAME_POSITION:
+                    break
+                returns.append((landed, _signed(kinematics, landed, rows)))
+        position = ahead
+    return returns
+
+
+def _correct(
+    kinematics: LoopKinematics, coordinates: Coordinates, q: NDArray, held: list[int], start: NDArray
+) -> NDArray[np.float64] | None:
+    """Position on the curve near q, or None where Newton's method does not converge."""
+    for _ in range(MAX_CORRECTIONS):
+        loop_error, matrix = kinematics.loops(q)
+        error = np.concatenate((-loop_error, (start - coordinates.values(q))[held]))
+        if np.max(np.abs(error), initial=0.0) < 1e-12:
+            return q
+        rows = np.vstack((matrix, coordinates.jacobian(q)[held]))
+        q = displaced(kinematics.mechanism, q, np.linalg.lstsq(rows, error)[0])
+    return None
+
+
+def _signed(kinematics: LoopKinematics, q: NDArray, last: Rows | None) -> Rows:
+    """Rows A and diagonal b at q, each row turned so that it continues the last one."""
+    first = kinematics.first_order(q)
+    a, b = first.a.copy(), np.diag(first.b).copy()
+    if last is not None:
+        turn = np.where(np.sum(a * last[0], axis=1) < 0.0, -1.0, 1.0)
+        a, b = turn[:, None] * a, turn * b
+    return a, b
+
+
+def _name(rows: Rows, origin: Rows) -> str:
+    signs = "".join("+" if value > 0.0 else "-" for value in rows[1] * origin[1])
+    return f"{signs}/{'+' if np.linalg.det(rows[0]) * np.linalg.det(origin[0]) > 0.0 else '-'}"

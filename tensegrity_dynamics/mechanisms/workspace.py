@@ -1,0 +1,48 @@
+"""Arrays that the compiled sweeps and integrators of one mechanism fill; one set for each thread."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from .joints import POSITION_COUNTS
+from .mechanism import FlatMechanism
+
+Workspace = namedtuple(
+    "Workspace",
+    "rotation position velocity acceleration jacobian composite force "
+    "load mass bias loop loop_bias loop_error passive strain tension "
+    "joint_rotation joint_translation subspace joint_bias axes six other three first second point gap speed "
+    "direction change",
+)
+
+
+def make_workspace(flat: FlatMechanism) -> Workspace:
+    """Scratch and result arrays for one mechanism; not to be shared between threads.
+
+    load (b, 6) is input: the moment [N m] and the force [N] that act on each body at its origin, in world axes.
+    """
+    bodies, dofs, rows, cables = flat.kind.size, flat.dof_parent.size, flat.row_kind.size, flat.cable_joint.size
+    return Workspace(
+        rotation=np.zeros((bodies, 3, 3)), position=np.zeros((bodies, 3)), velocity=np.zeros((bodies, 6)),
+        acceleration=np.zeros((bodies, 6)), jacobian=np.zeros((dofs, 6)), composite=np.zeros((bodies, 10)),
+        force=np.zeros((bodies, 6)), load=np.zeros((bodies, 6)), mass=np.zeros((dofs, dofs)), bias=np.zeros(dofs),
+        loop=np.zeros((rows, dofs)), loop_bias=np.zeros(rows), loop_error=np.zeros(rows), passive=np.zeros(dofs),
+        strain=np.zeros(cables), tension=np.zeros(cables), joint_rotation=np.zeros((3, 3)),
+        joint_translation=np.zeros(3), subspace=np.zeros((6, 6)), joint_bias=np.zeros(6), axes=np.zeros((3, 3)),
+        six=np.zeros(6), other=np.zeros(6), three=np.zeros(3), first=np.zeros(3), second=np.zeros(3),
+        point=np.zeros(3), gap=np.zeros(3), speed=np.zeros(3), direction=np.zeros(6), change=np.zeros(6),
+    )  # fmt: skip
+
+
+StageWorkspace = namedtuple("StageWorkspace", "q v q_rate q_sum v_sum step")
+
+
+def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
+    """Scratch arrays of the integrator."""
+    positions, velocities = int(POSITION_COUNTS[flat.kind].sum()), flat.dof_parent.size
+    return StageWorkspace(
+        q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),
+        v_sum=np.zeros(velocities), step=np.zeros(velocities),
+    )  # fmt: skip

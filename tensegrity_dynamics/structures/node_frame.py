@@ -1,0 +1,88 @@
+"""The output frame of a structure: a frame fitted to the nodes that carry the end effector.
+
+With a_i the nodes' points in the frame (centred) and p_i their positions, position is the fitted origin and the
+rotation R is the one closest in least squares, so that sum_i (R a_i) x (p_i - p_mean) = 0. Differentiating that
+condition gives the exact Jacobian used below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from ..numerics.rotations import cross_matrix, quaternion_from_matrix
+from ..robots.output_frame import AXES, OutputFrame, Pose
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFrame(OutputFrame):
+    """A frame carried by one node (position only) or by three and more nodes that are not on one line.
+
+    Args:
+        name: the frame's name, as it appears in ROS.
+        nodes: (k,) indices of the nodes that carry it.
+        points: (k, 3) m, where those nodes are in the frame.
+        controlled: see `OutputFrame`; the other coordinates follow from the lengths.
+    """
+
+    name: str
+    nodes: NDArray[np.int64]
+    points: NDArray[np.float64]
+    controlled: tuple[str, ...] = AXES
+
+    def __post_init__(self) -> None:
+        nodes = np.array(self.nodes, dtype=np.int64)
+        points = np.array(self.points, dtype=np.float64)
+        if nodes.ndim != 1 or points.shape != (nodes.size, 3) or not np.all(np.isfinite(points)):
+            raise TensegrityError(f"output {self.name}: points must be finite with shape ({nodes.size}, 3).")
+        self._check_controlled()
+        spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) if nodes.size else np.zeros(1)
+        flat = nodes.size < 3 or spread[1] < 1e-6 * max(spread[0], 1e-12)
+        if nodes.size != 1 and flat:
+            raise TensegrityError(f"output {self.name}: name one node, or three and more that are not on one line.")
+        if nodes.size == 1 and any(axis.startswith("r") for axis in self.controlled):
+            raise TensegrityError(f"output {self.name}: one node has no orientation; control x, y, z only.")
+        for name, array in (("nodes", nodes), ("points", points)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def fit(self, nodes: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Position (3,) m and rotation matrix (3, 3) of the frame for node positions (n, 3) m."""
+        points = nodes[self.nodes]
+        centre = points.mean(axis=0)
+        middle = self.points.mean(axis=0)
+        if self.nodes.size == 1:
+            return centre - middle, np.eye(3)
+        u, _, vt = np.linalg.svd((points - centre).T @ (self.points - middle))
+        u[:, 2] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))
+        rotation = u @ vt
+        return centre - rotation @ middle, rotation
+
+    def pose(self, nodes: NDArray[np.float64]) -> Pose:
+        """Position (3,) m and quaternion wxyz (4,) of the frame in the world, for node positions (n, 3) m."""
+        position, rotation = self.fit(nodes)
+        return position, quaternion_from_matrix(rotation)
+
+    def jacobian(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(6, 3 n): velocity of the origin [m] and rotation about world axes [rad] per node motion [m]."""
+        jacobian = np.zeros((6, nodes.size))
+        points = nodes[self.nodes]
+        count = self.nodes.size
+        columns = 3 * self.nodes[:, None] + np.arange(3)
+        for k in range(count):
+            jacobian[:3, columns[k]] += np.eye(3) / count
+        if count == 1:
+            return jacobian
+        _, rotation = self.fit(nodes)
+        arms = (self.points - self.points.mean(axis=0)) @ rotation.T
+        offsets = points - points.mean(axis=0)
+        matrix = np.sum(arms * offsets) * np.eye(3) - arms.T @ offsets
+        turn = np.zeros((3, nodes.size))
+        for k in range(count):
+            turn[:, columns[k]] += cross_matrix(arms[k])
+        jacobian[3:] = np.linalg.solve(matrix, turn)
+        jacobian[:3] += cross_matrix(rotation @ self.points.mean(axis=0)) @ jacobian[3:]
+        return jacobian
