@@ -42,6 +42,8 @@ from tensegrity_dynamics.simulation_interface import (
     Simulator,
     checked_commands,
 )
+from tensegrity_dynamics.visualization.picture import LineSet, Link, Picture, Snapshot, Solid, with_frame_names
+from tensegrity_dynamics.visualization.style import Sizes, smallest_full_scale
 
 FILE = """\
 kind: hoist
@@ -327,6 +329,38 @@ class HoistReport(RobotReport):
         return f"{called} does not hang."
 
 
+class HoistPicture(Picture):
+    """The load as a box, and the rope above it."""
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model_as(Hoist)
+        side, self._top = 0.1 * model.top, np.array([0.0, 0.0, model.top])
+        self.name, self.start = robot.name, model.initial_configuration
+        self.sizes = Sizes(
+            span=model.top, bar=0.02 * model.top, tendon=0.01 * model.top, spring=0.02 * model.top,
+            node=0.02 * model.top, axes=0.1 * model.top, axes_radius=0.01 * model.top,
+        )  # fmt: skip
+        inertia = model.mass * side**2 / 6.0 * np.eye(3)
+        self.links = with_frame_names([Link("box", model.mass, inertia=inertia), Link("load")])
+        self.solids = (Solid(0, "bodies", "box", (side, side, side)),)
+        self.line_sets = (LineSet("ropes", np.array([0]), "strand", self.sizes.tendon),)
+        self.tension_names, self.unilateral, self.plotted = ("rope",), np.array([True]), np.array([0])
+        self.smallest_full_scale = smallest_full_scale([model.stiffness * model.rest_length])
+        self.outline = np.vstack((self._top, np.zeros(3)))
+        self.goal_corners, self.has_orientation, self.goal_sets_orientation = np.zeros((1, 3)), False, False
+        self.label_kind, self.label_names = "loads", ("load",)
+
+    def at(self, configuration: np.ndarray) -> Snapshot:
+        load, upright = np.array([0.0, 0.0, configuration[0]]), np.array([1.0, 0.0, 0.0, 0.0])
+        return Snapshot(
+            load[None], upright[None], np.array([self.solids[0].size]), (np.array([[self._top, load]]),),
+            [(load, upright)] * 2, (load, upright), load[None],
+        )  # fmt: skip
+
+    def problem(self, configuration: np.ndarray) -> str | None:
+        return None if np.shape(configuration) == (1,) and np.isfinite(configuration[0]) else "a hoist has one height"
+
+
 HOIST = RobotType(
     name="hoist",
     model=Hoist,
@@ -338,5 +372,5 @@ HOIST = RobotType(
     estimators={"rest": HoistEstimator},
     codec=HoistCodec,
     report=HoistReport,
-    picture=lambda robot: None,
+    picture=HoistPicture,
 )
