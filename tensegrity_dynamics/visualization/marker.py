@@ -1,4 +1,4 @@
-"""Marker: one thing that RViz draws, as plain arrays; the markers node only copies it into a message."""
+"""Marker: one object that RViz draws, as plain arrays; the markers node only copies it into a message."""
 
 from __future__ import annotations
 

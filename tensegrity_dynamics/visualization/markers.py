@@ -85,9 +85,9 @@ class MarkerDrawer:
         picture = self._picture
         if not picture.line_sets:
             return []
-        known = tensions[picture.unilateral & np.isfinite(tensions)]
-        if known.size and known.max() > self._full_scale:
-            self._full_scale = round_up(1.1 * float(known.max()))
+        finite = tensions[picture.unilateral & np.isfinite(tensions)]
+        if finite.size and finite.max() > self._full_scale:
+            self._full_scale = round_up(1.1 * float(finite.max()))
         slack = picture.slack(tensions, self._full_scale)
         colours = np.where(slack[:, None], rgb(SLACK_COLOUR), tension_colours(tensions, self._full_scale) / 255.0)
         markers, loose = [], [np.zeros((0, 2, 3))]

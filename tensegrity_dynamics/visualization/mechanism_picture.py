@@ -25,7 +25,7 @@ from .style import Sizes, smallest_full_scale
 
 ARC_STEPS = 36  # straight pieces of the cable that is wound on a pulley
 FULL_TURN = 0.98 * 2.0 * np.pi  # rad; further turns would lie on the first one
-LABELLED = ("bodies", "rods", "points")  # roles; blocks and pulleys are known by their cables
+LABELLED = ("bodies", "rods", "points")  # roles; blocks and pulleys go by the names of their cables
 
 
 class MechanismPicture(Picture):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 Colour = tuple[int, int, int]  # red, green, blue, 0 to 255
 
 # A perceptually uniform map (plasma of matplotlib, public domain) at equal steps. It stops before the yellow end,
-# which nobody can see on a light ground.
+# which is hard to see on a light ground.
 TENSION_COLOURS = np.array(
     [
         [13, 8, 135], [56, 4, 154], [89, 1, 165], [122, 2, 168], [150, 19, 161], [177, 42, 144],
@@ -75,13 +75,13 @@ class Sizes:
 def tension_colours(tensions: ArrayLike, full_scale: float) -> NDArray[np.uint8]:
     """Colours (m, 3), 0 to 255, of tensions (m,) [N] on a scale from 0 to `full_scale` [N]; NaN means unknown."""
     values = np.asarray(tensions, dtype=np.float64)
-    known = np.isfinite(values)
+    finite = np.isfinite(values)
     steps = len(TENSION_COLOURS) - 1
-    position = np.clip(np.where(known, values, 0.0) / max(full_scale, 1e-12), 0.0, 1.0) * steps
+    position = np.clip(np.where(finite, values, 0.0) / max(full_scale, 1e-12), 0.0, 1.0) * steps
     low = np.minimum(position.astype(np.int64), steps - 1)
     fraction = (position - low)[:, None]
     colours = (1.0 - fraction) * TENSION_COLOURS[low] + fraction * TENSION_COLOURS[low + 1]
-    colours[~known] = UNKNOWN_COLOUR
+    colours[~finite] = UNKNOWN_COLOUR
     return np.rint(colours).astype(np.uint8)
 
 

@@ -1,7 +1,7 @@
 """URDF of a robot, written from its Picture, so that RViz and other tools of ROS can show it.
 
-Every link hangs on the world by a floating joint, because URDF knows no loops; /tf says where the links are. Tendons
-and cables are not in it: their lengths change, which URDF cannot say; the markers show them.
+Every link hangs on the world by a floating joint, because URDF has no closed loops; /tf gives the poses of the links.
+Tendons and cables are left out, because URDF has no element whose length changes; the markers show them.
 """
 
 from __future__ import annotations

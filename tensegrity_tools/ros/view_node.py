@@ -1,7 +1,7 @@
 """Node `view`: the browser view of a running robot.
 
 Subscribes structure_state, tendon_states, reference; calls set_goal_pose, hold, stop; publishes /diagnostics, in which
-`url` says where the view is.
+`url` is the address of the view.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..view import Answer, View, ViewState
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
 NO_REASON = "the controller gave no reason"
-SILENCE = 2.0  # s without a state before the view says so
+SILENCE = 2.0  # s without a state before a warning
 FACTOR_TIME = 2.0  # s over which the real-time factor is measured
 
 
@@ -92,7 +92,7 @@ class ViewNode(PacedNode):
         self._reference = message
 
     def work(self) -> None:
-        """Show the newest state; say so where none comes."""
+        """Show the newest state; warn where none comes."""
         message, self._state = self._state, None
         silent = time.monotonic() - self._heard
         if message is not None:
@@ -159,9 +159,9 @@ class ViewNode(PacedNode):
         return Answer(response.success, response.message or ("" if response.success else NO_REASON))
 
     def _call(self, client: Client, request: Any) -> Any:
-        """The response, or a text that says why there is none."""
+        """The response, or the reason why there is none."""
         if not client.service_is_ready():
-            return f"nobody offers the service {client.srv_name}; is the controller running?"
+            return f"the service {client.srv_name} is not available; is the controller running?"
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())

@@ -53,8 +53,8 @@ class TensionPlot:
             return
         values = tensions[self._rows]
         if self._summary:
-            known = values[np.isfinite(values)]
-            values = np.array([known.min(), known.mean(), known.max()]) if known.size else np.full(3, np.nan)
+            finite = values[np.isfinite(values)]
+            values = np.array([finite.min(), finite.mean(), finite.max()]) if finite.size else np.full(3, np.nan)
         self._points.append((time, values))
         while time - self._points[0][0] > WINDOW:
             self._points.popleft()
@@ -80,11 +80,11 @@ class TensionPlot:
         values = np.clip(np.array([values for _, values in self._points]), 0.0, full_scale)
         across = np.char.mod("%.1f", LEFT + wide * (1.0 + times / WINDOW))
         down = np.char.mod("%.1f", TOP + high * (1.0 - values / full_scale))
-        known = np.isfinite(values)
+        finite = np.isfinite(values)
         drawn = []
         for k, name in enumerate(self.names):
-            seen = known[:, k]
-            points = " ".join(f"{x},{y}" for x, y in zip(across[seen], down[seen, k], strict=True))
+            shown = finite[:, k]
+            points = " ".join(f"{x},{y}" for x, y in zip(across[shown], down[shown, k], strict=True))
             colour = LINE_COLOURS[k % len(LINE_COLOURS)]
             drawn.append(
                 f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.4">'

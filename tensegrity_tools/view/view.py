@@ -223,10 +223,10 @@ class View:
             else np.asarray(state.tensions, dtype=np.float64)
         )
         self._plot.add(state.time, tensions)
-        known = tensions[self._picture.unilateral & np.isfinite(tensions)]
-        if known.size:
-            self._peaks = [peak for peak in self._peaks if now - peak[0] < PEAK_MEMORY and peak[1] > known.max()]
-            self._peaks.append((now, float(known.max())))
+        finite = tensions[self._picture.unilateral & np.isfinite(tensions)]
+        if finite.size:
+            self._peaks = [peak for peak in self._peaks if now - peak[0] < PEAK_MEMORY and peak[1] > finite.max()]
+            self._peaks.append((now, float(finite.max())))
             full_scale = max(round_up(1.1 * self._peaks[0][1]), self._picture.smallest_full_scale)
             if full_scale > self._full_scale or full_scale < SHRINK_BELOW * self._full_scale:
                 self._full_scale = full_scale

@@ -43,7 +43,7 @@ from tensegrity_dynamics.simulation_interface import (
     checked_commands,
 )
 from tensegrity_dynamics.visualization.picture import LineSet, Link, Picture, Snapshot, Solid, with_frame_names
-from tensegrity_dynamics.visualization.style import Sizes
+from tensegrity_dynamics.visualization.style import Sizes, smallest_full_scale
 
 FILE = """\
 kind: hoist
@@ -330,29 +330,35 @@ class HoistReport(RobotReport):
 
 
 class HoistPicture(Picture):
-    """A box on a rope."""
+    """The load as a box, and the rope above it."""
 
     def __init__(self, robot: Robot) -> None:
-        self._model = model = robot.model_as(Hoist)
+        model = robot.model_as(Hoist)
+        side, self._top = 0.1 * model.top, np.array([0.0, 0.0, model.top])
         self.name, self.start = robot.name, model.initial_configuration
-        self.sizes = Sizes(model.top, bar=0.02, tendon=0.005, spring=0.02, node=0.02, axes=0.1, axes_radius=0.003)
-        self.links = with_frame_names([Link("box", mass=model.mass), Link("load")])
-        self.solids = (Solid(0, "bodies", "box", (0.2, 0.2, 0.1)),)
-        self.line_sets = (LineSet("cables", np.zeros(1, dtype=np.int64), "strand", 0.005),)
-        self.tension_names, self.unilateral = ("rope",), np.ones(1, dtype=np.bool_)
-        self.plotted, self.smallest_full_scale = np.zeros(1, dtype=np.int64), 1.0
-        self.outline = np.array([[-0.1, -0.1, 0.0], [0.1, 0.1, model.top]])
-        self.goal_corners, self.has_orientation, self.goal_sets_orientation = np.zeros((1, 3)), True, False
+        self.sizes = Sizes(
+            span=model.top, bar=0.02 * model.top, tendon=0.01 * model.top, spring=0.02 * model.top,
+            node=0.02 * model.top, axes=0.1 * model.top, axes_radius=0.01 * model.top,
+        )  # fmt: skip
+        inertia = model.mass * side**2 / 6.0 * np.eye(3)
+        self.links = with_frame_names([Link("box", model.mass, inertia=inertia), Link("load")])
+        self.solids = (Solid(0, "bodies", "box", (side, side, side)),)
+        self.line_sets = (LineSet("ropes", np.array([0]), "strand", self.sizes.tendon),)
+        self.tension_names, self.unilateral, self.plotted = ("rope",), np.array([True]), np.array([0])
+        self.smallest_full_scale = smallest_full_scale([model.stiffness * model.rest_length])
+        self.outline = np.vstack((self._top, np.zeros(3)))
+        self.goal_corners, self.has_orientation, self.goal_sets_orientation = np.zeros((1, 3)), False, False
         self.label_kind, self.label_names = "loads", ("load",)
 
     def at(self, configuration: np.ndarray) -> Snapshot:
-        pose = self._model.output_pose(LoadFrame(), configuration)
-        position, quaternion = pose[0][None], pose[1][None]
-        rope = np.array([[[0.0, 0.0, self._model.top], pose[0]]])
-        return Snapshot(position, quaternion, np.array([[0.2, 0.2, 0.1]]), (rope,), [pose, pose], pose, position)
+        load, upright = np.array([0.0, 0.0, configuration[0]]), np.array([1.0, 0.0, 0.0, 0.0])
+        return Snapshot(
+            load[None], upright[None], np.array([self.solids[0].size]), (np.array([[self._top, load]]),),
+            [(load, upright)] * 2, (load, upright), load[None],
+        )  # fmt: skip
 
     def problem(self, configuration: np.ndarray) -> str | None:
-        return None if np.isfinite(configuration).all() else "the height is not finite"
+        return None if np.shape(configuration) == (1,) and np.isfinite(configuration[0]) else "a hoist has one height"
 
 
 HOIST = RobotType(

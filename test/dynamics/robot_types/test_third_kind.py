@@ -13,6 +13,7 @@ import hoist
 import numpy as np
 import pytest
 from typer.testing import CliRunner
+from view_visitor import free_port, visit, wait
 
 from tensegrity_dynamics import (
     Robot,
@@ -29,6 +30,7 @@ from tensegrity_dynamics.visualization.markers import MarkerDrawer
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.urdf import make_urdf
 from tensegrity_tools.cli import program
+from tensegrity_tools.view import View, ViewState
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,6 +115,22 @@ def test_its_states_survive_a_record(crane: Robot) -> None:
     np.testing.assert_array_equal(decoded.velocity, state.velocity)
 
 
+def test_markers_follow_its_load_and_its_rope(crane: Robot) -> None:
+    picture = make_picture(crane)
+    markers = MarkerDrawer(picture).draw(picture.at(np.array([0.7])), np.array([30.0]))
+    shown = {each.namespace: each for each in markers}
+    np.testing.assert_array_equal(shown["bodies"].position, [0.0, 0.0, 0.7])
+    np.testing.assert_array_equal(shown["ropes"].points, [[0.0, 0.0, 2.0], [0.0, 0.0, 0.7]])
+
+
+def test_the_browser_follows_its_load_and_names_its_slack_rope(crane: Robot) -> None:
+    with View(crane, free_port()) as view, visit(view) as visitor:
+        assert not view.show(ViewState(time=0.0, configuration=np.zeros(2)))
+        assert view.show(ViewState(time=1.0, configuration=np.array([0.7]), tensions=np.zeros(1)))
+        assert wait(lambda: visitor.row("Slack") == "rope")
+        np.testing.assert_allclose(visitor.array("/robot/solids/0", "batched_positions"), [[0.0, 0.0, 0.7]], atol=1e-6)
+
+
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(program, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -130,6 +148,13 @@ def test_commands_print_its_reports(path: Path) -> None:
     assert figures["integrator"] == "heun"
     assert figures["end"]["position_m"][2] - figures["start"]["position_m"][2] == pytest.approx(0.3, abs=5e-3)
     assert "lowest tension" in run("simulate", str(path), "--duration", "0.2 s")
+
+
+def test_its_description_is_printed_and_written(path: Path, tmp_path: Path) -> None:
+    text = run("urdf", str(path))
+    assert '<mass value="3" />' in text
+    assert run("urdf", str(path), "--out", str(tmp_path / "crane.urdf")) == ""
+    assert (tmp_path / "crane.urdf").read_text() == text
 
 
 def test_what_it_has_no_part_for_is_refused_in_words(path: Path) -> None:

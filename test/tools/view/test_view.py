@@ -289,7 +289,7 @@ def test_server_answers_and_serves_several_browsers(view, prism):
         assert answer.status == 200
         assert b"<html" in answer.read()[:2000].lower()
     with visit(view) as first, visit(view) as second:
-        assert view.clients == 2
+        assert wait(lambda: view.clients == 2)
         view.show(state_of(prism))
         assert first.hears()
         assert second.hears()
@@ -331,11 +331,9 @@ def test_real_browser_shows_the_robot_without_a_network(prism):
         assert browser.errors == []
 
 
-def pixel(view: View, browser: HeadlessBrowser, point: np.ndarray) -> tuple[float, float]:
+def pixel(camera: dict[str, np.ndarray], browser: HeadlessBrowser, point: np.ndarray) -> tuple[float, float]:
     """Where on the page a point (3,) m of the world is, as seen by the first camera."""
-    with visit(view) as visitor:
-        assert wait(lambda: {"position", "look_at", "fov"} <= set(visitor.camera))
-        eye, target, angle = (visitor.camera[key] for key in ("position", "look_at", "fov"))
+    eye, target, angle = camera["position"], camera["look_at"], camera["fov"]
     back = (eye - target) / np.linalg.norm(eye - target)
     right = np.cross([0.0, 0.0, 1.0], back)
     right /= np.linalg.norm(right)
@@ -361,11 +359,11 @@ def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
         assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
         start = view.goal.pose[0]
         with visit(view) as visitor:
-            grip = start + [0.0, 0.0, 0.9 * visitor.scene["/goal"]["scale"]]
-        places = [pixel(view, browser, grip), pixel(view, browser, grip + [0.0, 0.0, 0.03])]
+            grip, camera = start + [0.0, 0.0, 0.9 * visitor.scene["/goal"]["scale"]], visitor.camera
+        ends = [pixel(camera, browser, grip), pixel(camera, browser, grip + [0.0, 0.0, 0.03])]
 
         def dragged() -> bool:  # the page may still be building its scene when the mouse first comes by
-            browser.drag(*places)
+            browser.drag(*ends)
             return browser.wait(lambda: view.goal.pose[0][2] > start[2] + 0.02, timeout=2.0)
 
         assert browser.wait(dragged)
