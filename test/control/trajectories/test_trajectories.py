@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -387,3 +388,12 @@ def test_orientations_come_from_a_file():
     text = "kind: orientation\ncolumns: [t, w, x, y, z]\nrows: [[0, 1, 0, 0, 0], [2, 0.6, 0.8, 0, 0]]\n"
     found = parse_trajectory(text + "limits: {velocity: 0.3}\n")
     np.testing.assert_allclose(found.trajectory.value(100.0), [0.6, 0.8, 0.0, 0.0], atol=1e-12)
+
+
+def test_the_trajectory_file_in_the_documentation_is_slowed_down_to_its_limit():
+    document = Path(__file__).parents[3] / "docs" / "control.md"
+    text = re.search(r"^```yaml\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
+    square = parse_trajectory(text)
+    assert square.names == ("x", "y", "z") and square.stretched > 1.0
+    assert square.trajectory.largest(1).max() == pytest.approx(0.03)
+    np.testing.assert_allclose(square.trajectory.value(square.trajectory.end), [0.0, 0.0, 1.2])
