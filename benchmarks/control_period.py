@@ -17,11 +17,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tensegrity_control.controllers.task_tracker import OutputTracker
 from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
-from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker
+from tensegrity_control.laws.near_rigid_law import NearRigidLaw
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidTracker
 from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.motion_planning.output_planner import plan_output
+from tensegrity_control.motion_planning.trajectory_tracking import LinearFeedbackTracker
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_tools.experiments import manipulator, near_rigid
 from tensegrity_tools.experiments._runs import Variants
@@ -61,7 +62,7 @@ def main():
     robot = load_robot("manipulator")
     model, path = OutputModel(robot), manipulator.path("vertical", 0.1)
     plan = plan_output(model, path.value, path.end, manipulator.PERIOD)
-    control = OutputTracker(model, plan)
+    control = LinearFeedbackTracker(model, plan)
     stiffness = np.array([cable.young * cable.area for cable in robot.mechanism.cables])
     extended = ExtendedNearRigidLaw(robot, manipulator.STRUTS, manipulator.FLOOR / stiffness)
     q, v = plan.position, np.zeros(39)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from tensegrity_control import inverse_kinematics
-from tensegrity_control.inverse_kinematics.start_equilibrium import shape_solver, start_shape
+from tensegrity_control.inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from tensegrity_control.inverse_kinematics.structure_jacobian import sensitivity
 from tensegrity_dynamics import UnreachableGoalError, load_robot
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
@@ -32,8 +32,8 @@ def main() -> None:
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 50
     members = robot.actuated_members()
     for rigid in (False, True):
-        solver = shape_solver(robot, rigid)
-        home = start_shape(robot, None, solver)
+        equilibria = StructureEquilibriumMap(robot, rigid_bars=rigid)
+        home, solver = equilibria.home, equilibria.solver
         print(f"\n{robot.name}, {'rigid' if rigid else 'elastic'} bars")
 
         def by_differences(solver=solver, home=home) -> None:
@@ -53,20 +53,18 @@ def main() -> None:
             matrix = matrix_from_vector(turn) @ matrix_from_quaternion(quaternion)
             goals.append((position + move, quaternion_from_matrix(matrix)))
         for method in ("newton", "broyden"):
-            report(robot, goals, home, rigid, solver, method)
+            report(robot, goals, home, equilibria, method)
         far = [(position + [0.0, 0.3, 0.0], quaternion) for position, quaternion in goals[:10]]
-        report(robot, far, home, rigid, solver, "newton")
+        report(robot, far, home, equilibria, "newton")
 
 
-def report(robot, goals, home, rigid, solver, method: str) -> None:
+def report(robot, goals, home, equilibria, method: str) -> None:
     """One line: how many goals were reached, in what time and steps."""
     taken, steps, reached = [], [], 0
     for goal in goals:
         begin = time.perf_counter()
         try:
-            plan = inverse_kinematics(
-                robot, *goal, start=home, preferred=home, rigid_bars=rigid, solver=solver, method=method
-            )
+            plan = inverse_kinematics(robot, *goal, start=home, preferred=home, equilibria=equilibria, method=method)
             reached += 1
             steps.append(plan.iterations)
         except UnreachableGoalError:

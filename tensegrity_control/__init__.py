@@ -5,17 +5,19 @@ from __future__ import annotations
 import tensegrity_dynamics  # noqa: F401  first of all, as it makes nodes end quietly while they import the rest
 
 from .controller import Accepted, Command, Controller, Reference, RobotState, Status
-from .controllers.task_tracker import OutputTracker
 from .inverse_kinematics.ik_result import InverseKinematicsResult
 from .inverse_kinematics.pose_goal import PoseGoal
 from .inverse_kinematics.solve_ik import inverse_kinematics
-from .motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker
+from .laws.near_rigid_law import NearRigidLaw
+from .motion_planning.near_rigid_tracker import NearRigidTracker
 from .motion_planning.output_model import OutputModel
 from .motion_planning.output_planner import plan_output
+from .motion_planning.trajectory_tracking import LinearFeedbackTracker
 from .optimization.control_problem import FreeUnknowns, Inequalities, InputProblem, InputSolution
 from .optimization.input_optimizer import InputOptimizer
 from .registry import make_controller
-from .trajectories.quintic import OrientationSpline, QuinticSpline, minimum_jerk
+from .trajectories.orientation import OrientationSpline
+from .trajectories.quintic import QuinticSpline, minimum_jerk
 from .trajectories.splines import HermiteSpline, Trajectory
 from .trajectories.trajectory_file import load_trajectory
 
@@ -30,11 +32,11 @@ __all__ = [
     "InputProblem",
     "InputSolution",
     "InverseKinematicsResult",
+    "LinearFeedbackTracker",
     "NearRigidLaw",
     "NearRigidTracker",
     "OrientationSpline",
     "OutputModel",
-    "OutputTracker",
     "PoseGoal",
     "QuinticSpline",
     "Reference",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ PHASES = ("idle", "holding", "moving", "stopped")
 
 @dataclass(frozen=True, eq=False)
 class RobotState:
-    """What a controller may know about the robot; whatever is not known stays None.
+    """What a controller learns of the robot; what nobody measures or estimates stays None.
 
     Attributes:
         positions: (a,) actuator positions in the robot's order: rest lengths [m] of tendons, rad or m of joints.
@@ -111,7 +113,19 @@ class Controller(ABC):
     """
 
     robot: Robot
-    GAINS: tuple[str, ...] = ()
+    model_type: ClassVar[type] = object
+    """Type of the robot's model that it is for."""
+    output_mode: ClassVar[str] = "position"
+    """What its commands are: one of `MODES`."""
+    is_sampled: ClassVar[bool] = False
+    """Whether it is made for one control period, a parameter of its constructor called `period`."""
+    needs_velocities: ClassVar[bool] = False
+    """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
+    plans_at_once: ClassVar[bool] = False
+    """Whether a goal is planned in about a control period, so that no thread of its own is worth it."""
+    default_period: ClassVar[float] = 0.02
+    """s between two commands, where nobody says anything else."""
+    GAINS: ClassVar[tuple[str, ...]] = ()
     """Parameters of the constructor that `set_gains` changes."""
     _phase: str = "idle"
 
@@ -121,7 +135,7 @@ class Controller(ABC):
 
     @abstractmethod
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points for a time [s]; `state` is the latest known, or None where there is none."""
+        """Set points for a time [s]; `state` is the latest one, or None where there is none."""
 
     @abstractmethod
     def reference(self, time: float) -> Reference:
@@ -138,20 +152,41 @@ class Controller(ABC):
         if self._phase == "stopped":
             raise TensegrityError("the controller is stopped; release it before sending a goal.")
 
+    @property
+    def singularity_distance(self) -> float | None:
+        """To the nearest singularity of the mechanism, 0 on it; None where there are none to look for."""
+        return None
+
+    @classmethod
+    def suits(cls, robot: Robot) -> bool:
+        """Whether it is for this kind of robot."""
+        return isinstance(robot.model, cls.model_type)
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Names of what its constructor takes besides the robot."""
+        return tuple(name for name in signature(cls).parameters if name != "robot")
+
+    @classmethod
+    def default_gains(cls) -> dict[str, float]:
+        """Gains by name as its constructor has them."""
+        defaults = signature(cls).parameters
+        return {gain: float(defaults[gain].default) for gain in cls.GAINS}
+
     def gains(self) -> dict[str, float]:
         """Gains by name that may be changed while it runs."""
         return {}
 
     def set_gains(self, **values: float) -> None:
         """Change some gains. Raises TensegrityError for unknown ones and values out of range; nothing changes then."""
-        self.known_gains(values)
+        self.checked_gains(values)
 
-    def known_gains(self, values: Mapping[str, float]) -> dict[str, float]:
+    def checked_gains(self, values: Mapping[str, float]) -> dict[str, float]:
         """The values, if all belong to gains of this controller; else TensegrityError."""
-        known = self.gains()
+        gains = self.gains()
         for name in values:
-            if name not in known:
-                raise TensegrityError(unknown_name("gain", name, known) if known else f"there is no gain {name!r}.")
+            if name not in gains:
+                raise TensegrityError(unknown_name("gain", name, gains) if gains else f"there is no gain {name!r}.")
         return {name: float(value) for name, value in values.items()}
 
 

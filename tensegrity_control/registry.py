@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
 from .controller import Controller
+from .controllers.joint_position import JointPositionController
+from .controllers.near_rigid import NearRigidController
+from .controllers.output_tracking import OutputTrackingController
+from .controllers.parallel_robot_controller import ComputedTorqueController, KinematicController
+from .controllers.tendon_length import TendonLengthController
 
-# Module and class by name; a module is imported only when its controller is asked for.
-CONTROLLERS: dict[str, tuple[str, str]] = {
-    "tendon_length": ("tensegrity_control.controllers.tendon_length", "TendonLengthController"),
-    "joint_position": ("tensegrity_control.controllers.joint_position", "JointPositionController"),
-    "near_rigid": ("tensegrity_control.controllers.near_rigid", "NearRigidController"),
-    "task": ("tensegrity_control.controllers.output_tracking", "OutputTrackingController"),
-    "computed_torque": ("tensegrity_control.controllers.parallel_robot_controller", "ComputedTorqueController"),
-    "kinematic": ("tensegrity_control.controllers.parallel_robot_controller", "KinematicController"),
+CONTROLLERS: dict[str, type[Controller]] = {
+    "tendon_length": TendonLengthController,
+    "joint_position": JointPositionController,
+    "task": OutputTrackingController,
+    "near_rigid": NearRigidController,
+    "computed_torque": ComputedTorqueController,
+    "kinematic": KinematicController,
 }
-BY_KIND: dict[str, tuple[str, ...]] = {
-    "structure": ("tendon_length",),
-    "mechanism": ("joint_position", "task", "near_rigid", "computed_torque", "kinematic"),
-}
-"""Names of the controllers for each kind of robot; the first is the usual one."""
+"""Classes by name. The first that suits a robot is its usual one; another controller is added here, or from outside."""
 
 
 def controllers() -> tuple[str, ...]:
-    """Names that `make_controller` knows."""
+    """Names that `make_controller` takes."""
     return tuple(CONTROLLERS)
 
 
@@ -38,24 +36,18 @@ def suitable(robot: Robot) -> tuple[str, ...]:
     Raises:
         TensegrityError: there is none.
     """
-    if robot.kind not in BY_KIND:
-        able = " and ".join(f"{kind}s" for kind in BY_KIND)
-        raise TensegrityError(f"{robot.name} is a {robot.kind}; controllers are for {able}.")
-    return BY_KIND[robot.kind]
+    names = tuple(name for name, kind in CONTROLLERS.items() if kind.suits(robot))
+    if not names:
+        models = sorted({kind.model_type.__name__ for kind in CONTROLLERS.values()})
+        raise TensegrityError(f"{robot.name} is a {robot.kind}; controllers are for models {' and '.join(models)}.")
+    return names
 
 
-def default_gains(name: str) -> dict[str, float]:
-    """Gains of a controller that may be changed while it runs, as its constructor has them."""
-    module, kind = CONTROLLERS[name]
-    make = getattr(import_module(module), kind)
-    known = inspect.signature(make).parameters
-    return {gain: float(known[gain].default) for gain in make.GAINS}
-
-
-def parameters_of(name: str) -> tuple[str, ...]:
-    """Names of the parameters that the constructor of a controller takes, besides the robot."""
-    module, kind = CONTROLLERS[name]
-    return tuple(key for key in inspect.signature(getattr(import_module(module), kind)).parameters if key != "robot")
+def controller_class(name: str) -> type[Controller]:
+    """The class of a controller. Raises TensegrityError with the nearest name there is."""
+    if name not in CONTROLLERS:
+        raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
+    return CONTROLLERS[name]
 
 
 def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
@@ -65,15 +57,11 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
         parameters: of the controller's own constructor.
 
     Raises:
-        TensegrityError: name or parameter unknown (the nearest known one is named), or a value out of range.
+        TensegrityError: there is no such name or parameter (the nearest one is named), or a value is out of range.
     """
-    if name not in CONTROLLERS:
-        raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
-    module, kind = CONTROLLERS[name]
-    make = getattr(import_module(module), kind)
-    known = parameters_of(name)
+    kind = controller_class(name)
     for key in parameters:
-        if key not in known:
-            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, known))
-    controller: Controller = make(robot, **parameters)
+        if key not in kind.parameters():
+            raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, kind.parameters()))
+    controller: Controller = kind(robot, **parameters)  # type: ignore[call-arg]
     return controller

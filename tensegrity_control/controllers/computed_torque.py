@@ -18,7 +18,9 @@ from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 
-from ..trajectories.splines import Trajectory
+from ..controller import RobotState
+from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import Progress
 
 Array = NDArray[np.float64]
 
@@ -38,9 +40,10 @@ class ComputedTorqueTracker:
     Args:
         kinematics: of the mechanism, from its active joints to its output.
         path: the output's controlled coordinates over time. start: (nq,), whose working mode is kept.
-        stiffness: K_p [1/s^2] and damping: K_d [1/s], not below zero.
+        stiffness: K_p [1/s^2], not below zero; more follows more closely, until the held efforts make it swing.
+        damping: K_d [1/s], not below zero; more lets deviations die out without swinging.
         limits: (n,) largest efforts [N or N m]; none without.
-        nearest: least distance to a Type 2 singularity at which efforts are still given.
+        nearest: least distance to a Type 2 singularity; nearer to one there are no efforts.
 
     Raises:
         TensegrityError: a gain or a limit is out of range.
@@ -49,7 +52,7 @@ class ComputedTorqueTracker:
     def __init__(
         self,
         kinematics: LoopKinematics,
-        path: Trajectory,
+        path: PiecewisePolynomial,
         start: Array,
         *,
         stiffness: float = 1.0,
@@ -73,26 +76,46 @@ class ComputedTorqueTracker:
         self.saturated = 0
         """How often an effort was cut at its limit."""
 
+    @property
+    def duration(self) -> float:
+        """s of the path."""
+        return self.path.end
+
+    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
+        """Position (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
+        reference = self.reference(time, pace)
+        return reference.q, reference.v
+
+    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+        """(n,) efforts of the active joints [N or N m]; without a state those of the path alone."""
+        q, v = self.motion(progress.time, progress.pace)
+        if state is not None:
+            assert state.q is not None and state.v is not None
+            q, v = state.q, state.v
+        return self.effort(progress.time, q, v, progress.pace, progress.change)
+
     def reference(self, time: float, pace: float = 1.0, change: float = 0.0) -> JointReference:
         """The mechanism on the path at a time [s]; times that follow each other closely keep the working mode.
 
         Args:
-            pace, change: at which the path's time runs, and how fast that changes [1/s]; see `path_clock`.
+            pace, change: at which the path's time runs, and how fast that changes [1/s]; see `time_scaling`.
 
         Raises:
             UnreachableGoalError: the path leaves the reach of the working mode.
         """
-        q = self.kinematics.inverse(self.path.value(time), self._last)
+        position, speed, acceleration = self.path.sample(time)
+        q = self.kinematics.inverse(position, self._last)
         self._last = q
         first = self.kinematics.first_order(q)
-        speed = self.path.value(time, 1)
         rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
         zero = np.zeros(rate.size)
         if first.type_2 < 1e-9:
-            raise InfeasibleControlError(f"at {time:.4g} s the path is at a Type 2 singularity; see `singularity`.")
+            raise InfeasibleControlError(
+                f"at {time:.4g} s the path is at a Type 2 singularity; see `singularity_crossing`."
+            )
         v, _, drift = self.kinematics.second_order(q, rate, zero)
         # the output's acceleration without any of the active joints, and what they must add
-        missing = pace**2 * self.path.value(time, 2) + change * speed - drift
+        missing = pace**2 * acceleration + change * speed - drift
         return JointReference(q, v, -np.linalg.solve(first.b, first.a @ missing))
 
     def effort(self, time: float, q: Array, v: Array, pace: float = 1.0, change: float = 0.0) -> Array:
@@ -101,9 +124,9 @@ class ComputedTorqueTracker:
         Raises:
             InfeasibleControlError: a Type 2 singularity is nearer than `nearest`.
         """
-        wanted = self.reference(time, pace, change)
-        command = wanted.acceleration + self.damping * (wanted.v[self._v] - v[self._v])
-        command += self.stiffness * (wanted.q[self._q] - q[self._q])
+        reference = self.reference(time, pace, change)
+        command = reference.acceleration + self.damping * (reference.v[self._v] - v[self._v])
+        command += self.stiffness * (reference.q[self._q] - q[self._q])
         first = self.kinematics.first_order(q)
         if first.type_2 < self.nearest:
             raise InfeasibleControlError(
@@ -111,7 +134,7 @@ class ComputedTorqueTracker:
                 f"{first.type_2:.2g}): no effort holds it."
             )
         _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command)
-        given = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
-        cut = np.clip(given, -self.limits, self.limits)
-        self.saturated += int(np.any(cut != given))
+        exact = inverse_dynamics(self.kinematics.mechanism, q, v, acceleration, self.kinematics.active).effort[self._v]
+        cut = np.clip(exact, -self.limits, self.limits)
+        self.saturated += int(np.any(cut != exact))
         return np.asarray(cut, dtype=np.float64)

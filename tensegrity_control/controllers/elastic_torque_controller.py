@@ -1,106 +1,112 @@
-"""What torque controllers of elastic mechanisms share: ways through shapes at rest, and followers of plans."""
+"""What torque controllers of elastic mechanisms share: paths of equilibria, and linear feedback on a plan."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
-from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver
-from ..inverse_kinematics.mechanism_ik import plan_path
-from ..inverse_kinematics.pose_goal import make_goal
+from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
-from ..trajectories.path_clock import Progress
-from .goal_controller import Follower, GoalFeasibility, MotionController
+from .goal_controller import GoalPath, RestPoint
+from .sampled_controller import Line, SampledController
 
 Array = NDArray[np.float64]
 
-LOST = 0.3
-"""rad or m of a coordinate between robot and plan from which feedback would break more than it mends."""
-SETTLING = 2.0
-"""Slowest periods of the shapes that a goal without a duration takes at least."""
+SETTLING_PERIODS = 2.0
+"""Slowest periods of the equilibria that a goal without a duration takes at least."""
 
 
-class ElasticTorqueController(MotionController):
-    """See the module; `MotionController` for the arguments.
+class ElasticTorqueController(SampledController):
+    """See the module; `SampledController` for the arguments.
 
     Args:
-        model: that plans are made with. follower: another one of the same kind that plans are followed with, so that a
-            plan can be made while another one is followed.
+        planning_model: that plans are made with. control_model: another one of the same kind that plans are followed
+            with, so that a plan can be made in one thread while another plan is followed.
     """
 
     def __init__(
         self,
         robot: Robot,
-        model: ReducedModel,
-        follower: ReducedModel,
+        planning_model: ReducedModel,
+        control_model: ReducedModel,
         period: float,
         rate_margin: float,
         brake_time: float,
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
-        self.model, self._follower_model, self.shapes = model, follower, PathEquilibriumSolver(robot)
-        self._drives = np.array([robot.mechanism.positions_of(each).start for each in self.shapes.joints])
+        self.model, self._control_model = planning_model, control_model
+        self.equilibria = MechanismEquilibriumMap(robot)
+        mechanism = robot.mechanism
+        self._drives = np.array([mechanism.positions_of(each).start for each in self.equilibria.joints])
 
-    def _static(self, shape: PathEquilibrium, gain: Array) -> LinearFeedbackTracker:
-        """A follower that holds a shape with a gain (u, 2n)."""
-        place = shape.shape.q[self.model.q_index]
-        inputs = shape.shape.effort[self.model.drives]
-        plan = TrackingPlan(
-            np.zeros(1), np.concatenate((place, np.zeros(place.size)))[None], inputs[None], gain[None], place[None],
-            inputs[None], shape.shape.q[None],
-        )  # fmt: skip
-        return LinearFeedbackTracker(self._follower_model, plan)
+    @abstractmethod
+    def _hold_gain(self, equilibrium: PathEquilibrium) -> Array:
+        """(u, 2n) gain of the feedback that holds an equilibrium."""
 
-    def _shape_at(self, q: Array) -> PathEquilibrium:
-        """The shape at rest with the actuators as at q (nq,)."""
-        return self.shapes.solve(q[self._drives], q)
+    @abstractmethod
+    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
+        """(k,) controlled coordinates at an equilibrium."""
 
-    def _present(self, state: RobotState) -> PathEquilibrium:
-        assert state.q is not None
+    def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
+        tracker.model = self._control_model
+
+    def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
+        assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
-        return self.shapes.solve(positions, np.array(state.q))
+        equilibrium = self.equilibria.solve(positions, np.array(state.q))
+        coordinates, inputs = equilibrium.q[self.model.q_index], equilibrium.effort[self.model.drives]
+        plan = TrackingPlan(
+            np.zeros(1), np.concatenate((coordinates, np.zeros(coordinates.size)))[None], inputs[None],
+            self._hold_gain(equilibrium)[None], coordinates[None], inputs[None], equilibrium.q[None],
+        )  # fmt: skip
+        tracker = LinearFeedbackTracker(self._control_model, plan)
+        tracker.end = equilibrium
+        return tracker
 
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
-        first = self._shape_at(q)
-        make_goal(self.robot.output, position, quaternion, first.pose)
-        path = plan_path(self.shapes, first, position, quaternion)
-        rates = np.array([each.rate for each in self.robot.actuators])
-        travel = sum(
-            (np.abs(after.positions - before.positions) for before, after in pairwise(path)),
-            np.zeros(rates.size),
-        )
-        slowest = int(np.argmax(travel / rates))
-        settling = SETTLING * max(self.shapes.slopes(shape).slowest_period for shape in (path[0], path[-1]))
-        end = self._coordinates(path[-1].shape.q)
-        return GoalFeasibility(end, float(travel[slowest] / rates[slowest]), self.names[slowest], settling)
+    def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
+        """The equilibrium with the actuators as at rest; the one that the plan ends at is kept."""
+        end = rest.tracker.end
+        if end is not None and rest.time >= rest.tracker.duration:
+            return end  # type: ignore[no-any-return]
+        return self.equilibria.solve(rest.configuration[self._drives], rest.configuration)
 
-    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
-        assert isinstance(follower, LinearFeedbackTracker)
-        place, pace, _ = progress
-        if state is None:
-            return follower.feed_forward(place, pace)
-        assert state.q is not None and state.v is not None
-        away = follower.distance(place, state.q, pace)
-        if not away < LOST:
-            raise InfeasibleControlError(
-                f"the robot is {away:.2g} rad or m from its plan, which was made for places near it; hold, then go on."
-            )
-        return follower.effort(place, state.q, state.v, pace)
+    def _start_coordinates(self, rest: RestPoint, equilibrium: PathEquilibrium) -> Array:
+        """(k,) controlled coordinates at a rest point and its equilibrium."""
+        return self._coordinates(equilibrium)
 
-    def _checked(self, follower: LinearFeedbackTracker) -> LinearFeedbackTracker:
-        """The follower with a model of its own, if its plan keeps the actuators' rates and efforts."""
-        follower.model = self._follower_model
-        plan, count = follower.plan, self.model.index.size
-        places = {int(k): n for n, k in enumerate(self.model.index)}
-        if all(int(k) in places for k in self.model.drives):
-            rows = count + np.array([places[int(k)] for k in self.model.drives])
+    def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
+        """Equilibria from a start to a goal. Raises UnreachableGoalError."""
+        return plan_path(self.equilibria, start, goal).path
+
+    def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
+        path = self._find_path(self._equilibrium_at(rest), goal)
+        travel = np.sum(np.abs(np.diff([each.positions for each in path], axis=0)), axis=0)
+        calm = SETTLING_PERIODS * max(self.equilibria.slowest_period(each) for each in (path[0], path[-1]))
+        line = Line(self._start_coordinates(rest, path[0]), self._coordinates(path[-1]), tuple(path))
+        return self._line(line, travel, profile, calm)
+
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+        passed = [self._equilibrium_at(rest)]
+        for goal in goals:
+            passed.append(plan_path(self.equilibria, passed[-1], goal).equilibrium)
+        return np.array([self._start_coordinates(rest, passed[0]), *(self._coordinates(each) for each in passed[1:])])
+
+    def _check_plan(self, plan: TrackingPlan) -> None:
+        """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""
+        count = self.model.index.size
+        columns = {int(k): n for n, k in enumerate(self.model.index)}
+        if all(int(k) in columns for k in self.model.drives):
+            rows = count + np.array([columns[int(k)] for k in self.model.drives])
             self._check_rates(np.max(np.abs(plan.states[:, rows]), axis=0))
         worst = np.max(np.abs(plan.inputs), axis=0)
         for actuator, used in zip(self.robot.actuators, worst, strict=True):
@@ -109,4 +115,3 @@ class ElasticTorqueController(MotionController):
                     f"the path needs {used:.3g} {actuator.units[2]} of {actuator.name}, above its limit of "
                     f"{actuator.effort:.3g}; take more time for it."
                 )
-        return follower

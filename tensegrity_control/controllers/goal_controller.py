@@ -1,9 +1,8 @@
-"""Controllers of mechanisms that follow a planned path by efforts or velocities: goals, trajectories, hold and stop.
+"""Controllers that take goals: a goal becomes a plan with its feedback (a tracker), which a clock runs and can brake.
 
-A goal becomes a path of the controlled coordinates from where the mechanism rests, the path becomes a plan with its
-own feedback (a follower), and a clock runs the plan (`path_clock`). A goal that comes on the way lets the present
-motion brake first and begins where that will come to rest. What is planned is checked before anything changes: a
-refused goal leaves the motion as it was.
+A goal that comes while the robot moves lets the present motion brake first and begins where that will come to rest.
+What is planned is checked before anything changes: a refused goal leaves the motion as it was. Planning (`plan_goal`)
+and beginning (`begin`) are two steps, so that a plan may be made in another thread while the control goes on.
 """
 
 from __future__ import annotations
@@ -12,37 +11,31 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
-from ..trajectories.path_clock import PathClock, Progress
-from ..trajectories.quintic import QuinticSpline, minimum_jerk
-from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
-from .path_controller import Waypoint, check_ranges
+from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
+from ..trajectories.time_scaling import PathClock, Progress, profile_named
 
 Array = NDArray[np.float64]
+Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
-PROFILES = ("minimum_jerk", "cubic")
-LONGEST, MOST_PERIODS, FEWEST = 600.0, 100_000, 20
-"""s and control periods that a motion may take, and periods that it must."""
-PEAK = {"minimum_jerk": 1.875, "cubic": 1.5}
-"""Largest rate of a profile, as a factor on its mean."""
+MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
+"""s and control periods that a motion of a sampled controller may take, and periods that it must."""
 
 
-class Follower(Protocol):
+class Tracker(Protocol):
     """A plan with its feedback."""
 
-    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
+    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+        """(a,) what the actuators are sent where the plan is; without a state what the plan alone says."""
 
 
 class TooFastError(InfeasibleControlError):
@@ -54,238 +47,273 @@ class TooFastError(InfeasibleControlError):
 
 
 @dataclass(frozen=True, eq=False)
-class GoalFeasibility:
-    """What is known of the way to a goal before it is planned.
+class RestPoint:
+    """Where a motion rests, or will rest once it has been braked.
 
     Attributes:
-        end: (k,) the controlled coordinates at the goal. shortest: s for a mean rate of 1 at every actuator's limit.
-        slowest: name of the actuator that this is about. settling: s below which the robot could not follow.
+        tracker: of that motion. time: s of its plan.
+        configuration: (nq,) position of a mechanism, or (a,) positions of the actuators.
     """
 
-    end: Array
-    shortest: float
-    slowest: str
-    settling: float = 0.0
+    tracker: Any
+    time: float
+    configuration: Array
+
+
+@dataclass(frozen=True, eq=False)
+class GoalPath:
+    """The path to a goal, and how fast it may be travelled.
+
+    Attributes:
+        path: that the tracker will be made of; the controller's own.
+        minimum_duration: s, by the rate limit of `limiting_actuator`. preferred_duration: s, for goals without one.
+    """
+
+    path: Any
+    minimum_duration: float
+    preferred_duration: float
+    limiting_actuator: str
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A motion that can begin: its follower, duration [s], a note for whoever asked, what it rests on, and its goal."""
+    """A motion that can begin.
 
-    follower: Follower
+    Attributes:
+        tracker: its plan and feedback. duration: s. note: for whoever asked; may be empty. goal: pose at its end.
+        version: of the motion that it continues.
+    """
+
+    tracker: Any
     duration: float
     note: str
-    version: int
     goal: Pose
+    version: int
 
 
-class MotionController(Controller):
-    """See the module. A subclass says how shapes at rest, ways and followers are made.
+class GoalController(Controller):
+    """See the module. A subclass says how paths and trackers are made.
 
     Args:
-        robot: a mechanism with actuators and an output.
-        period: s between two commands, for which they are held.
-        rate_margin: part of the actuators' rate limits that goals without a duration use, above 0 and at most 1.
-        brake_time: s, longest time in which a motion is broken off.
+        robot: with actuators and an output.
+        rate_margin: part of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
+        brake_time: s, longest time in which a motion is braked; shorter asks for more of the actuators.
+        period: s between two commands, for which they are held; None where any time will do.
 
     Raises:
         TensegrityError: a parameter is out of range.
     """
 
-    mode = "effort"
-    interpolations: tuple[str, ...] = ("smooth", "minimum_jerk", "cubic")
+    interpolations: ClassVar[tuple[str, ...]] = ("smooth",)
+    """Of trajectories: "smooth" passes its waypoints without stopping, others rest at every one."""
 
-    def __init__(
-        self, robot: Robot, *, period: float = 0.005, rate_margin: float = 0.5, brake_time: float = 0.5
-    ) -> None:
-        check_ranges(
-            ("period", period, 1e-5, 1.0),
-            ("rate_margin", rate_margin, 1e-6, 1.0),
-            ("brake_time", brake_time, 1e-6, 1e6),
-        )
+    def __init__(self, robot: Robot, *, rate_margin: float, brake_time: float, period: float | None = None) -> None:
+        check_ranges(("rate_margin", rate_margin, 1e-6, 1.0), ("brake_time", brake_time, 1e-6, 1e6))
+        if period is not None:
+            check_ranges(("period", period, 1e-5, 1.0))
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self._places, self._plan_places = (
-            BodyPoses(robot.model_as(MechanismModel)),
-            BodyPoses(robot.model_as(MechanismModel)),
-        )
-        self.longest = min(LONGEST, MOST_PERIODS * period)
+        self.longest = np.finfo(float).max if period is None else min(MAX_DURATION, MAX_PERIODS * period)
         self._phase = "idle"
-        self._motions: list[tuple[PathClock, Follower]] = []
+        self._motions: list[tuple[PathClock, Any]] = []
         self._goal: Pose | None = None
-        self._version = 0
-        self.blind = 0
-        """Commands that were given without a state."""
+        self._began, self._version = -np.inf, 0
 
     # -- what a subclass says -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _holding(self, state: RobotState) -> Follower:
-        """A follower that holds the shape at rest that belongs to a state with q."""
+    def _hold_tracker(self, state: RobotState | None) -> Any:
+        """A tracker that holds the equilibrium which belongs to a state."""
 
     @abstractmethod
-    def _coordinates(self, q: Array) -> Array:
-        """(k,) controlled coordinates at a position (nq,)."""
+    def _configuration(self, tracker: Any, time: float) -> Array:
+        """Configuration of the plan at a time [s] at which it rests, see `RestPoint`."""
 
     @abstractmethod
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
-        """The way from the shape at rest at q (nq,) to a pose. Raises UnreachableGoalError, TensegrityError."""
+    def _reference(self, tracker: Any, progress: Progress) -> Reference:
+        """Pose and twist of a plan; where the control runs."""
 
     @abstractmethod
-    def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
-        """A follower of a path of the controlled coordinates that begins at rest at q, where `before` will have ended.
-
-        Args:
-            path: from time 0 on. q: (nq,). last: s, the time of `before` at which it rests.
-
-        Raises:
-            TensegrityError: there is no such motion.
-        """
+    def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
+        """The path from rest to a pose. Raises UnreachableGoalError, TensegrityError."""
 
     @abstractmethod
-    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
-        """(a,) what the actuators are sent."""
+    def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> Any:
+        """A tracker of a path in a duration [s]. Raises TooFastError, TensegrityError."""
 
-    def _tune(self, follower: Follower) -> None:
-        """Give a follower the present gains, if it was made with others. Raises TensegrityError."""
+    @abstractmethod
+    def _make_waypoint_tracker(
+        self, rest: RestPoint, times: Sequence[float], goals: Sequence[PoseGoal], interpolation: str
+    ) -> Any:
+        """A tracker through poses at times [s]; the first time is 0, at rest. Raises TensegrityError."""
+
+    @abstractmethod
+    def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
+        """Pose at the end of a plan to a goal; not where the control runs."""
+
+    def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
+        """(a,) what the actuators are sent at a time [s]."""
+        return np.asarray(tracker.command(progress, state))
+
+    def _apply_gains(self, tracker: Any) -> None:
+        """Make a tracker ready for the control: with the present gains, on the control's own arrays."""
 
     # -- the controller's face ------------------------------------------------------------------------------------
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
-        """Hold the shape at rest that belongs to a state's positions from `time` [s] on. A stop stays in force.
+        """Hold the equilibrium that belongs to a state from `time` [s] on. A stop stays in force.
 
         Raises:
-            TensegrityError: the state has no q, or no stable shape belongs to it.
+            TensegrityError: the state lacks what the controller needs, or no stable equilibrium belongs to it.
         """
-        if state is None or state.q is None:
-            raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
-        follower = self._holding(state)
-        self._motions = [(PathClock(time, 0.0), follower)]
-        self._goal = self._pose(follower, 0.0)
+        tracker = self._hold_tracker(state)
+        self._motions = [(PathClock(time, 0.0), tracker)]
+        self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
+        self._began = time
         self._version += 1
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
-        clock, follower = self._active(time)
-        known = state if state is not None and state.q is not None and state.v is not None else None
-        self.blind += known is None
-        return Command(self.mode, self.names, self._values(follower, clock.at(time), known))
+        clock, tracker = self._active(time)
+        values = self._command_values(time, tracker, clock.at(time), state)
+        return Command(self.output_mode, self.names, np.array(values))
 
     def reference(self, time: float) -> Reference:
         """Pose and twist of the plan at a time [s]."""
-        clock, follower = self._active(time)
-        place, pace, _ = clock.at(time)
-        pose, twist = self._places.update(*follower.motion(place, pace)).output(self.robot.output)  # type: ignore
-        return Reference(pose, twist)
+        clock, tracker = self._active(time)
+        return self._reference(tracker, clock.at(time))
 
     def status(self, time: float) -> Status:
         """What the controller is doing at a time [s]."""
         if not self._motions:
             return Status(self._phase, 1.0, -np.inf, None)
-        begin, end = self._motions[0][0].begin, self._motions[-1][0].end
+        end = self._motions[-1][0].end
         if time >= end:
             return Status(self._phase, 1.0, end, self._goal)
         phase = "stopped" if self._phase == "stopped" else "moving"
-        return Status(phase, min(max((time - begin) / max(end - begin, 1e-12), 0.0), 1.0), end, self._goal)
+        progress = (time - self._began) / max(end - self._began, 1e-12)
+        return Status(phase, min(max(progress, 0.0), 1.0), end, self._goal)
 
     # -- goals ----------------------------------------------------------------------------------------------------
 
-    def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
-        """Raise TensegrityError for what is wrong with a goal whatever its place."""
-        self._ready()
-        if profile not in PROFILES:
-            raise TensegrityError(unknown_name("profile", profile, PROFILES))
-        if duration is not None and not 0.0 <= duration <= self.longest:
-            raise TensegrityError(f"the duration is {duration}; give 0 for the shortest, or up to {self.longest:g} s.")
+    def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
+        """A pose to go to: position (3,) m, quaternion (4,) w, x, y, z; None keeps what the present motion rests at.
 
-    def check_waypoints(self, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> None:
-        """Raise TensegrityError for what is wrong with waypoints whatever their places."""
+        Raises:
+            TensegrityError: goals cannot be taken now, or this is no pose.
+        """
+        self._ready()
+        return make_goal(self.robot.output, position, quaternion, self._rest_pose(now))
+
+    def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
+        """Poses to pass; what is None stays as at the one before. Raises as `make_goal`."""
+        self._ready()
+        made, pose = [], self._rest_pose(now)
+        for time, position, quaternion in waypoints:
+            goal = make_goal(self.robot.output, position, quaternion, pose)
+            made.append((float(time), goal))
+            pose = goal.pose
+        return made
+
+    def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
+        """Raise TensegrityError for what is wrong with a goal whatever its pose."""
+        self._ready()
+        profile_named(profile)
+        if duration is not None and not (np.isfinite(duration) and 0.0 <= duration <= self.longest):
+            most = "seconds" if self.period is None else f"up to {self.longest:g} s"
+            raise TensegrityError(f"the duration is {duration}; give {most}, or 0 for the shortest.")
+
+    def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
+        """Raise TensegrityError for what is wrong with waypoints whatever their poses; times [s] from the start."""
         self._ready()
         if interpolation not in self.interpolations:
-            raise TensegrityError(unknown_name("interpolation", interpolation, self.interpolations))
-        times = [0.0] + [float(waypoint[0]) for waypoint in waypoints]
-        if not waypoints or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0.0):
-            raise TensegrityError(f"waypoint times {times[1:]} must be seconds above zero that increase, at least one.")
-        if times[-1] > self.longest or np.min(np.diff(times)) < self.period or times[-1] < FEWEST * self.period:
+            raise TensegrityError(unknown_name("interpolation of this controller", interpolation, self.interpolations))
+        knots = [0.0, *times]
+        if len(knots) < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
+            raise TensegrityError(f"waypoint times {knots[1:]} must be seconds above zero that increase, at least one.")
+        if self.period is None:
+            return
+        if knots[-1] > self.longest or np.min(np.diff(knots)) < self.period or knots[-1] < MIN_PERIODS * self.period:
             raise TensegrityError(
-                f"waypoint times {times[1:]} must be at least a control period of {self.period:g} s apart, {FEWEST} of "
-                f"them in all, and at most {self.longest:g} s."
+                f"waypoint times {knots[1:]} must be at least a control period of {self.period:g} s apart, "
+                f"{MIN_PERIODS} of them in all, and at most {self.longest:g} s."
             )
 
-    def rest(self, now: float) -> Array:
-        """q (nq,) of the shape at rest in which the present motion will end, if it is braked now."""
-        follower, last = self._braked(now)
-        return follower.motion(last, 0.0)[0].copy()
+    def rest(self, now: float) -> RestPoint:
+        """Where the present motion will rest, if it is braked now."""
+        clock, tracker = self._active(now)
+        braking = copy(clock)
+        braking.brake(now, self.brake_time)
+        return RestPoint(tracker, braking.last, self._configuration(tracker, braking.last))
 
     def plan_goal(
         self,
         now: float,
-        position: ArrayLike | None = None,
-        quaternion: ArrayLike | None = None,
+        goal: PoseGoal,
         *,
         duration: float | None = None,
         profile: str = "minimum_jerk",
-        q: Array | None = None,
+        rest: RestPoint | None = None,
     ) -> PlannedMotion:
         """A motion to a pose, for `begin`; nothing changes yet, so that it may be planned in another thread.
 
         Args:
-            now: s. position: (3,) m; quaternion: (4,) w, x, y, z. Only what the output controls counts.
+            now: s. goal: see `make_goal`; only what the output controls counts.
             duration: s from rest to rest; None or 0 for the shortest that limits allow. One that would need more than
                 the actuators' rates is lengthened, which the note says.
-            profile: "minimum_jerk" or "cubic". q: `rest` at that time, taken where the control runs.
+            profile: "minimum_jerk" or "cubic". rest: `rest` at that time, taken where the control runs.
 
         Raises:
             UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
         """
         version = self._version
         self.check_goal(duration, profile)
-        q = self.rest(now) if q is None else q
-        way = self._way(q, position, quaternion)
-        least = max(PEAK[profile] * way.shortest, FEWEST * self.period)
-        took = duration or max(least / self.rate_margin, way.settling)
-        first = self._coordinates(q)
-        reason = f"by the rate limit of {way.slowest}"
-        for left in (2, 1, 0):
-            took = self.period * np.ceil(max(took, least) / self.period - 1e-9)
+        rest = rest or self.rest(now)
+        path = self._plan_path(rest, goal, profile)
+        least = max(path.minimum_duration, MIN_PERIODS * (self.period or 0.0))
+        took = duration or max(path.preferred_duration, least)
+        limited_by = path.limiting_actuator
+        for tries_left in (2, 1, 0):
+            took = self._whole_periods(max(took, least))
             if took > self.longest:
-                raise TensegrityError(f"the way would take {took:.3g} s, above {self.longest:g} s; go in steps.")
-            if profile == "cubic":
-                path: PiecewisePolynomial = HermiteSpline([0.0, took], [first, way.end], np.zeros((2, first.size)))
-            else:
-                path = minimum_jerk(0.0, took, first, way.end)
+                raise TensegrityError(f"the motion would take {took:.3g} s, above {self.longest:g} s; go in steps.")
             note = ""
-            if duration and took > duration + self.period:
-                note = f"{duration:.3g} s asked for, {took:.3g} s needed {reason}"
+            if duration and took > duration + (self.period or 0.0):
+                note = f"{duration:.3g} s asked for, {took:.3g} s needed by the rate limit of {limited_by}"
             try:
-                return self._planned(now, path, q, note, version)
-            except TooFastError as error:  # the way is not travelled evenly
-                if not left:
+                tracker = self._make_tracker(rest, path, took, profile)
+                return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)
+            except TooFastError as error:  # actuators do not move evenly along the path
+                if not tries_left:
                     raise
-                least, reason = 1.01 * error.factor * took, f"by the rate limit of {error.actuator}"
+                least, limited_by = 1.01 * error.factor * took, error.actuator
         raise AssertionError("unreachable")
 
     def plan_through(
-        self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth", q: Array | None = None
+        self,
+        now: float,
+        waypoints: Sequence[tuple[float, PoseGoal]],
+        interpolation: str = "smooth",
+        rest: RestPoint | None = None,
     ) -> PlannedMotion:
-        """A motion through poses (time from the start [s], position, quaternion), for `begin`.
+        """A motion through poses at times from its start [s], for `begin`; at rest at the last.
 
         Args:
-            interpolation: "smooth" passes without stopping and rests at the last; "minimum_jerk" and "cubic" rest at
-                every one. q: as for `plan_goal`. Times are rounded up to whole control periods.
+            interpolation: one of `interpolations`. rest: as for `plan_goal`. A sampled controller rounds times up to
+                whole control periods.
 
         Raises:
-            UnreachableGoalError, InfeasibleControlError, TensegrityError: refused.
+            InfeasibleControlError: the times ask for more than an actuator's rate; the message says how much longer.
+            UnreachableGoalError, TensegrityError: refused.
         """
         version = self._version
-        self.check_waypoints(waypoints, interpolation)
-        q = self.rest(now) if q is None else q
-        periods = np.ceil(np.array([0.0] + [float(waypoint[0]) for waypoint in waypoints]) / self.period - 1e-9)
-        values = [self._coordinates(q)]
-        values += [self._way(q, position, quaternion).end for _, position, quaternion in waypoints]
-        path = self._through((self.period * periods).tolist(), np.array(values), interpolation, q)
-        return self._planned(now, path, q, "", version)
+        self.check_waypoints([time for time, _ in waypoints], interpolation)
+        rest = rest or self.rest(now)
+        times = [0.0, *(self._whole_periods(time) for time, _ in waypoints)]
+        goals = [goal for _, goal in waypoints]
+        tracker = self._make_waypoint_tracker(rest, times, goals, interpolation)
+        return PlannedMotion(tracker, times[-1], "", self._end_pose(tracker, goals[-1]), version)
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin a planned motion; one that is under way brakes first.
@@ -297,11 +325,11 @@ class MotionController(Controller):
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
         clock, before = self._active(now)
-        self._tune(planned.follower)
+        self._apply_gains(planned.tracker)
         clock.brake(now, self.brake_time)
         begin = max(now, clock.end)
-        self._motions = [(clock, before), (PathClock(begin, planned.duration), planned.follower)]
-        self._goal = planned.goal
+        self._motions = [(clock, before), (PathClock(begin, planned.duration), planned.tracker)]
+        self._goal, self._began = planned.goal, now
         self._version += 1
         return Accepted(begin + planned.duration, begin + planned.duration - now, planned.note)
 
@@ -314,22 +342,31 @@ class MotionController(Controller):
         duration: float | None = None,
         profile: str = "minimum_jerk",
     ) -> Accepted:
-        """`plan_goal` and `begin`; refused, it leaves the present motion as it was."""
-        planned = self.plan_goal(now, position, quaternion, duration=duration, profile=profile)
-        return self.begin(now, planned)
+        """Go to a pose: `make_goal`, `plan_goal` and `begin`; refused, it leaves the present motion as it was."""
+        goal = self.make_goal(now, position, quaternion)
+        return self.begin(now, self.plan_goal(now, goal, duration=duration, profile=profile))
 
     def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
-        """`plan_through` and `begin`; refused, it leaves the present motion as it was."""
-        return self.begin(now, self.plan_through(now, waypoints, interpolation))
+        """Pass through poses: `make_waypoints`, `plan_through` and `begin`; refused, the present motion goes on.
+
+        Args:
+            waypoints: time from the start [s], position (3,) m, quaternion (4,). The times count from `now`, or from
+                the end of braking where a motion is under way.
+        """
+        self.check_waypoints([float(waypoint[0]) for waypoint in waypoints], interpolation)
+        goals = self.make_waypoints(now, waypoints)
+        return self.begin(now, self.plan_through(now, goals, interpolation))
 
     def hold(self, now: float) -> None:
-        """Break the motion off and hold what is reached then."""
+        """Brake the present motion and hold what is reached then."""
         if not self._motions:
             return
-        self._motions = self._motions[: 1 + self._motions.index(self._active(now))]
-        clock, follower = self._motions[-1]
+        clock, tracker = self._active(now)
+        self._motions = self._motions[: 1 + self._motions.index((clock, tracker))]
+        if now < clock.end:
+            self._began = now
         clock.brake(now, self.brake_time)
-        self._goal = self._pose(follower, clock.last)
+        self._goal = self._reference(tracker, Progress(clock.last, 0.0, 0.0)).pose
         self._version += 1
 
     def stop(self, now: float) -> None:
@@ -344,44 +381,23 @@ class MotionController(Controller):
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _through(self, times: list[float], values: Array, interpolation: str, q: Array) -> PiecewisePolynomial:
-        still = np.zeros_like(values)
-        if interpolation == "cubic":
-            return HermiteSpline(times, values, still)
-        rest = still if interpolation == "minimum_jerk" else None
-        return QuinticSpline(times, values, rest, rest)
-
-    def _active(self, time: float) -> tuple[PathClock, Follower]:
+    def _active(self, time: float) -> tuple[PathClock, Any]:
         """The motion under way; the last one begins when the one before has ended."""
         if not self._motions:
             raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
         return next((each for each in reversed(self._motions) if time >= each[0].begin), self._motions[0])
 
-    def _braked(self, now: float) -> tuple[Follower, float]:
-        """The motion under way, and its own time [s] at which it will rest if it is braked now."""
-        clock, follower = self._active(now)
-        braking = copy(clock)
-        braking.brake(now, self.brake_time)
-        return follower, braking.last
+    def _rest_pose(self, now: float) -> Pose:
+        rest = self.rest(now)
+        return self._reference(rest.tracker, Progress(rest.time, 0.0, 0.0)).pose
 
-    def _planned(self, now: float, path: PiecewisePolynomial, q: Array, note: str, version: int) -> PlannedMotion:
-        follower = self._follower(path, q, *self._braked(now))
-        pose = self._plan_places.update(*follower.motion(path.end, 0.0)).output(self.robot.output)[0]  # type: ignore
-        return PlannedMotion(follower, path.end, note, version, pose)
+    def _whole_periods(self, duration: float) -> float:
+        """s, rounded up to whole control periods where there are any."""
+        return duration if self.period is None else float(self.period * np.ceil(duration / self.period - 1e-9))
 
-    def _pose(self, follower: Follower, time: float) -> Pose:
-        return self._places.update(*follower.motion(time, 0.0)).output(self.robot.output)[0]  # type: ignore[arg-type]
 
-    def _check_rates(self, used: Array) -> None:
-        """Raise TooFastError where rates (a,) of the actuators are above their limits."""
-        limits = np.array([each.rate for each in self.robot.actuators])
-        worst = int(np.argmax(used / limits))
-        factor = float(used[worst] / limits[worst])
-        if factor > 1.0:
-            actuator = self.robot.actuators[worst]
-            raise TooFastError(
-                f"the path asks {actuator.name} for {used[worst]:.4g} {actuator.units[1]}, above its rate limit of "
-                f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {factor:.3g} or more.",
-                actuator.name,
-                factor,
-            )
+def check_ranges(*parameters: tuple[str, float, float, float]) -> None:
+    """Raise TensegrityError where a (name, value, lowest, highest) is not a number within its range."""
+    for name, value, low, high in parameters:
+        if not (np.isfinite(value) and low <= value <= high):
+            raise TensegrityError(f"{name} is {value}; give a number from {low:g} to {high:g}.")

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 
-from ..trajectories.splines import Trajectory
+from ..controller import RobotState
+from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import Progress
 
 Array = NDArray[np.float64]
 
@@ -24,26 +26,53 @@ class KinematicTracker:
 
     Args:
         kinematics: of the mechanism, from its active joints to its output.
-        path: the output's controlled coordinates over time.
-        gain: 1/s of the correction, not below zero.
-        nearest: least |b_i| at which rates are still given. Below it a joint would have to run ever faster (Type 1).
+        path: the output's controlled coordinates over time. start: (nq,), whose working mode is kept.
+        gain: 1/s of the correction, not below zero; more follows more closely, up to one per communication time.
+        nearest: least |b_i|. Below it a joint would have to run ever faster (Type 1).
 
     Raises:
         TensegrityError: the gain or the distance is out of range.
     """
 
     def __init__(
-        self, kinematics: LoopKinematics, path: Trajectory, *, gain: float = 2.0, nearest: float = 1e-3
+        self,
+        kinematics: LoopKinematics,
+        path: PiecewisePolynomial,
+        start: Array,
+        *,
+        gain: float = 2.0,
+        nearest: float = 1e-3,
     ) -> None:
         if not (np.isfinite(gain) and gain >= 0.0 and np.isfinite(nearest) and nearest > 0.0):
             raise TensegrityError(f"gain {gain} 1/s must not be negative, and nearest {nearest} must be above zero.")
         self.kinematics, self.path, self.gain, self.nearest = kinematics, path, gain, nearest
+        mechanism = kinematics.mechanism
+        self._v = [mechanism.velocities_of(name).start for name in kinematics.active]
+        self._last = np.array(start, dtype=np.float64)
+
+    @property
+    def duration(self) -> float:
+        """s of the path."""
+        return self.path.end
+
+    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
+        """Position (nq,) and velocity (nv,) of the mechanism on the path at a time [s]."""
+        position, rate, _ = self.path.sample(time)
+        self._last = self.kinematics.inverse(position, self._last)
+        return self._last, self.kinematics.from_output(self._last, pace * rate, np.zeros(rate.size))[0]
+
+    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+        """(n,) rates of the active joints [rad/s or m/s]; without a state those of the path alone."""
+        if state is None:
+            return np.asarray(self.motion(progress.time, progress.pace)[1][self._v])
+        assert state.q is not None
+        return self.velocity(progress.time, state.q, progress.pace)
 
     def velocity(self, time: float, q: Array, pace: float = 1.0) -> Array:
         """(n,) rates of the active joints [rad/s or m/s] at a time [s] and a position (nq,) with closed loops.
 
         Args:
-            pace: at which the path's time runs; below 1 where the motion is broken off.
+            pace: at which the path's time runs; below 1 where the motion is braked.
 
         Raises:
             InfeasibleControlError: a Type 1 singularity is nearer than `nearest`; the joint is named.
@@ -56,6 +85,6 @@ class KinematicTracker:
                 f"at {time:.4g} s joint {joint} cannot move the output any more (Type 1 singularity, distance "
                 f"{np.min(distances):.2g}); lead the path away from the edge of the reach."
             )
-        away = self.path.value(time) - self.kinematics.output_values(q)
-        wanted = pace * self.path.value(time, 1) + self.gain * away
-        return np.asarray(-np.linalg.solve(first.b, first.a @ wanted), dtype=np.float64)
+        position, speed, _ = self.path.sample(time)
+        rate = pace * speed + self.gain * (position - self.kinematics.output_values(q))
+        return np.asarray(-np.linalg.solve(first.b, first.a @ rate), dtype=np.float64)

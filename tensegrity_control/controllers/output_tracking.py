@@ -1,7 +1,8 @@
-"""Torque control of elastic mechanisms by planned tasks: the output follows its path (`task_plan`)."""
+"""Torque control of elastic mechanisms whose output follows a planned path (`output_planner`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,22 +10,24 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import RobotState
+from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.output_model import OutputModel
-from ..motion_planning.output_planner import OutputWeights, plan_output, rest_gain
+from ..motion_planning.output_planner import OutputWeights, equilibria_on_line, plan_output, rest_gain
+from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
-from .goal_controller import Follower
-from .task_tracker import OutputTracker
+from .goal_controller import RestPoint
 
 Array = NDArray[np.float64]
 
 
 class OutputTrackingController(ElasticTorqueController):
-    """See `MotionController`; gains are the deviations of `OutputWeights`, which count from the next motion on.
+    """See `SampledController`; gains are the deviations of `OutputWeights`, which count from the next motion on.
 
     Args:
-        robot: see `OutputModel`. period, rate_margin, brake_time: see `MotionController`.
+        robot: see `OutputModel`. period, rate_margin, brake_time: see `SampledController`.
         output, position, rate, effort: see `OutputWeights`.
 
     Raises:
@@ -54,19 +57,43 @@ class OutputTrackingController(ElasticTorqueController):
         return dict(vars(self.weights))
 
     def set_gains(self, **values: float) -> None:
-        self.weights = replace(self.weights, **self.known_gains(values))
+        self.weights = replace(self.weights, **self.checked_gains(values))
 
-    def _holding(self, state: RobotState) -> Follower:
-        shape = self._present(state)
-        effort = shape.shape.effort[self.model.drives]
-        return self._static(shape, rest_gain(self.model, shape.shape.q, effort, self.weights, self.period))
+    def _hold_gain(self, equilibrium: PathEquilibrium) -> Array:
+        effort = equilibrium.effort[self.model.drives]
+        return rest_gain(self.model, equilibrium.q, effort, self.weights, self.period)
 
-    def _coordinates(self, q: Array) -> Array:
-        return self.model.output_place(q)
+    def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
+        return np.asarray(equilibrium.pose[0][self.model.rows])
 
-    def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
+    def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
+        """As the base class; where it is solved anew, with the output exactly as at rest."""
+        equilibrium = super()._equilibrium_at(rest)
+        if equilibrium is rest.tracker.end:
+            return equilibrium
+        position = np.array(equilibrium.pose[0])
+        position[self.model.rows] = self.model.output_position(rest.configuration)
+        goal = PoseGoal(position, equilibrium.pose[1], self.model.output)
+        corrected: PathEquilibrium = plan_path(self.equilibria, equilibrium, goal).equilibrium
+        return corrected
+
+    def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
+        return equilibria_on_line(self.equilibria, start, goal)
+
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+        # where they can be reached the plan finds out
+        start = self._coordinates(self._equilibrium_at(rest))
+        return np.array([start, *(goal.position[self.model.rows] for goal in goals)])
+
+    def _track(
+        self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]
+    ) -> LinearFeedbackTracker:
         plan = plan_output(
-            self.model, path.value, path.end, self.period, weights=self.weights, start=self._shape_at(q),
-            shapes=self.shapes,
+            self.model, trajectory.value, trajectory.end, self.period, weights=self.weights,
+            start=equilibria[0] if equilibria else self._equilibrium_at(rest), equilibrium_map=self.equilibria,
+            line=equilibria,
         )  # fmt: skip
-        return self._checked(OutputTracker(self.model, plan))
+        self._check_plan(plan)
+        tracker = LinearFeedbackTracker(self.model, plan)
+        tracker.end = plan.end
+        return tracker

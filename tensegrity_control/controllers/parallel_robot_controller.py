@@ -1,47 +1,52 @@
 """Kinematic control and computed torque of parallel mechanisms as controllers: goals and trajectories of the output.
 
 Every path is looked through for Type 2 singularities before it is taken: one that crosses without satisfying the
-criterion is refused with place and time (`singularity`). The interpolation "crossing" plans through three places, of
-which the middle one lies on a singularity, so that the criterion is satisfied.
+criterion is refused with position and time (`singularity_crossing`). The interpolation "crossing" plans through three
+positions, of which the middle one lies on a singularity, so that the criterion is satisfied.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
-from ..inverse_kinematics.pose_goal import make_goal
+from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory, crossings
-from ..trajectories.path_clock import Progress
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
+from ..trajectories.time_scaling import Progress
 from .computed_torque import ComputedTorqueTracker
-from .goal_controller import Follower, GoalFeasibility, MotionController
+from .goal_controller import GoalPath, RestPoint, check_ranges
 from .kinematic import KinematicTracker
-from .path_controller import check_ranges
+from .sampled_controller import Line, SampledController
 
 Array = NDArray[np.float64]
 
 SAMPLES = 101
+"""Points of a path at which rates and position limits are looked at."""
 
 
-class ParallelRobotController(MotionController):
+class ParallelRobotController(SampledController):
     """What both controllers share.
 
     Args:
-        robot: a parallel mechanism of rigid links; `MotionController` for the rest.
+        robot: a parallel mechanism of rigid links; `SampledController` for the rest.
         gains: by name, each from 0 to `largest`.
 
     Raises:
         TensegrityError: a gain is out of range, its output controls rotations, or the number of its actuators is
             another than that of the output's coordinates.
     """
+
+    interpolations = ("smooth", "minimum_jerk", "cubic", "crossing")
 
     def __init__(
         self,
@@ -56,59 +61,83 @@ class ParallelRobotController(MotionController):
         self._check_gains(gains)
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
         # one to plan with and one to follow with, so that both may be done at the same time
-        self.kinematics, self._following = loop_kinematics(robot), loop_kinematics(robot)
+        self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output
         if any(axis.startswith("r") for axis in output.controlled):  # type: ignore[union-attr]
             raise TensegrityError(f"output {output.name} controls rotations; paths are of positions, name x, y, z.")
         self._rows = output.rows  # type: ignore[union-attr]
-        mechanism = self.kinematics.mechanism
-        self._active_v = [mechanism.velocities_of(name).start for name in self.kinematics.active]
-
-    interpolations = ("smooth", "minimum_jerk", "cubic", "crossing")
+        self._distance = np.inf
 
     @property
-    def distance(self) -> float:
+    def singularity_distance(self) -> float:
         """To the nearest Type 2 singularity, at the last position that was commanded for; 0 on it."""
         return self._distance
-
-    _distance = np.inf
 
     def gains(self) -> dict[str, float]:
         return dict(self._gains)
 
     def set_gains(self, **values: float) -> None:
-        wanted = {**self._gains, **self.known_gains(values)}
-        self._check_gains(wanted)
-        self._gains = wanted
-        for _, follower in self._motions:
-            self._tune(follower)
+        gains = {**self._gains, **self.checked_gains(values)}
+        self._check_gains(gains)
+        self._gains = gains
+        for _, tracker in self._motions:
+            self._apply_gains(tracker)
 
     def _check_gains(self, gains: dict[str, float]) -> None:
         check_ranges(*((name, value, 0.0, self._largest) for name, value in gains.items()))
 
-    def _holding(self, state: RobotState) -> Follower:
+    @abstractmethod
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> Any:
+        """A tracker of a path that has been looked through, from q (nq,)."""
+
+    def _apply_gains(self, tracker: Any) -> None:
+        tracker.kinematics = self._control_kinematics
+
+    def _hold_tracker(self, state: RobotState | None) -> Any:
+        assert state is not None and state.q is not None
         q = np.array(state.q)
         still = self.kinematics.output_values(q)
-        return self._plan(HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size))), q)
+        tracker = self._path_tracker(HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size))), q)
+        self._apply_gains(tracker)
+        return tracker
 
-    def _coordinates(self, q: Array) -> Array:
-        return self.kinematics.output_values(q)
-
-    def _way(self, q: Array, position: ArrayLike | None, quaternion: ArrayLike | None) -> GoalFeasibility:
-        pose = self._plan_places.update(q).output(self.robot.output)[0]  # type: ignore[arg-type]
-        goal = make_goal(self.robot.output, position, quaternion, pose)
-        end = goal.position[self._rows]
-        first, there, travel = self.kinematics.output_values(q), q, np.zeros(len(self.names))
+    def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
+        q, travel = rest.configuration, np.zeros(len(self.names))
+        first, end = self.kinematics.output_values(q), goal.position[self._rows]
         for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
-            before = there
-            there = self.kinematics.inverse(first + share * (end - first), there)
-            travel += np.abs(self._joints(there) - self._joints(before))
-        self._check_places(there, "goal")
-        rates = np.array([each.rate for each in self.robot.actuators])
-        slowest = int(np.argmax(travel / rates))
-        return GoalFeasibility(end, float(travel[slowest] / rates[slowest]), self.names[slowest])
+            before, q = q, self.kinematics.inverse(first + share * (end - first), q)
+            travel += np.abs(self._joints(q) - self._joints(before))
+        self._check_positions(q, "goal")
+        return self._line(Line(first, end), travel, profile)
 
-    def _check_places(self, q: Array, what: str) -> None:
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+        values = [self.kinematics.output_values(rest.configuration)]
+        for goal in goals:
+            values.append(goal.position[self._rows])
+            self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
+        return np.array(values)
+
+    def _waypoint_trajectory(
+        self, rest: RestPoint, times: Sequence[float], values: Array, interpolation: str
+    ) -> PiecewisePolynomial:
+        if interpolation == "crossing":
+            return crossing_trajectory(self.kinematics, values, times, rest.configuration)
+        return super()._waypoint_trajectory(rest, times, values, interpolation)
+
+    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
+        q, used = rest.configuration, np.zeros(len(self.names))
+        check_path(self.kinematics, trajectory, q)
+        tracker = self._path_tracker(trajectory, q)
+        for time in np.linspace(0.0, trajectory.end, SAMPLES):
+            position, rate, _ = trajectory.sample(float(time))
+            q = self.kinematics.inverse(position, q)
+            self._check_positions(q, "path")
+            first = self.kinematics.first_order(q)
+            used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ rate)))
+        self._check_rates(used)
+        return tracker
+
+    def _check_positions(self, q: Array, what: str) -> None:
         """Raise TensegrityError where an actuator is outside its position limits at q (nq,)."""
         for actuator, value in zip(self.robot.actuators, self._joints(q), strict=True):
             low, high = actuator.position
@@ -122,55 +151,36 @@ class ParallelRobotController(MotionController):
         mechanism = self.kinematics.mechanism
         return np.array([q[mechanism.positions_of(name).start] for name in self.kinematics.active])
 
-    def _through(self, times: list[float], values: Array, interpolation: str, q: Array) -> PiecewisePolynomial:
-        if interpolation == "crossing":
-            return crossing_trajectory(self.kinematics, values, times, q)
-        return super()._through(times, values, interpolation, q)
-
-    def _follower(self, path: PiecewisePolynomial, q: Array, before: Follower, last: float) -> Follower:
-        check_path(self.kinematics, path, q)
-        follower = self._plan(path, q)
-        used, there = np.zeros(len(self.names)), q
-        for time in np.linspace(0.0, path.end, SAMPLES):
-            there = self.kinematics.inverse(path.value(float(time)), there)
-            self._check_places(there, "path")
-            first = self.kinematics.first_order(there)
-            used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ path.value(float(time), 1))))
-        self._check_rates(used)
-        return follower
-
-    @abstractmethod
-    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        """A follower of a path that has been looked through, from q (nq,)."""
-
-    def _watch(self, q: Array) -> None:
-        self._distance = self._following.first_order(q).type_2
+    def _update_singularity_distance(self, q: Array) -> None:
+        self._distance = self._control_kinematics.first_order(q).type_2
 
 
-class _ComputedTorqueFollower(ComputedTorqueTracker):
-    crosses = False  # a singularity, as planned
+class CrossingTracker(ComputedTorqueTracker):
+    """Computed torque that crosses a singularity as planned, where `crosses`; see `ComputedTorqueController`."""
+
+    crosses = False
     last_effort: Array | None = None
     last_rates: Array | None = None
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
         try:
-            wanted = self.reference(time, pace)
+            reference = self.reference(time, pace)
         except InfeasibleControlError:
             if not self.crosses or self.last_rates is None:
                 raise
             return self._last, self.last_rates  # on the singularity itself the rates are those of just before
-        self.last_rates = wanted.v
-        return wanted.q, wanted.v
+        self.last_rates = reference.v
+        return reference.q, reference.v
 
 
 class ComputedTorqueController(ParallelRobotController):
     """Computed torque (`computed_torque`).
 
     Args:
-        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `MotionController`.
-        stiffness: K_p [1/s^2]. damping: K_d [1/s].
+        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `SampledController`.
+        stiffness: K_p [1/s^2], damping: K_d [1/s]; see `ComputedTorqueTracker`.
         nearest: distance to a Type 2 singularity below which a planned crossing goes on without feedback, which has
-            no hold there.
+            no hold there; larger leaves more of the path without it.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -192,57 +202,52 @@ class ComputedTorqueController(ParallelRobotController):
         gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
         super().__init__(robot, gains, 1e6, period, rate_margin, brake_time)
 
-    def _tune(self, follower: Follower) -> None:
-        for name in ("stiffness", "damping"):
-            setattr(follower, name, self._gains[name])
+    def _apply_gains(self, tracker: CrossingTracker) -> None:
+        super()._apply_gains(tracker)
+        tracker.stiffness, tracker.damping = self._gains["stiffness"], self._gains["damping"]
 
-    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> CrossingTracker:
         limits = np.array([each.effort for each in self.robot.actuators])
-        gains = {name: self._gains[name] for name in ("stiffness", "damping")}
-        follower = _ComputedTorqueFollower(self._following, path, q, limits=limits, **gains)
-        follower.crosses = bool(crossings(self.kinematics, path, q))
-        return follower
+        stiffness, damping = self._gains["stiffness"], self._gains["damping"]
+        tracker = CrossingTracker(self.kinematics, path, q, limits=limits, stiffness=stiffness, damping=damping)
+        tracker.crosses = bool(crossings(self.kinematics, path, q))
+        return tracker
 
-    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
+    def _command_values(
+        self, time: float, tracker: CrossingTracker, progress: Progress, state: RobotState | None
+    ) -> Array:
         """Feedback; on a planned crossing the plan's own efforts beside the singularity, and the last ones on it."""
-        assert isinstance(follower, _ComputedTorqueFollower)
+        has_state = state is not None and state.q is not None and state.v is not None
+        self.blind += not has_state
         try:
-            q, v = follower.motion(progress.place, progress.pace)
-            beside = follower.crosses and self._following.first_order(q).type_2 < self._gains["nearest"]
-            if state is not None and not beside:
-                assert state.q is not None and state.v is not None
+            q, v = tracker.motion(progress.time, progress.pace)
+            nearest = self._gains["nearest"]
+            beside = tracker.crosses and self._control_kinematics.first_order(q).type_2 < nearest
+            if has_state and not beside:
+                assert state is not None and state.q is not None and state.v is not None
                 q, v = state.q, state.v
-            self._watch(q)
-            follower.last_effort = follower.effort(progress.place, q, v, progress.pace, progress.change)
+            self._update_singularity_distance(q)
+            tracker.last_effort = tracker.effort(progress.time, q, v, progress.pace, progress.change)
         except InfeasibleControlError:
-            if follower.last_effort is None or not follower.crosses:
+            if tracker.last_effort is None or not tracker.crosses:
                 raise
-        return follower.last_effort
-
-
-class _KinematicFollower(KinematicTracker):
-    def __init__(self, *arguments: object, start: Array, **options: float) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
-        self._last = start
-
-    def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
-        self._last = self.kinematics.inverse(self.path.value(time), self._last)
-        rate = pace * self.path.value(time, 1)
-        return self._last, self.kinematics.from_output(self._last, rate, np.zeros(rate.size))[0]
+        return tracker.last_effort
 
 
 class KinematicController(ParallelRobotController):
     """Kinematic control (`kinematic`): rates of the actuators.
 
     Args:
-        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `MotionController`.
-        gain: 1/s of the correction.
+        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `SampledController`.
+        gain: 1/s of the correction, at most one per period; see `KinematicTracker`.
 
     Raises:
         TensegrityError: a parameter is out of range.
     """
 
-    mode = "velocity"
+    output_mode = "velocity"
+    needs_velocities = False
+    default_period = 0.02
 
     GAINS = ("gain",)
 
@@ -257,17 +262,16 @@ class KinematicController(ParallelRobotController):
     ) -> None:
         super().__init__(robot, {"gain": gain}, 1.0 / period, period, rate_margin, brake_time)
 
-    def _tune(self, follower: Follower) -> None:
-        follower.gain = self._gains["gain"]  # type: ignore[attr-defined]
+    def _apply_gains(self, tracker: KinematicTracker) -> None:
+        super()._apply_gains(tracker)
+        tracker.gain = self._gains["gain"]
 
-    def _plan(self, path: PiecewisePolynomial, q: Array) -> Follower:
-        return _KinematicFollower(self._following, path, gain=self._gains["gain"], start=q)
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> KinematicTracker:
+        return KinematicTracker(self.kinematics, path, q, gain=self._gains["gain"])
 
-    def _values(self, follower: Follower, progress: Progress, state: RobotState | None) -> Array:
-        assert isinstance(follower, _KinematicFollower)
-        if state is None:
-            _, v = follower.motion(progress.place, progress.pace)
-            return np.asarray(v[self._active_v])
-        assert state.q is not None
-        self._watch(state.q)
-        return follower.velocity(progress.place, state.q, progress.pace)
+    def _command_values(
+        self, time: float, tracker: KinematicTracker, progress: Progress, state: RobotState | None
+    ) -> Array:
+        if state is not None and state.q is not None and state.v is not None:
+            self._update_singularity_distance(state.q)
+        return super()._command_values(time, tracker, progress, state)

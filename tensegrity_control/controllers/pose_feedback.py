@@ -6,34 +6,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
-from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
-from ..inverse_kinematics.structure_jacobian import sensitivity
+from ..inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from ..inverse_kinematics.tension_limits import TendonGuard
 
 Array = NDArray[np.float64]
 
 
 class PoseFeedback:
-    """Corrects rest lengths at one shape; a step that would cost a tendon its floor, by the model, is left out.
+    """Corrects rest lengths at one equilibrium; a step that would cost a tendon its floor, by the model, is left out.
 
     Args:
-        guard: the limits that the model watches.
-        shape: the equilibrium that is held.
+        equilibria: of the robot. guard: the limits that the model watches.
+        equilibrium: that is held.
         gain: 1/s, see `TendonLengthController`.
         limit: m, largest correction of one rest length.
     """
 
     def __init__(
-        self, robot: Robot, guard: TendonGuard, shape: StructureEquilibrium, rigid_bars: bool, gain: float, limit: float
+        self,
+        equilibria: StructureEquilibriumMap,
+        guard: TendonGuard,
+        equilibrium: StructureEquilibrium,
+        gain: float,
+        limit: float,
     ) -> None:
-        slopes = sensitivity(shape, guard.members, rigid_bars=rigid_bars)
-        assert slopes.pose is not None
+        robot, slopes = equilibria.robot, equilibria.sensitivity(equilibrium)
         self.rows = robot.output.rows
         self.gain, self.limit, self.limits = gain, limit, guard.limits
-        self.inverse = np.linalg.pinv(slopes.pose[self.rows])
-        self.jacobian, self.values = guard.jacobian(slopes), guard.values(shape)
+        self.inverse = np.linalg.pinv(equilibria.pose_jacobian(equilibrium)[self.rows])
+        self.jacobian, self.values = guard.jacobian(slopes), guard.values(equilibrium)
         self.rates = np.array([actuator.rate for actuator in robot.actuators])
 
     def corrected(self, correction: Array, goal: Pose, measured: Pose, step: float) -> Array:
@@ -44,10 +47,10 @@ class PoseFeedback:
         change = min(self.gain * step, 1.0) * (self.inverse @ error)
         # A tenth of the rate limits: feedback is slow by its nature, and must never compete with a motion.
         change *= min(1.0, float(np.min(0.1 * self.rates * step / np.maximum(np.abs(change), 1e-300))))
-        wanted = correction + change
-        if np.abs(wanted).max() > self.limit:
+        corrected = correction + change
+        if np.abs(corrected).max() > self.limit:
             return correction
         allowed = max(self.limits.violation(self.values + self.jacobian @ correction), 0.0)
-        if self.limits.violation(self.values + self.jacobian @ wanted) > allowed:
+        if self.limits.violation(self.values + self.jacobian @ corrected) > allowed:
             return correction
-        return wanted
+        return corrected

@@ -1,57 +1,52 @@
 """Control of a structure by its rest lengths: paths of equilibria from the inverse kinematics, walked in time.
 
-See `path_control`. A goal is planned by `inverse_kinematics` and made a smooth curve by `equilibrium_curve`;
-`pose_feedback` removes what a wrong model leaves.
+See `position_controller`; `pose_feedback` removes what a wrong model leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.structure import Structure
 
 from ..controller import RobotState, positions_of
-from ..inverse_kinematics.ik_result import InverseKinematicsResult
-from ..inverse_kinematics.solve_ik import inverse_kinematics
-from ..inverse_kinematics.start_equilibrium import shape_solver, start_shape
-from ..inverse_kinematics.structure_jacobian import longest_period
+from ..inverse_kinematics.ik_result import InverseKinematicsOptions
+from ..inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from ..inverse_kinematics.tension_limits import TendonGuard
-from ..paths.equilibrium_path import EquilibriumPath
-from .path_controller import PathController, check_ranges
+from ..paths.timed_path import TimedPath
+from ..trajectories.time_scaling import Progress
+from .goal_controller import check_ranges
 from .pose_feedback import PoseFeedback
+from .position_controller import PositionController
 
 Array = NDArray[np.float64]
 
 
-class TendonLengthController(PathController):
-    """See the module's text.
+class TendonLengthController(PositionController):
+    """See `PositionController`; all plans keep near the tensions and rest lengths of `home`.
 
     Args:
         robot: a pin-jointed robot with actuated tendons.
         rigid_bars: plan with bars that keep their length, as the simulator has them.
-        rate_margin: part of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
-        swing_periods: a motion whose duration is left open lasts at least so many of the slowest periods of the
-            shapes at both ends, so that the structure follows its equilibria without swinging; 0 leaves this out.
-        brake_time: s, longest time in which a motion is broken off; shorter when the way ends before.
-        feedback_gain: 1/s of the integral correction while holding; 0 switches it off. Keep it well below the slowest
-            frequency of the structure: above, the correction excites it.
+        rate_margin, swing_periods, brake_time: see `PositionController`.
+        feedback_gain: 1/s of the integral correction while holding; 0 switches it off. More corrects faster; keep it
+            well below the slowest frequency of the structure, above which the correction excites it.
         feedback_limit: m, largest correction of one rest length.
         tension_floor: N, see `inverse_kinematics`.
 
     Attributes:
-        home: the shape at the robot file's rest lengths, whose posture all plans keep near.
-        slowest_period: s, of the small oscillations about it.
+        slowest_period: s, of the small oscillations about `home`.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no stable start shape.
     """
 
+    model_type = Structure
     GAINS = ("feedback_gain", "feedback_limit")
+    equilibria: StructureEquilibriumMap
 
     def __init__(
         self,
@@ -66,71 +61,54 @@ class TendonLengthController(PathController):
         tension_floor: float | None = None,
     ) -> None:
         check_ranges(("feedback_gain", feedback_gain, 0.0, 1e6), ("feedback_limit", feedback_limit, 0.0, 1e6))
-        self.rigid_bars, self.tension_floor = rigid_bars, tension_floor
-        self.feedback_gain, self.feedback_limit = feedback_gain, feedback_limit
-        self.solver = shape_solver(robot, rigid_bars)
-        home = start_shape(robot, None, self.solver)
-        self.guard = TendonGuard(robot, home, tension_floor)
-        self.slowest_period = longest_period(home, rigid_bars=rigid_bars)
-        self._feedback: PoseFeedback | None = None
-        self._fed_back = np.zeros(len(robot.actuators))
+        equilibria = StructureEquilibriumMap(robot, rigid_bars=rigid_bars)
+        options = InverseKinematicsOptions(preferred=equilibria.home, tension_floor=tension_floor)
         super().__init__(
-            robot, home, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
-        )  # fmt: skip
-
-    def plan(
-        self, start: StructureEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
-    ) -> InverseKinematicsResult:
-        """The equilibrium path from a shape to a pose, with the posture of the robot file's rest lengths."""
-        return inverse_kinematics(
-            self.robot, position, quaternion, start=start, preferred=self.home,
-            tension_floor=self.tension_floor, rigid_bars=self.rigid_bars, solver=self.solver,
-        )  # fmt: skip
+            equilibria, options, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
+        )
+        self.feedback_gain, self.feedback_limit = feedback_gain, feedback_limit
+        self.guard = TendonGuard(robot, self.home, tension_floor)
+        self.slowest_period = equilibria.slowest_period(self.home)
+        self._feedback: PoseFeedback | None = None
+        self._correction = np.zeros(len(robot.actuators))
+        self._last_time = -np.inf
 
     def reset(self, time: float, state: RobotState | None = None) -> None:
         super().reset(time, state)
-        self._feedback, self._fed_back = None, np.zeros(len(self.names))
+        self._feedback, self._correction, self._last_time = None, np.zeros(len(self.names)), time
 
     def gains(self) -> dict[str, float]:
         return {"feedback_gain": self.feedback_gain, "feedback_limit": self.feedback_limit}
 
     def set_gains(self, **values: float) -> None:
-        wanted = {**self.gains(), **self.known_gains(values)}
-        check_ranges(*((name, value, 0.0, 1e6) for name, value in wanted.items()))
-        self.feedback_gain, self.feedback_limit = wanted["feedback_gain"], wanted["feedback_limit"]
+        gains = {**self.gains(), **self.checked_gains(values)}
+        check_ranges(*((name, value, 0.0, 1e6) for name, value in gains.items()))
+        self.feedback_gain, self.feedback_limit = gains["feedback_gain"], gains["feedback_limit"]
         self._feedback = None  # made anew; what it has added stays
 
-    # -- how shapes are found -------------------------------------------------------------------------------------
-
-    def _shape_of(self, state: RobotState | None) -> StructureEquilibrium:
-        lengths = np.array(self.home.rest_lengths)
-        lengths[self.guard.members] = positions_of(self.robot, None if state is None else state.positions)
+    def _hold_tracker(self, state: RobotState | None) -> TimedPath:
+        positions = positions_of(self.robot, None if state is None else state.positions)
+        lengths = self.equilibria.rest_lengths(positions, self.home)
         nodes = self.home.nodes if state is None or state.nodes is None else state.nodes
-        return start_shape(self.robot, self.solver.solve(lengths, start=nodes), self.solver)
+        return self._hold(self.equilibria.start(self.equilibria.solve_lengths(lengths, nodes)))
 
-    def _way_to(
-        self, start: StructureEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
-    ) -> Sequence[StructureEquilibrium]:
-        return self.plan(start, position, quaternion).path
-
-    def _curve(self, path: Sequence[StructureEquilibrium], keep: Sequence[int] = ()) -> EquilibriumPath:
-        return EquilibriumPath(self.robot, path, self.solver, keep=keep)
-
-    # -- feedback -------------------------------------------------------------------------------------------------
-
-    def _correction(self, time: float, is_moving: bool, state: RobotState | None) -> Array | float:
+    def _command_values(self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None) -> Array:
+        lengths = tracker.command(progress, state)
+        is_moving = time < self.status(time).arrival
         if is_moving:
-            self._feedback = None  # made anew for the shape that is held next
-        if self.feedback_gain <= 0.0:
-            return 0.0
-        if not is_moving and self._phase == "holding" and state is not None and state.pose is not None:
-            self._correct(state.pose, max(time - self._last_time, 0.0))
-        return self._fed_back
+            self._feedback = None  # made anew for the equilibrium that is held next
+        if self.feedback_gain > 0.0:
+            if not is_moving and self._phase == "holding" and state is not None and state.pose is not None:
+                self._correct(tracker, progress, state.pose, max(time - self._last_time, 0.0))
+            lengths = lengths + self._correction
+        self._last_time = time
+        return lengths
 
-    def _correct(self, measured: Pose, step: float) -> None:
+    def _correct(self, tracker: TimedPath, progress: Progress, measured: Pose, step: float) -> None:
         if self._feedback is None:
             self._feedback = PoseFeedback(
-                self.robot, self.guard, self._rest.shape(), self.rigid_bars, self.feedback_gain, self.feedback_limit
-            )
+                self.equilibria, self.guard, tracker.equilibrium(progress.time), self.feedback_gain,
+                self.feedback_limit,
+            )  # fmt: skip
         assert self._goal is not None
-        self._fed_back = self._feedback.corrected(self._fed_back, self._goal, measured, step)
+        self._correction = self._feedback.corrected(self._correction, self._goal, measured, step)

@@ -6,14 +6,12 @@ The Jacobian of the pose is computed once and then follows the observed changes 
 
 (the print leaves the transpose out). The step is the pseudo-inverse of the 6 x 12 matrix, since the inverse that is
 printed does not exist. As printed the method runs tendons slack, where the pose stops answering to them; here the same
-update follows the tensions, and the shortest change that keeps every tendon above its floor takes the place of the
-pseudo-inverse wherever that would not. Unlike "newton" it keeps no preferred posture: lengths depend on the way taken,
+update follows the tensions, and the shortest change that keeps every tendon above its floor replaces the
+pseudo-inverse wherever that would not. Unlike "newton" it keeps no preferred posture: lengths depend on the path taken,
 which may cross a floor by 1 % of the mean tension.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,38 +19,38 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.robots.output_frame import pose_error
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
+from .continuation import Continuation
 from .ik_result import InverseKinematicsResult
 from .structure_jacobian import Sensitivity
 from .tension_limits import TOLERANCE
 
-if TYPE_CHECKING:
-    from .continuation import Continuation
 
-
-def broyden_search(search: Continuation, tolerance: float, max_iterations: int) -> InverseKinematicsResult:
+def broyden_search(search: Continuation) -> InverseKinematicsResult:
     """Run Algorithm 2 from the start of `search`. Raises UnreachableGoalError where it does not get there."""
     goal, guard = search.goal, search.guard
-    slopes = search.slopes(search.shape)
-    while search.steps < max_iterations:
-        shape = search.shape
-        if search.reached(tolerance):
-            return search.plan("broyden")
-        step = search.solve(shape, slopes, goal.error(shape.nodes), guard.limits, None, search.unmoved(shape))
+    slopes = search.slopes(search.equilibrium)
+    while search.steps < search.options.max_iterations:
+        equilibrium = search.equilibrium
+        if search.reached():
+            return search.result("broyden")
+        step = search.solve(
+            equilibrium, slopes, goal.error(equilibrium.pose), guard.limits, None, search.unmoved(equilibrium)
+        )
         if step.progress < 1e-3 and not step.confined:
             break
         search.steps += 1
-        moved, _ = search.attempt(shape, slopes, step.change)
-        allowed = max(TOLERANCE, guard.limits.violation(guard.values(shape)))
+        moved, _ = search.attempt(equilibrium, slopes, step.change)
+        allowed = max(TOLERANCE, guard.limits.violation(guard.values(equilibrium)))
         if moved is None or guard.limits.violation(guard.values(moved)) > max(allowed, 0.01):
             search.radius = 0.5 * float(np.abs(step.change).max())
             if search.radius_spent():
                 break
             # A prediction this far off says that the estimate has gone stale.
-            slopes = search.slopes(shape)
+            slopes = search.slopes(equilibrium)
             continue
         search.path.append(moved)
-        slopes = follow(slopes, shape, moved, step.change)
-    raise search.give_up(tolerance, max_iterations)
+        slopes = follow(slopes, equilibrium, moved, step.change)
+    raise search.give_up()
 
 
 def follow(

@@ -1,134 +1,168 @@
-"""The way from a start shape to a goal pose, step by step over stable equilibria (see `inverse_kinematics`)."""
+"""Inverse kinematics of a structure: continuation over stable equilibria from a start to a goal pose.
+
+The exact Jacobian (`structure_jacobian`) predicts how the structure answers to the rest lengths, a quadratic program
+(`ik_step`) chooses the next change within the limits (`tension_limits`), and the equilibrium is solved anew. A step
+counts only when it is a stable equilibrium close to the predicted one with every guarded tendon tight; otherwise it is
+tried again at half the size. So the path never jumps to another equilibrium, and every point of it can be held. Near
+the goal the same steps are Newton's and converge quadratically (document 001, section 6, Algorithm 2, corrected).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, UnreachableGoalError
-from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 
-from .ik_result import InverseKinematicsResult
-from .ik_step import Limits, Posture, Step, solve_step
+from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
+from .ik_step import Posture, Step, solve_step
+from .limits import Limits
 from .pose_goal import PoseGoal
-from .structure_jacobian import Sensitivity, sensitivity
+from .structure_equilibria import StructureEquilibriumMap
+from .structure_jacobian import Sensitivity
 from .tension_limits import TOLERANCE, TendonGuard
-from .unreachable import unreachable
 
 Array = NDArray[np.float64]
 
-LARGEST_STEP = 0.1
-SMALLEST_STEP = 1e-6
-WIDE = 20.0
-CURVATURE = 0.25
-SETTLED = 1e-6
-SETTLING_STEPS = 12
-CORRECTIONS = 4
-ARRIVED = 1e-10
-BLOCKED = 0.02
-STALLED_STEPS = 12
-CONFIRMATIONS = 3
-FINE = 1e-5
-MOST_CAUTION = 16.0
+
+@dataclass(frozen=True)
+class ContinuationSettings:
+    """Step control of the continuation; lengths are parts of half the mean travel of the actuators.
+
+    Attributes:
+        largest_step, smallest_step: parts of that travel, of one rest length in one step. Larger steps are fewer and
+            fail more often; below the smallest the path has ended.
+        unbounded_step: part of that travel that no step to the goal exceeds.
+        tolerance_curvature: part of a step by which the nodes may miss the linear prediction; more is taken for a jump
+            to another equilibrium.
+        tolerance_settled: part of that travel, of a last step below which redundant tendons have settled.
+        max_settling_steps: steps at the goal in which they may settle.
+        max_corrections: Newton steps that bring one step back to its limits and to the goal.
+        tolerance_arrival: m and rad of the pose error that such a correction leaves.
+        minimum_progress: part of the error that a straight step must remove; below, the motion slides along its limits.
+        max_stalled_steps: steps without one percent of progress before it gives up.
+        max_confirmations: tries to reach the nearest pose of an unreachable goal from the start.
+        fine_error: m and rad below which any progress is good enough.
+        max_caution: largest extra cost of change, in units of the length weight.
+    """
+
+    largest_step: float = 0.1
+    smallest_step: float = 1e-6
+    unbounded_step: float = 20.0
+    tolerance_curvature: float = 0.25
+    tolerance_settled: float = 1e-6
+    max_settling_steps: int = 12
+    max_corrections: int = 4
+    tolerance_arrival: float = 1e-10
+    minimum_progress: float = 0.02
+    max_stalled_steps: int = 12
+    max_confirmations: int = 3
+    fine_error: float = 1e-5
+    max_caution: float = 16.0
+
+
+SETTINGS = ContinuationSettings()
 
 
 class Continuation:
-    """The way from a start shape to a goal: `run` walks it, `advance` takes one step.
+    """The path from a start to a goal: `run` follows it, `advance` takes one step.
+
+    Args:
+        equilibria: of the robot. start: one of them. goal: pose to be reached. options: preferences and tolerances.
 
     Attributes:
-        path: shapes so far.
-        steps, solves: steps tried and forward kinematics solved.
+        path: equilibria so far.
+        steps, solves: steps tried and equilibria solved.
         trouble: why the last refused step was refused, in words.
     """
 
     def __init__(
         self,
-        robot: Robot,
-        goal: PoseGoal,
+        equilibria: StructureEquilibriumMap,
         start: StructureEquilibrium,
-        preferred: StructureEquilibrium,
-        tension_floor: float | Mapping[str, float] | None,
-        solver: StructureEquilibriumSolver,
-        length_weight: float,
+        goal: PoseGoal,
+        options: InverseKinematicsOptions,
     ) -> None:
-        self.robot, self.goal, self.solver = robot, goal, solver
-        self.preferred, self.tension_floor = preferred, tension_floor
-        self.guard = TendonGuard(robot, preferred, tension_floor)
+        preferred = start if options.preferred is None else options.preferred
+        self.equilibria, self.robot, self.goal, self.options = equilibria, equilibria.robot, goal, options
+        self.guard = TendonGuard(self.robot, preferred, options.tension_floor)
         self.members = self.guard.members
         self.posture = Posture(
             tensions=preferred.tensions[self.members],
             lengths=preferred.rest_lengths[self.members],
             tension_scale=self.guard.tension_scale,
             length_scale=self.guard.length_scale,
-            length_weight=length_weight,
+            length_weight=options.length_weight,
         )
         self.path = [start]
         self.steps = self.solves = 0
-        self.radius = LARGEST_STEP * self.guard.length_scale
+        self.radius = SETTINGS.largest_step * self.guard.length_scale
         self.caution = 0.0
         self.blocked = False
         self.trouble = ""
         self._last_change = np.zeros(self.members.size)
 
     @property
-    def shape(self) -> StructureEquilibrium:
-        """Where the way has led so far."""
+    def equilibrium(self) -> StructureEquilibrium:
+        """The last equilibrium of the path."""
         return self.path[-1]
 
-    def run(self, tolerance: float, max_iterations: int) -> InverseKinematicsResult:
-        """The plan of the whole way. Raises UnreachableGoalError where there is none."""
-        if self.walk(tolerance, max_iterations):
-            return self.plan("newton")
-        raise self.give_up(tolerance, max_iterations)
+    def run(self) -> InverseKinematicsResult:
+        """The whole path. Raises UnreachableGoalError where there is none."""
+        if self.walk():
+            return self.result("newton")
+        raise self.give_up()
 
-    def walk(self, tolerance: float, max_iterations: int, *, settle: bool = True) -> bool:
-        """Walk until the goal is reached and (with `settle`) the posture has settled, or until nothing gets nearer."""
+    def walk(self, *, settle: bool = True) -> bool:
+        """Go on until the goal is reached and (with `settle`) the posture has settled, or until nothing gets nearer."""
         settling = stalled = 0
         best = np.inf
-        while self.steps < max_iterations:
-            slopes = self.slopes(self.shape)
+        while self.steps < self.options.max_iterations:
+            slopes = self.slopes(self.equilibrium)
             step = self.choose(slopes, self.guard.limits)
-            reached = self.reached(tolerance)
-            settled = np.abs(step.change).max() < SETTLED * self.guard.length_scale
-            if reached and (settled or not settle or settling >= SETTLING_STEPS):
+            reached = self.reached()
+            settled = np.abs(step.change).max() < SETTINGS.tolerance_settled * self.guard.length_scale
+            if reached and (settled or not settle or settling >= SETTINGS.max_settling_steps):
                 return True
             settling += reached
-            distance = float(np.linalg.norm(self.goal.weights() * self.goal.error(self.shape.nodes)))
+            distance = float(np.linalg.norm(self.goal.weights() * self.goal.error(self.equilibrium.pose)))
             stalled = 0 if distance < 0.99 * best else stalled + 1
             best = min(best, distance)
-            if stalled > STALLED_STEPS or (step.weighted and self.stationary(step)):
+            if stalled > SETTINGS.max_stalled_steps or (step.weighted and self.stationary(step)):
                 break
             if not self.advance(slopes, step, self.guard.limits) and self.radius_spent():
                 break
         else:
-            self.trouble = f"{max_iterations} steps were not enough"
-        return self.reached(tolerance)
+            self.trouble = f"{self.options.max_iterations} steps were not enough"
+        return self.reached()
 
     # -- parts of a step ------------------------------------------------------------------------------------------
 
-    def slopes(self, shape: StructureEquilibrium) -> Sensitivity:
+    def slopes(self, equilibrium: StructureEquilibrium) -> Sensitivity:
         """Derivatives with respect to the actuated rest lengths."""
-        return sensitivity(shape, self.members, rigid_bars=self.solver.rigid_bars)
+        return self.equilibria.sensitivity(equilibrium)
 
-    def reached(self, tolerance: float) -> bool:
-        """Whether the present shape is the goal, within the limits."""
-        error = np.abs(self.goal.error(self.shape.nodes)).max()
-        return error < tolerance and self.guard.limits.violation(self.guard.values(self.shape)) < TOLERANCE
+    def reached(self) -> bool:
+        """Whether the present equilibrium is the goal, within the limits."""
+        error = np.abs(self.goal.error(self.equilibrium.pose)).max()
+        return (
+            error < self.options.tolerance
+            and self.guard.limits.violation(self.guard.values(self.equilibrium)) < TOLERANCE
+        )
 
     def choose(self, slopes: Sensitivity, limits: Limits, *, straight: bool = True) -> Step:
         """The straight step where it gets on, else the one that comes nearest."""
-        shape = self.shape
-        error = self.goal.error(shape.nodes)
+        equilibrium = self.equilibrium
+        error = self.goal.error(equilibrium.pose)
         if straight and not self.blocked:
-            step = self.straight(shape, slopes, error, limits)
-            if step.confined or step.progress > BLOCKED:
+            step = self.straight(equilibrium, slopes, error, limits)
+            if step.confined or step.progress > SETTINGS.minimum_progress:
                 return step
-        step = self.solve(shape, slopes, error, limits, self.goal.weights())
+        step = self.solve(equilibrium, slopes, error, limits, self.goal.weights())
         weights = self.goal.weights()
         within_reach = np.linalg.norm(weights * step.remaining) < 1e-3 * np.linalg.norm(weights * error)
         self.blocked = straight and not (self.blocked and within_reach)
@@ -136,7 +170,7 @@ class Continuation:
 
     def solve(
         self,
-        shape: StructureEquilibrium,
+        equilibrium: StructureEquilibrium,
         slopes: Sensitivity,
         error: Array,
         limits: Limits,
@@ -144,53 +178,55 @@ class Continuation:
         posture: Posture | None = None,
         radius: float | None = None,
     ) -> Step:
-        """The quadratic program at one shape."""
+        """The quadratic program at one equilibrium."""
         assert slopes.pose is not None
         return solve_step(
-            error, self.goal.jacobian(shape.nodes, slopes.pose),
-            self.guard.values(shape), self.guard.jacobian(slopes), limits,
-            (shape.tensions[self.members], slopes.tensions[self.members], shape.rest_lengths[self.members]),
+            error, self.goal.jacobian(equilibrium.pose, slopes.pose),
+            self.guard.values(equilibrium), self.guard.jacobian(slopes), limits,
+            (equilibrium.tensions[self.members], slopes.tensions[self.members], equilibrium.rest_lengths[self.members]),
             posture or self.posture, radius or self.radius, weights, self.caution,
         )  # fmt: skip
 
-    def straight(self, shape: StructureEquilibrium, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
-        """As far along the straight way as the radius allows, without leaving the preferred posture for speed.
+    def straight(self, equilibrium: StructureEquilibrium, slopes: Sensitivity, error: Array, limits: Limits) -> Step:
+        """As far along the straight line as the radius allows, without leaving the preferred posture for speed.
 
         A radius on the whole step would drive every tendon at its bound; the step to the goal, scaled down, does not.
         """
-        whole = self.solve(shape, slopes, error, limits, None, radius=WIDE * self.guard.length_scale)
+        whole = self.solve(
+            equilibrium, slopes, error, limits, None, radius=SETTINGS.unbounded_step * self.guard.length_scale
+        )
         size = float(np.abs(whole.change).max())
         if size <= self.radius:
             return whole
         part = self.radius / size
-        step = self.solve(shape, slopes, part * error, limits, None)
+        step = self.solve(equilibrium, slopes, part * error, limits, None)
         assert slopes.pose is not None
-        remaining = error - self.goal.jacobian(shape.nodes, slopes.pose) @ step.change
+        remaining = error - self.goal.jacobian(equilibrium.pose, slopes.pose) @ step.change
         return replace(step, progress=part * step.progress, remaining=remaining, confined=True)
 
-    def unmoved(self, shape: StructureEquilibrium) -> Posture:
+    def unmoved(self, equilibrium: StructureEquilibrium) -> Posture:
         """The posture that asks for the shortest change of lengths and nothing else."""
         return replace(
             self.posture,
-            tensions=shape.tensions[self.members],
-            lengths=shape.rest_lengths[self.members],
+            tensions=equilibrium.tensions[self.members],
+            lengths=equilibrium.rest_lengths[self.members],
             tension_scale=1e9 * self.guard.tension_scale,
         )
 
     def stationary(self, step: Step) -> bool:
-        """Whether the nearest pose is found: within the limits the error shrinks no further."""
+        """Whether this is the nearest pose: within the limits the error shrinks no further."""
         if np.abs(step.change).max() < 1e-7 * self.radius:
             return True
         weights = self.goal.weights()
-        before = float(np.linalg.norm(weights * self.goal.error(self.shape.nodes)))
+        before = float(np.linalg.norm(weights * self.goal.error(self.equilibrium.pose)))
         after = float(np.linalg.norm(weights * step.remaining))
-        inside = self.guard.limits.violation(self.guard.values(self.shape)) < TOLERANCE
+        inside = self.guard.limits.violation(self.guard.values(self.equilibrium)) < TOLERANCE
         return before - after < 1e-4 * before and (inside or step.rest > 0.99)
 
     def advance(self, slopes: Sensitivity, step: Step, limits: Limits) -> bool:
-        """Take a step if it leads to a good shape, else halve the radius."""
+        """Take a step if it leads to a good equilibrium, else halve the radius."""
         self.steps += 1
-        moved, deviation = self.attempt(self.shape, slopes, step.change)
+        moved, deviation = self.attempt(self.equilibrium, slopes, step.change)
         if moved is not None:
             moved = self.correct(moved, limits, step)
         if moved is not None and not self.nearer(moved, step):
@@ -200,17 +236,21 @@ class Continuation:
             return False
         self.path.append(moved)
         self.learn(step.change)
-        if deviation < 0.2 * CURVATURE and step.confined:
-            self.radius = min(2.0 * self.radius, LARGEST_STEP * self.guard.length_scale)
+        if deviation < 0.2 * SETTINGS.tolerance_curvature and step.confined:
+            self.radius = min(2.0 * self.radius, SETTINGS.largest_step * self.guard.length_scale)
         return True
 
     def nearer(self, moved: StructureEquilibrium, step: Step) -> bool:
         """Whether the pose error shrank by a fair part of what the step promised; promises of nothing are kept."""
         weights = self.goal.weights()
-        before = float(np.linalg.norm(weights * self.goal.error(self.shape.nodes)))
+        before = float(np.linalg.norm(weights * self.goal.error(self.equilibrium.pose)))
         promised = before - float(np.linalg.norm(weights * step.remaining))
-        gained = before - float(np.linalg.norm(weights * self.goal.error(moved.nodes)))
-        if promised <= (0.0 if step.weighted else 1e-3 * before) or before < FINE or gained >= 0.1 * promised:
+        gained = before - float(np.linalg.norm(weights * self.goal.error(moved.pose)))
+        if (
+            promised <= (0.0 if step.weighted else 1e-3 * before)
+            or before < SETTINGS.fine_error
+            or gained >= 0.1 * promised
+        ):
             return True
         self.trouble = "the pose hardly answers to the tendons in that direction"
         return False
@@ -220,27 +260,27 @@ class Continuation:
         sizes = float(np.linalg.norm(change) * np.linalg.norm(self._last_change))
         cosine = float(change @ self._last_change) / sizes if sizes > 0.0 else 0.0
         if cosine < -0.2:
-            self.caution = min(max(1.0, 2.0 * self.caution), MOST_CAUTION)
+            self.caution = min(max(1.0, 2.0 * self.caution), SETTINGS.max_caution)
         elif cosine > 0.7:
             self.caution *= 0.5
         self._last_change = change
 
     def radius_spent(self) -> bool:
         """Whether steps have become too small to go on."""
-        return self.radius < SMALLEST_STEP * self.guard.length_scale
+        return self.radius < SETTINGS.smallest_step * self.guard.length_scale
 
     def attempt(
-        self, shape: StructureEquilibrium, slopes: Sensitivity, change: Array
+        self, equilibrium: StructureEquilibrium, slopes: Sensitivity, change: Array
     ) -> tuple[StructureEquilibrium | None, float]:
-        """The shape after a change of lengths and its relative distance from the prediction; None if it is no good."""
-        lengths = np.array(shape.rest_lengths)
+        """The equilibrium after a change of lengths and its relative distance from the prediction; None if it fails."""
+        lengths = np.array(equilibrium.rest_lengths)
         lengths[self.members] += change
         motion = (slopes.nodes @ change).reshape(-1, 3)
-        predicted = shape.nodes + motion
+        predicted = equilibrium.nodes + motion
         self.solves += 1
         try:
-            guess = replace(shape, nodes=predicted, tensions=shape.tensions + slopes.tensions @ change)
-            moved = self.solver.solve(lengths, start=guess)
+            guess = replace(equilibrium, nodes=predicted, tensions=equilibrium.tensions + slopes.tensions @ change)
+            moved = self.equilibria.solve_lengths(lengths, guess)
         except NoEquilibriumError as error:
             self.trouble = f"no equilibrium was found: {error}"
             return None, np.inf
@@ -249,82 +289,122 @@ class Continuation:
         deviation = max(float(np.abs(moved.nodes - predicted).max()) - noise, 0.0) / max(size, noise)
         slackened = self.guard.slackened(moved)
         if not (moved.converged and moved.stable):
-            self.trouble = f"the shape loses its stability (softest stiffness {moved.softest:.3g} N/m)"
+            self.trouble = f"the equilibrium loses its stability (softest stiffness {moved.softest:.3g} N/m)"
         elif slackened:
             self.trouble = f"{', '.join(slackened)} would go slack"
-        elif deviation > CURVATURE:
-            self.trouble = f"the shape jumps (softest stiffness before the jump {shape.softest:.3g} N/m)"
+        elif deviation > SETTINGS.tolerance_curvature:
+            self.trouble = f"the equilibrium jumps (softest stiffness before the jump {equilibrium.softest:.3g} N/m)"
         else:
             return moved, deviation
         return None, deviation
 
-    def correct(self, shape: StructureEquilibrium, limits: Limits, step: Step) -> StructureEquilibrium | None:
-        """Undo what the curvature of a step has overrun: limits, and the goal where the step went all the way.
+    def correct(self, equilibrium: StructureEquilibrium, limits: Limits, step: Step) -> StructureEquilibrium | None:
+        """Undo what the curvature of a step has overrun: limits, and the goal where the step went up to it.
 
         The shortest change does it, so that the posture, which may pull elsewhere, has no say here.
         """
-        allowed = max(TOLERANCE, limits.violation(self.guard.values(self.shape)))
+        allowed = max(TOLERANCE, limits.violation(self.guard.values(self.equilibrium)))
         arriving = step.progress > 0.999
         weights = self.goal.weights() if step.weighted else None
-        for _ in range(CORRECTIONS):
-            error = self.goal.error(shape.nodes) if arriving else np.zeros(self.goal.output.rows.size)
-            if limits.violation(self.guard.values(shape)) < TOLERANCE and np.abs(error).max() < ARRIVED:
-                return shape
-            slopes = self.slopes(shape)
-            correction = self.solve(shape, slopes, error, limits, weights, self.unmoved(shape))
-            moved, _ = self.attempt(shape, slopes, correction.change)
+        for _ in range(SETTINGS.max_corrections):
+            error = self.goal.error(equilibrium.pose) if arriving else np.zeros(self.goal.output.rows.size)
+            if (
+                limits.violation(self.guard.values(equilibrium)) < TOLERANCE
+                and np.abs(error).max() < SETTINGS.tolerance_arrival
+            ):
+                return equilibrium
+            slopes = self.slopes(equilibrium)
+            correction = self.solve(equilibrium, slopes, error, limits, weights, self.unmoved(equilibrium))
+            moved, _ = self.attempt(equilibrium, slopes, correction.change)
             if moved is None:
                 return None
-            shape = moved
-        if limits.violation(self.guard.values(shape)) <= allowed:
-            return shape
+            equilibrium = moved
+        if limits.violation(self.guard.values(equilibrium)) <= allowed:
+            return equilibrium
         self.trouble = "the limits cannot be kept"
         return None
 
     # -- results --------------------------------------------------------------------------------------------------
 
-    def plan(self, method: str) -> InverseKinematicsResult:
-        """The way so far as a plan."""
-        shape = self.shape
-        lengths = shape.rest_lengths[self.members]
+    def result(self, method: str) -> InverseKinematicsResult:
+        """The path so far as a result."""
+        lengths = self.equilibria.positions(self.equilibrium)
         lowest = [min(self.guard.margins(each).items(), key=lambda item: item[1]) for each in self.path]
         return InverseKinematicsResult(
-            rest_lengths={a.name: float(value) for a, value in zip(self.robot.actuators, lengths, strict=True)},
-            shape=shape,
+            positions={a.name: float(value) for a, value in zip(self.robot.actuators, lengths, strict=True)},
+            equilibrium=self.equilibrium,
             path=tuple(self.path),
-            pose_error=self.goal.error(shape.nodes),
-            margins=self.guard.margins(shape),
+            commands=np.array([self.equilibria.positions(each) for each in self.path]),
+            pose_error=self.goal.error(self.equilibrium.pose),
+            margins=self.guard.margins(self.equilibrium),
             lowest_margin=min(lowest, key=lambda item: item[1]),
             iterations=self.steps,
             solves=self.solves,
             method=method,
         )
 
-    def give_up(self, tolerance: float, max_iterations: int) -> UnreachableGoalError:
-        """The error: what binds where the way ended, and the nearest pose that a plan from the same start reaches."""
-        bound, trouble = self.shape, self.trouble
+    def give_up(self) -> UnreachableGoalError:
+        """The error: what binds where the path ended, and the nearest pose that a path from the same start reaches."""
+        bound, trouble = self.equilibrium, self.trouble
         self.radius = max(self.radius, 0.01 * self.guard.length_scale)
         binding = self.choose(self.slopes(bound), self.guard.limits, straight=False).binding
         nearest = self.drawn_in()
-        for _ in range(CONFIRMATIONS):
-            again = Continuation(
-                self.robot, PoseGoal(*nearest.pose, self.goal.output), self.path[0], self.preferred,
-                self.tension_floor, self.solver, self.posture.length_weight,
-            )  # fmt: skip
-            if again.walk(tolerance, max_iterations, settle=False):
-                nearest = again.shape
+        for _ in range(SETTINGS.max_confirmations):
+            goal = PoseGoal(*nearest.pose, self.goal.output)
+            again = Continuation(self.equilibria, self.path[0], goal, self.options)
+            if again.walk(settle=False):
+                nearest = again.equilibrium
                 break
             nearest = again.drawn_in()
-        return unreachable(self.goal, self.guard, bound, nearest, binding, trouble)
+        return self._unreachable(bound, nearest, binding, trouble)
+
+    def _unreachable(
+        self, bound: StructureEquilibrium, nearest: StructureEquilibrium, binding: tuple[int, ...], trouble: str
+    ) -> UnreachableGoalError:
+        """The error for a goal out of reach.
+
+        Args:
+            bound: equilibrium at the limits, where the motion stopped; its values are quoted.
+            nearest: equilibrium that is offered instead, a little inside the limits.
+            binding: rows of the guard's limits that stop the motion.
+            trouble: why steps were refused, where no limit binds.
+        """
+        goal, guard = self.goal, self.guard
+        error = goal.error(nearest.pose)
+        axes = [AXES[row] for row in goal.output.rows]
+        distance = [value for axis, value in zip(axes, error, strict=True) if not axis.startswith("r")]
+        turn = [value for axis, value in zip(axes, error, strict=True) if axis.startswith("r")]
+        short = []
+        if distance:
+            short.append(f"{1e3 * float(np.linalg.norm(distance)):.3g} mm")
+        if turn:
+            short.append(f"{np.degrees(float(np.linalg.norm(turn))):.3g} deg")
+        position, quaternion = nearest.pose
+        location = ", ".join(f"{value:.4f}" for value in position)
+        orientation = ", ".join(f"{value:.4f}" for value in quaternion)
+
+        values = guard.values(bound)
+        rows = binding or tuple(guard.limits.touched(values, 1e-3))
+        reasons = [guard.limits.describe(row, values[row]) for row in rows]
+        if not reasons:
+            reasons = [trouble or "the pose does not answer to the tendons in that direction"]
+        return UnreachableGoalError(
+            f"the goal pose is out of reach. Nearest reachable pose: position ({location}) m, quaternion "
+            f"({orientation}); it misses the goal by {' and '.join(short)}. What stops it: {'; '.join(reasons)}. Ask "
+            "for a pose nearer to that one, or widen these limits in the robot file.",
+            nearest=nearest,
+            rest_lengths={nearest.structure.member_names[k]: float(nearest.rest_lengths[k]) for k in guard.members},
+            binding=tuple(dict.fromkeys(guard.limits.names[row] for row in rows)),
+        )
 
     def drawn_in(self) -> StructureEquilibrium:
-        """From where the way ended, the nearest shape a little inside the limits, so that it can be asked for."""
+        """From where the path ended, the nearest equilibrium a little inside the limits, which can be asked for."""
         inside = self.guard.drawn_in(1e-3)
         for _ in range(8):
-            slopes = self.slopes(self.shape)
+            slopes = self.slopes(self.equilibrium)
             step = self.choose(slopes, inside, straight=False)
-            if inside.violation(self.guard.values(self.shape)) < TOLERANCE and self.stationary(step):
+            if inside.violation(self.guard.values(self.equilibrium)) < TOLERANCE and self.stationary(step):
                 break
             if not self.advance(slopes, step, inside) and self.radius_spent():
                 break
-        return self.shape
+        return self.equilibrium

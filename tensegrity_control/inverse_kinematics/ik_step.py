@@ -1,6 +1,6 @@
 """One step of the inverse kinematics: which rest lengths to change when more tendons than pose axes are at hand.
 
-With y the pose error wanted to vanish, J and T the Jacobians of pose and tensions, the step u = dd solves
+With y the pose error to be removed, J and T the Jacobians of pose and tensions, the step u = dd solves
 
     min  1/2 |(t + T u - t*) / s_t|^2 + w/2 |(d + u - d*) / s_d|^2 - M_p progress + M_r rest
     s.t. J u = progress y                          0 <= progress <= 1
@@ -8,9 +8,9 @@ With y the pose error wanted to vanish, J and T the Jacobians of pose and tensio
          |u| <= radius
 
 over u, progress and rest. The rows c are tensions and rest lengths with their limits. Keeping tensions and lengths near
-preferred ones (t*, d*) resolves the redundancy without a history: the same goal gives the same lengths on whatever way
+preferred ones (t*, d*) resolves the redundancy without a history: the same goal gives the same lengths on whatever path
 it is reached. `rest` is the part of a present violation that may remain, so a step always exists; M_r > M_p put limits
-before progress and progress before comfort. Where the straight way to the goal is blocked, the equality gives way to
+before progress and progress before comfort. Where the straight line to the goal is blocked, the equality gives way to
 least squares, min 1/2 |W (J u - y)|^2 / |W y|^2, and the motion slides along the limits to the nearest pose.
 """
 
@@ -26,6 +26,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, Bounds, Equations, Objective, QuadraticProgram, Rows
 from ..optimization.solvers import DEFAULT_SOLVER
+from .limits import Limits
 
 Array = NDArray[np.float64]
 
@@ -35,47 +36,6 @@ COMFORT_WHEN_BLOCKED = 1.0e-5
 PRESSING = 1.0e-2
 NO_PRESSURE = 1.0e-8
 NO_VIOLATION = 1.0e-7
-
-QUANTITIES = {
-    "tension": ("N", "floor", "ceiling"), "rest length": ("m", "shortest", "longest"),
-    "angle": ("rad", "lowest", "highest"), "position": ("m", "lowest", "highest"),
-}  # fmt: skip
-"""Unit and words for the two ends of what is limited."""
-
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Rows with a lowest and a highest value, each with its words.
-
-    Attributes:
-        low, high: (r,) N or m; infinite where there is no limit.
-        scale: (r,) size of a typical value, to judge what counts as touching.
-        names: r member names.
-        quantities: r of `QUANTITIES`.
-    """
-
-    low: Array
-    high: Array
-    scale: Array
-    names: tuple[str, ...]
-    quantities: tuple[str, ...]
-
-    def violation(self, values: Array) -> float:
-        """Largest excess over a limit, in units of the rows' scale; zero or negative inside."""
-        return float(np.max(np.maximum(self.low - values, values - self.high) / self.scale, initial=-np.inf))
-
-    def touched(self, values: Array, tolerance: float) -> list[int]:
-        """Rows within `tolerance` (relative to their scale) of a limit."""
-        room = np.minimum(values - self.low, self.high - values) / self.scale
-        return [int(row) for row in np.flatnonzero(room < tolerance)]
-
-    def describe(self, row: int, value: float) -> str:
-        """What binds and with which value, as in 'draw_3: tension 4.45 N at its floor of 4.45 N'."""
-        at_low = value - self.low[row] < self.high[row] - value
-        bound = self.low[row] if at_low else self.high[row]
-        unit, lowest, highest = QUANTITIES[self.quantities[row]]
-        word = lowest if at_low else highest
-        return f"{self.names[row]}: {self.quantities[row]} {value:.4g} {unit} at its {word} of {bound:.4g} {unit}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +98,7 @@ def solve_step(
         values: (r,) present values of the limited rows, value_jacobian: (r, a).
         actuated: present tensions (a,) N, their Jacobian (a, a) N/m and present rest lengths (a,) m.
         radius: largest change of one rest length [m].
-        weights: (p,) W of the least squares; None asks for the straight way.
+        weights: (p,) W of the least squares; None asks for the straight line.
         caution: extra cost of change itself, in units of the length weight; damps steps whose model is too optimistic.
 
     Raises:

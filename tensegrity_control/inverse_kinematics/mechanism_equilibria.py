@@ -1,8 +1,9 @@
-"""Shapes of a mechanism by its actuators' positions, with poses, tensions and how both answer to the actuators."""
+"""Equilibria of a mechanism by its actuators' positions, with poses, tensions and how both answer to the actuators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,78 +18,120 @@ from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
+from .equilibrium_map import EquilibriumMap, equilibrium_map
+
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PathEquilibrium:
-    """An equilibrium with the actuators at `positions` (a,) rad or m; pose of the output, tensions (c,) N of cables."""
+    """An equilibrium with the actuators at some positions.
+
+    Attributes:
+        positions: (a,) rad or m of the actuators. pose: of the output. tensions: (c,) N of the cables.
+        statics: the equilibrium of the whole mechanism.
+    """
 
     positions: Array
     pose: Pose
     tensions: Array
-    shape: MechanismEquilibrium
+    statics: MechanismEquilibrium
+
+    @property
+    def q(self) -> Array:
+        """(nq,) position of the mechanism."""
+        return self.statics.q
+
+    @property
+    def effort(self) -> Array:
+        """(nv,) N or N m that hold it."""
+        return self.statics.effort
 
 
 @dataclass(frozen=True, eq=False)
-class PathSlopes:
-    """What a shape does per rad or m of the actuators: pose (6, a) m and rad, tensions (c, a) N; slowest period [s]."""
+class PathSensitivity:
+    """What an equilibrium does per rad or m of the actuators.
+
+    Attributes:
+        pose: (6, a) m and rad of the output. tensions: (c, a) N. slowest_period: s, of small oscillations.
+    """
 
     pose: Array
     tensions: Array
     slowest_period: float
 
 
-class PathEquilibriumSolver:
-    """Finds shapes of one mechanism; keeps its arrays.
+class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
+    """See `EquilibriumMap`; keeps its arrays, so one for each thread.
 
     Args:
         robot: a mechanism with actuators and an output.
 
+    Attributes:
+        joints: (a,) names of the actuated joints.
+
     Raises:
-        TensegrityError: it has none, or no stable shape with its actuators at their start.
+        TensegrityError: it has none, or no stable equilibrium with its actuators at their start.
     """
 
     def __init__(self, robot: Robot) -> None:
+        super().__init__()
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)
-        self._places = BodyPoses(self.model)
+        self._poses = BodyPoses(self.model)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
         self.home = self.solve(np.array(starts), self.model.start)
 
+    def positions(self, equilibrium: PathEquilibrium) -> Array:
+        return equilibrium.positions
+
+    def start(self, equilibrium: PathEquilibrium | None = None) -> PathEquilibrium:
+        return self.home if equilibrium is None else equilibrium
+
     def solve(self, positions: Array, start: PathEquilibrium | Array) -> PathEquilibrium:
-        """The stable shape near a start for positions (a,) rad or m.
+        """The stable equilibrium near another one, or near q (nq,), for positions (a,) rad or m.
 
         Raises:
             TensegrityError: there is none.
         """
-        q = start.shape.q if isinstance(start, PathEquilibrium) else start
-        wanted = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
+        q = start.q if isinstance(start, PathEquilibrium) else start
+        by_joint = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
         try:
-            shape = self._solver.solve(q, wanted)
+            statics = self._solver.solve(q, by_joint)
         except NoEquilibriumError as error:
             raise TensegrityError(f"{self.robot.name} has no shape there: {error}") from error
-        if not shape.stable:
-            raise TensegrityError(f"{self.robot.name} would not stay in its shape there (softest {shape.softest:.3g}).")
-        pose, _ = self._places.update(shape.q).output(self.output)
-        return PathEquilibrium(np.array(positions, dtype=np.float64), pose, shape.tension, shape)
+        if not statics.stable:
+            raise TensegrityError(
+                f"{self.robot.name} would not stay in its shape there (softest {statics.softest:.3g})."
+            )
+        pose, _ = self._poses.update(statics.q).output(self.output)
+        return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
 
-    def slopes(self, shape: PathEquilibrium) -> PathSlopes:
-        """Derivatives at a shape."""
-        found = sensitivity(self._solver, shape.shape)
+    def _differentiate(self, equilibrium: PathEquilibrium) -> PathSensitivity:
+        slopes = sensitivity(self._solver, equilibrium.statics)
         mechanism = self.model.mechanism
-        order = [int(np.flatnonzero(found.held == mechanism.velocities_of(name).start)[0]) for name in self.joints]
-        motion = found.motion[:, order]
-        jacobian = wrench_jacobian(mechanism, shape.shape.q, self.output.body, self.output.frame.origin)
+        order = [int(np.flatnonzero(slopes.held == mechanism.velocities_of(name).start)[0]) for name in self.joints]
+        motion = slopes.motion[:, order]
+        jacobian = wrench_jacobian(mechanism, equilibrium.q, self.output.body, self.output.frame.origin)
         twist = np.vstack((jacobian[3:], jacobian[:3])) @ motion
-        return PathSlopes(twist, found.tension[:, order], found.slowest_period)
+        return PathSensitivity(twist, slopes.tension[:, order], slopes.slowest_period)
+
+    def _slowest_period(self, equilibrium: PathEquilibrium) -> float:
+        return float(self.sensitivity(equilibrium).slowest_period)
 
     def cable_of(self, actuator: int) -> int:
         """Index among the elastic cables of the one that an actuator winds; -1 where it drives another joint."""
         names = [cable.name for cable in self.model.mechanism.cables]
         driven = self.robot.actuators[actuator].drives
         return names.index(driven) if driven in names else -1
+
+
+@equilibrium_map.register
+def _(model: MechanismModel, robot: Robot, **options: Any) -> MechanismEquilibriumMap:
+    if options:
+        raise TensegrityError(f"{robot.name} is a mechanism: {', '.join(options)} is for structures.")
+    return MechanismEquilibriumMap(robot)

@@ -1,97 +1,154 @@
-"""Way of a mechanism to a pose through shapes at rest: inverse kinematics of elastic and of rigid mechanisms alike.
+"""Inverse kinematics of elastic and of rigid mechanisms: a path to a pose through equilibria.
 
-Every step solves the quadratic program of `redundancy` for a change of the actuators' positions: the pose error shrinks
-along a straight way, positions and tensions keep their limits, and what is left free keeps the tensions of the shape at
-home. The shape is then solved anew, so the pose at the end is one of equilibrium and not of a linear guess.
+Every step solves the quadratic program of `ik_step` for a change of the actuators' positions: the pose error shrinks
+along a straight line, positions and tensions keep their limits, and what is left free keeps the tensions at home. The
+equilibrium is then solved anew, so the pose at the end is one of equilibrium and not of a linear prediction.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
-from tensegrity_dynamics.robots.output_frame import AXES, pose_error
+from tensegrity_dynamics.robots.output_frame import AXES
 
-from .ik_step import Limits, Posture, solve_step
-from .mechanism_equilibria import PathEquilibrium, PathEquilibriumSolver, PathSlopes
-from .pose_goal import PoseGoal, make_goal, rotation_error_rate
+from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
+from .ik_step import Posture, solve_step
+from .limits import Limits
+from .mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium, PathSensitivity
+from .pose_goal import PoseGoal
 
 Array = NDArray[np.float64]
 
-LONGEST = 0.02
-"""m (rad for rotations) of the pose that one step may change."""
-CLOSE = 1e-7
-MOST_STEPS = 400
-RADIUS = 1.0  # rad or m that one actuator may change in one step
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How a path is stepped along.
+
+    Attributes:
+        largest_step: m (rad for rotations) of the pose in one step. Smaller gives a denser path for more time.
+        radius: rad or m that one actuator may change in one step.
+        tolerance_arrival: m and rad of the pose error that counts as none.
+        tolerance_blocked: part of the error that a straight step must remove; below, it slides along the limits.
+        tolerance_limits: overshoot of a limit in one step, in units of its scale; the next step repairs it.
+        max_steps: steps before it gives up. max_stalled_steps: of them without progress.
+        max_halvings: times that a step is halved until there is an equilibrium.
+    """
+
+    largest_step: float = 0.02
+    radius: float = 1.0
+    tolerance_arrival: float = 1e-7
+    tolerance_blocked: float = 1e-3
+    tolerance_limits: float = 0.02
+    max_steps: int = 400
+    max_stalled_steps: int = 3
+    max_halvings: int = 8
 
 
-def plan_path(
-    shapes: PathEquilibriumSolver, start: PathEquilibrium, position: ArrayLike | None, quaternion: ArrayLike | None
-) -> list[PathEquilibrium]:
-    """Shapes from `start` to one whose output is at a pose, at most `LONGEST` apart.
+SETTINGS = StepSettings()
 
-    Args:
-        position: (3,) m or None. quaternion: (4,) w, x, y, z or None. None keeps the present one; only axes that the
-            output controls count.
+
+def plan_mechanism_path(
+    equilibria: MechanismEquilibriumMap,
+    start: PathEquilibrium,
+    goal: PoseGoal,
+    options: InverseKinematicsOptions | None = None,
+) -> InverseKinematicsResult:
+    """Actuator positions for a goal pose and the equilibria on the path, at most `largest_step` apart; see `plan_path`.
 
     Raises:
-        UnreachableGoalError: limits stop the way; the nearest shape and what binds are named.
-        TensegrityError: the goal is no pose.
+        UnreachableGoalError: limits stop the path; the nearest equilibrium and what binds are named.
+        TensegrityError: an option is for structures alone.
     """
-    goal = make_goal(shapes.output, position, quaternion, start.pose)
-    limits = make_limits(shapes)
-    path, shape = [start], start
-    best = float(np.linalg.norm(_error(goal, shape)))
-    stuck = 0
-    for _ in range(MOST_STEPS):
-        error = _error(goal, shape)
-        if np.linalg.norm(error) <= CLOSE:
-            return _thinned(path)
-        slopes = shapes.slopes(shape)
-        wanted = error * min(1.0, LONGEST / float(np.linalg.norm(error)))
-        turned = np.array(slopes.pose)
-        turned[3:] = rotation_error_rate(pose_error(goal.pose, shape.pose)[3:]) @ slopes.pose[3:]
-        jacobian = turned[goal.output.rows]
-        values, rows = limited(shapes, shape, slopes)
-        step = solve_step(
-            wanted, jacobian, values, rows, limits, _actuated(shapes, shape, slopes), _posture(shapes), RADIUS
+    asked = options or InverseKinematicsOptions()
+    if (
+        asked.preferred is not None
+        or asked.tension_floor is not None
+        or asked.method != "newton"
+        or asked.length_weight != 1.0
+    ):
+        raise TensegrityError(
+            f"{equilibria.robot.name} is a mechanism: preferred, tension_floor, method and length_weight are for "
+            "structures."
         )
+    limits, posture = make_limits(equilibria), _posture(equilibria)
+    path, equilibrium, stalled, solves = [start], start, 0, 0
+    best = float(np.linalg.norm(goal.error(start.pose)))
+    for steps in range(SETTINGS.max_steps):
+        error = goal.error(equilibrium.pose)
+        if np.linalg.norm(error) <= SETTINGS.tolerance_arrival:
+            return _result(equilibria, _thinned(path), goal, steps, solves)
+        slopes = equilibria.sensitivity(equilibrium)
+        part = error * min(1.0, SETTINGS.largest_step / float(np.linalg.norm(error)))
+        jacobian = goal.jacobian(equilibrium.pose, slopes.pose)
+        values, rows = limited(equilibria, equilibrium, slopes)
+        actuated = _actuated(equilibria, equilibrium, slopes)
+        step = solve_step(part, jacobian, values, rows, limits, actuated, posture, SETTINGS.radius)
         binding = step.binding
-        if step.progress < 1e-3:  # the straight way is blocked: slide along the limits
-            step = solve_step(
-                wanted, jacobian, values, rows, limits, _actuated(shapes, shape, slopes), _posture(shapes), RADIUS,
-                np.ones(wanted.size),
-            )  # fmt: skip
+        if step.progress < SETTINGS.tolerance_blocked:  # the straight line is blocked: slide along the limits
+            weights = np.ones(part.size)
+            step = solve_step(part, jacobian, values, rows, limits, actuated, posture, SETTINGS.radius, weights)
             binding = step.binding or binding
-        found = _moved(shapes, shape, step.change, limits)
-        if found is None:
-            raise _unreachable(
-                shapes, goal, shape, limits, binding, "no stable shape with tight cables lies further on"
-            )
-        shape = found
-        path.append(shape)
-        now = float(np.linalg.norm(_error(goal, shape)))
-        stuck = stuck + 1 if now > best - 1e-3 * min(LONGEST, best) else 0
+        moved, tries = _moved(equilibria, equilibrium, step.change, limits)
+        solves += tries
+        if moved is None:
+            trouble = "no stable shape with tight cables lies further on"
+            raise _unreachable(equilibria, goal, equilibrium, limits, binding, trouble)
+        equilibrium = moved
+        path.append(equilibrium)
+        now = float(np.linalg.norm(goal.error(equilibrium.pose)))
+        stalled = stalled + 1 if now > best - 1e-3 * min(SETTINGS.largest_step, best) else 0
         best = min(best, now)
-        if stuck >= 3 and now > CLOSE:
-            raise _unreachable(shapes, goal, shape, limits, binding, "")
-    raise _unreachable(shapes, goal, shape, limits, (), f"after {MOST_STEPS} steps the way is still not done")
+        if stalled >= SETTINGS.max_stalled_steps and now > SETTINGS.tolerance_arrival:
+            raise _unreachable(equilibria, goal, equilibrium, limits, binding, "")
+    trouble = f"{SETTINGS.max_steps} steps were not enough"
+    raise _unreachable(equilibria, goal, equilibrium, limits, (), trouble)
 
 
-def make_limits(shapes: PathEquilibriumSolver) -> Limits:
+def _result(
+    equilibria: MechanismEquilibriumMap, path: list[PathEquilibrium], goal: PoseGoal, steps: int, solves: int
+) -> InverseKinematicsResult:
+    wound = [(k, equilibria.cable_of(k)) for k in range(len(equilibria.robot.actuators))]
+    actuators = equilibria.robot.actuators
+
+    def margins(equilibrium: PathEquilibrium) -> dict[str, float]:
+        return {
+            actuators[k].drives: float(equilibrium.tensions[cable]) - actuators[k].minimum_tension
+            for k, cable in wound
+            if cable >= 0
+        }
+
+    end = path[-1]
+    return InverseKinematicsResult(
+        positions={each.name: float(value) for each, value in zip(actuators, end.positions, strict=True)},
+        equilibrium=end,
+        path=tuple(path),
+        commands=np.array([each.positions for each in path]),
+        pose_error=goal.error(end.pose),
+        margins=margins(end),
+        lowest_margin=min((item for each in path for item in margins(each).items()), key=lambda item: item[1],
+                          default=("", np.inf)),
+        iterations=steps,
+        solves=solves,
+    )  # fmt: skip
+
+
+def make_limits(equilibria: MechanismEquilibriumMap) -> Limits:
     """Limits of tensions (of cables that actuators wind) and of positions, in the order of `limited`."""
     low, high, scale, names, quantities = [], [], [], [], []
-    typical = max(1.0, float(np.max(np.abs(shapes.home.tensions), initial=1.0)))
-    for k, actuator in enumerate(shapes.robot.actuators):
-        if shapes.cable_of(k) >= 0:
-            radius = next(e.radius for e in shapes.model.entries if e.name == actuator.drives)
+    typical = max(1.0, float(np.max(np.abs(equilibria.home.tensions), initial=1.0)))
+    for k, actuator in enumerate(equilibria.robot.actuators):
+        if equilibria.cable_of(k) >= 0:
+            radius = next(e.radius for e in equilibria.model.entries if e.name == actuator.drives)
             low.append(actuator.minimum_tension)
             high.append(actuator.effort / radius)
             scale.append(typical)
             names.append(actuator.name)
             quantities.append("tension")
-    for actuator in shapes.robot.actuators:
+    for actuator in equilibria.robot.actuators:
         low.append(actuator.position[0])
         high.append(actuator.position[1])
         scale.append(0.1 * (actuator.position[1] - actuator.position[0]))
@@ -100,88 +157,86 @@ def make_limits(shapes: PathEquilibriumSolver) -> Limits:
     return Limits(np.array(low), np.array(high), np.array(scale), tuple(names), tuple(quantities))
 
 
-def limited(shapes: PathEquilibriumSolver, shape: PathEquilibrium, slopes: PathSlopes | None) -> tuple[Array, Array]:
+def limited(
+    equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, slopes: PathSensitivity | None
+) -> tuple[Array, Array]:
     """Values of what is limited, and their derivatives (r, a); zeros without slopes."""
-    count = len(shapes.robot.actuators)
-    rows = [shapes.cable_of(k) for k in range(count) if shapes.cable_of(k) >= 0]
-    values = np.concatenate((shape.tensions[rows], shape.positions))
+    count = len(equilibria.robot.actuators)
+    rows = [equilibria.cable_of(k) for k in range(count) if equilibria.cable_of(k) >= 0]
+    values = np.concatenate((equilibrium.tensions[rows], equilibrium.positions))
     pulls = np.zeros((len(rows), count)) if slopes is None else slopes.tensions[rows]
     return values, np.vstack((pulls, np.eye(count)))
 
 
-def _error(goal: PoseGoal, shape: PathEquilibrium) -> Array:
-    return np.asarray(pose_error(goal.pose, shape.pose)[goal.output.rows])
-
-
-def _actuated(shapes: PathEquilibriumSolver, shape: PathEquilibrium, slopes: PathSlopes) -> tuple[Array, Array, Array]:
+def _actuated(
+    equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, slopes: PathSensitivity
+) -> tuple[Array, Array, Array]:
     """Tensions, their derivatives and the positions by actuator; joints without a cable have no tension."""
-    count = len(shapes.robot.actuators)
+    count = len(equilibria.robot.actuators)
     tensions, pulls = np.zeros(count), np.zeros((count, count))
     for k in range(count):
-        row = shapes.cable_of(k)
+        row = equilibria.cable_of(k)
         if row >= 0:
-            tensions[k], pulls[k] = shape.tensions[row], slopes.tensions[row]
-    return tensions, pulls, shape.positions
+            tensions[k], pulls[k] = equilibrium.tensions[row], slopes.tensions[row]
+    return tensions, pulls, equilibrium.positions
 
 
-def _posture(shapes: PathEquilibriumSolver) -> Posture:
-    count = len(shapes.robot.actuators)
-    rows = [shapes.cable_of(k) for k in range(count)]
-    tensions = np.array([shapes.home.tensions[row] if row >= 0 else 0.0 for row in rows])
-    return Posture(tensions, shapes.home.positions, max(1.0, float(np.max(np.abs(tensions), initial=1.0))), 1.0, 0.01)
+def _posture(equilibria: MechanismEquilibriumMap) -> Posture:
+    count = len(equilibria.robot.actuators)
+    rows = [equilibria.cable_of(k) for k in range(count)]
+    tensions = np.array([equilibria.home.tensions[row] if row >= 0 else 0.0 for row in rows])
+    return Posture(
+        tensions, equilibria.home.positions, max(1.0, float(np.max(np.abs(tensions), initial=1.0))), 1.0, 0.01
+    )
 
 
 def _moved(
-    shapes: PathEquilibriumSolver, shape: PathEquilibrium, change: Array, limits: Limits
-) -> PathEquilibrium | None:
-    """The shape after a change, or after part of it; None where not even a small part has a shape within the limits."""
-    allowed = max(limits.violation(limited(shapes, shape, None)[0]), 1e-6)
-    part = 1.0
-    for _ in range(8):
+    equilibria: MechanismEquilibriumMap, equilibrium: PathEquilibrium, change: Array, limits: Limits
+) -> tuple[PathEquilibrium | None, int]:
+    """The equilibrium after a change, or part of it, None where there is none within the limits; and how many tries."""
+    allowed = max(limits.violation(limited(equilibria, equilibrium, None)[0]), 1e-6) + SETTINGS.tolerance_limits
+    for halvings in range(SETTINGS.max_halvings):
         try:
-            found = shapes.solve(shape.positions + part * change, shape)
+            moved = equilibria.solve(equilibrium.positions + 0.5**halvings * change, equilibrium)
         except TensegrityError:
-            part *= 0.5
             continue
-        # a step may overshoot a limit a little and the next one repairs it
-        if limits.violation(limited(shapes, found, None)[0]) <= allowed + 0.02:
-            return found
-        part *= 0.5
-    return None
+        if limits.violation(limited(equilibria, moved, None)[0]) <= allowed:
+            return moved, halvings + 1
+    return None, SETTINGS.max_halvings
 
 
 def _thinned(path: list[PathEquilibrium]) -> list[PathEquilibrium]:
-    """Without the last small corrections, which are no part of the way."""
+    """Without the last small corrections, which are no part of the path."""
     kept = [path[0]]
-    for shape in path[1:-1]:
-        near_last = np.max(np.abs(shape.positions - path[-1].positions)) < 1e-3
-        if not near_last and np.max(np.abs(shape.positions - kept[-1].positions)) > 1e-6:
-            kept.append(shape)
+    for equilibrium in path[1:-1]:
+        near_last = np.max(np.abs(equilibrium.positions - path[-1].positions)) < 1e-3
+        if not near_last and np.max(np.abs(equilibrium.positions - kept[-1].positions)) > 1e-6:
+            kept.append(equilibrium)
     return [*kept, path[-1]] if len(path) > 1 else kept
 
 
 def _unreachable(
-    shapes: PathEquilibriumSolver,
+    equilibria: MechanismEquilibriumMap,
     goal: PoseGoal,
     nearest: PathEquilibrium,
     limits: Limits,
     binding: tuple[int, ...],
     trouble: str,
 ) -> UnreachableGoalError:
-    error = _error(goal, nearest)
+    error = goal.error(nearest.pose)
     axes = [AXES[row] for row in goal.output.rows]
     moved = [value for axis, value in zip(axes, error, strict=True) if not axis.startswith("r")]
     turned = [value for axis, value in zip(axes, error, strict=True) if axis.startswith("r")]
     short = [f"{1e3 * float(np.linalg.norm(moved)):.3g} mm"] if moved else []
     short += [f"{np.degrees(float(np.linalg.norm(turned))):.3g} deg"] if turned else []
-    values = limited(shapes, nearest, None)[0]
+    values = limited(equilibria, nearest, None)[0]
     rows = binding or tuple(limits.touched(values, 0.05))
     reasons = [limits.describe(row, values[row]) for row in rows] or [
         trouble or "the pose does not answer to the joints"
     ]
-    place = ", ".join(f"{value:.4f}" for value in nearest.pose[0])
+    location = ", ".join(f"{value:.4f}" for value in nearest.pose[0])
     return UnreachableGoalError(
-        f"the goal pose is out of reach. Nearest pose found: position ({place}) m; it misses the goal by "
+        f"the goal pose is out of reach. Nearest pose found: position ({location}) m; it misses the goal by "
         f"{' and '.join(short)}. What stops it: {'; '.join(reasons)}. Ask for a pose nearer to that one, or widen "
         "these limits in the robot file.",
         nearest=nearest,

@@ -42,14 +42,14 @@ class PoseGoal:
         """Position (3,) m and quaternion wxyz (4,)."""
         return self.position, self.quaternion
 
-    def error(self, nodes: Array) -> Array:
-        """(p,) m and rad from the pose at `nodes` (n, 3) m to the goal, on the controlled axes."""
-        return pose_error(self.pose, self.output.pose(nodes))[self.output.rows]
+    def error(self, pose: Pose) -> Array:
+        """(p,) m and rad from a pose of the output to the goal, on the controlled axes."""
+        return np.asarray(pose_error(self.pose, pose)[self.output.rows])
 
-    def jacobian(self, nodes: Array, pose_jacobian: Array) -> Array:
-        """(p, a): how fast the error shrinks, for the Jacobian (6, a) of the pose at `nodes`."""
+    def jacobian(self, pose: Pose, pose_jacobian: Array) -> Array:
+        """(p, a): how fast the error shrinks at a pose, for the Jacobian (6, a) of the pose there."""
         turned = np.array(pose_jacobian)
-        turned[3:] = rotation_error_rate(pose_error(self.pose, self.output.pose(nodes))[3:]) @ pose_jacobian[3:]
+        turned[3:] = rotation_error_rate(pose_error(self.pose, pose)[3:]) @ pose_jacobian[3:]
         return turned[self.output.rows]
 
     def weights(self) -> Array:
@@ -62,24 +62,24 @@ class PoseGoal:
 def make_goal(
     output: Any, position: ArrayLike | None, quaternion: ArrayLike | None, present: Pose | None = None
 ) -> PoseGoal:
-    """Check a goal; what is not given stays as at the `present` pose.
+    """Check a goal; a position (3,) m or quaternion (4,) w, x, y, z that is None stays as at the `present` pose.
 
     Raises:
-        TensegrityError: nothing is given, or a number is missing, not finite, or the quaternion is zero.
+        TensegrityError: both are None, or a number is missing, not finite, or the quaternion is zero.
     """
     if position is None and quaternion is None:
-        raise TensegrityError("a goal needs a position, a quaternion or both; neither was given.")
-    place, turn = (None, None) if present is None else present
+        raise TensegrityError("a goal needs a position, a quaternion or both; there is neither.")
+    location, orientation = (None, None) if present is None else present
     if position is not None:
-        place = _vector(position, 3, "position", "x, y, z in m")
+        location = _vector(position, 3, "position", "x, y, z in m")
     if quaternion is not None:
-        turn = _vector(quaternion, 4, "quaternion", "w, x, y, z")
-        if float(np.linalg.norm(turn)) < 1e-6:
+        orientation = _vector(quaternion, 4, "quaternion", "w, x, y, z")
+        if float(np.linalg.norm(orientation)) < 1e-6:
             raise TensegrityError("the goal's quaternion is zero and means no orientation; give w, x, y, z, unit norm.")
-        turn = quaternion_from_matrix(matrix_from_quaternion(turn))
-    if place is None or turn is None:
+        orientation = quaternion_from_matrix(matrix_from_quaternion(orientation))
+    if location is None or orientation is None:
         raise TensegrityError("a goal with only a position or only a quaternion needs a present pose to keep the rest.")
-    return PoseGoal(np.asarray(place), np.asarray(turn), output)
+    return PoseGoal(np.asarray(location), np.asarray(orientation), output)
 
 
 def _vector(values: ArrayLike, size: int, what: str, meaning: str) -> Array:

@@ -11,27 +11,29 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
-from .ik_step import Limits
+from .limits import Limits
 from .structure_jacobian import Sensitivity
 
 Array = NDArray[np.float64]
 
 PASSIVE_FLOOR = 0.01
+"""Of the mean tension, that every tendon keeps."""
 TOLERANCE = 1e-6
+"""By which limits may be overrun, in parts of the mean tension and of half the mean travel."""
 
 
 class TendonGuard:
     """Limits of one robot as rows over tensions and rest lengths.
 
     Actuated tendons keep their tension between a floor and the actuator's effort, and their rest length within the
-    actuator's position limits. Springs and unactuated tendons that are tight at the reference shape stay tight: at
+    actuator's position limits. Springs and unactuated tendons that are tight at the reference stay tight: at
     least 1 % of the mean tension there, which is also the least that an actuated tendon keeps, since a slack tendon no
-    longer answers to its actuator. Limits are drawn in by twice the tolerance of the planner, so that a shape that the
+    longer answers to its actuator. Limits are drawn in by twice the tolerance of the planner, so that what the
     planner accepts respects them strictly.
 
     Args:
         robot: whose actuators set the limits.
-        reference: the shape that says which members are tight and what a usual tension is.
+        reference: the equilibrium that says which members are tight and what a usual tension is.
         tension_floor: N for every actuated tendon, or by actuator name; None takes each actuator's minimum tension.
     """
 
@@ -54,14 +56,13 @@ class TendonGuard:
         low = np.array([max(floors[driven[k]], least) if k in driven else least for k in self.guarded.tolist()])
         high = np.array([robot.actuators[driven[k]].effort if k in driven else np.inf for k in self.guarded.tolist()])
         self.floors = low
-        room = 2.0 * TOLERANCE
         shortest = np.array([actuator.position[0] for actuator in robot.actuators])
         longest = np.array([actuator.position[1] for actuator in robot.actuators])
-        tension_room, length_room = room * self.tension_scale, room * self.length_scale
+        tension_margin, length_margin = 2.0 * TOLERANCE * self.tension_scale, 2.0 * TOLERANCE * self.length_scale
         names = [structure.member_names[k] for k in self.guarded] + [structure.member_names[k] for k in self.members]
         self.limits = Limits(
-            low=np.concatenate((low + tension_room, shortest + length_room)),
-            high=np.concatenate((high - tension_room, longest - length_room)),
+            low=np.concatenate((low + tension_margin, shortest + length_margin)),
+            high=np.concatenate((high - tension_margin, longest - length_margin)),
             scale=np.concatenate((np.full(low.size, self.tension_scale), np.full(shortest.size, self.length_scale))),
             names=tuple(names),
             quantities=("tension",) * low.size + ("rest length",) * shortest.size,
@@ -78,22 +79,26 @@ class TendonGuard:
             limits.quantities,
         )
 
-    def values(self, shape: StructureEquilibrium) -> Array:
-        """(r,) N and m: what the limits bound, at a shape."""
-        return np.concatenate((shape.tensions[self.guarded], shape.rest_lengths[self.members]))
+    def values(self, equilibrium: StructureEquilibrium) -> Array:
+        """(r,) N and m: what the limits bound, at an equilibrium."""
+        return np.concatenate((equilibrium.tensions[self.guarded], equilibrium.rest_lengths[self.members]))
 
     def jacobian(self, slopes: Sensitivity) -> Array:
         """(r, a): how the bounded values answer to the actuated rest lengths."""
         return np.vstack((slopes.tensions[self.guarded], np.eye(self.members.size)))
 
-    def slackened(self, shape: StructureEquilibrium) -> tuple[str, ...]:
+    def slackened(self, equilibrium: StructureEquilibrium) -> tuple[str, ...]:
         """Guarded members without tension."""
-        return tuple(shape.structure.member_names[k] for k in self.guarded[shape.tensions[self.guarded] <= 0.0])
+        return tuple(
+            equilibrium.structure.member_names[k] for k in self.guarded[equilibrium.tensions[self.guarded] <= 0.0]
+        )
 
-    def margins(self, shape: StructureEquilibrium) -> dict[str, float]:
+    def margins(self, equilibrium: StructureEquilibrium) -> dict[str, float]:
         """N by member name: tension above the floor."""
-        above = shape.tensions[self.guarded] - self.floors
-        return {shape.structure.member_names[k]: float(value) for k, value in zip(self.guarded, above, strict=True)}
+        above = equilibrium.tensions[self.guarded] - self.floors
+        return {
+            equilibrium.structure.member_names[k]: float(value) for k, value in zip(self.guarded, above, strict=True)
+        }
 
 
 def _floors(robot: Robot, tension_floor: float | Mapping[str, float] | None) -> list[float]:

@@ -1,13 +1,13 @@
 """The document's law for mechanisms with free motions (000, section 5.4).
 
-The accelerations of the coordinates that are neither cables nor drives join the unknowns, and the output's wanted
+The accelerations of the coordinates that are neither cables nor drives join the unknowns, and the output's desired
 acceleration is a constraint on them:
 
     min |u|^2   s.t.   B u - A_s ds - M_y y'' = c - p,   J y'' + J' y' = P'',   strain_min <= strain + ds
 
 (5.4.2 to 5.4.5). Nothing in it says what the free accelerations should be. Evaluated without feedback it leaves its
 path, because a free motion of a tensegrity mechanism can be unstable; it stands here to be compared with, see
-`task_plan` for one that works.
+`output_planner` for one that works.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ExtendedNearRigidLaw:
         self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables + moving))))
 
     def effort(self, q: Array, v: Array, acceleration: Array) -> Array:
-        """(u,) N m or N, within the actuators' limits, for a wanted acceleration (k,) m/s^2 of the output.
+        """(u,) N m or N, within the actuators' limits, for a desired acceleration (k,) m/s^2 of the output.
 
         Raises:
             InfeasibleControlError: the program has no solution.
@@ -72,17 +72,17 @@ class ExtendedNearRigidLaw:
         program = QuadraticProgram(
             self._cost, np.zeros(matrix.shape[1]), matrix, right, np.zeros((0, matrix.shape[1])), none, none, low, high
         )
-        found = self._solver.solve(program)
-        if found.status != SOLVED:
-            raise InfeasibleControlError(f"the inputs have no solution ({found.status}) within limits and floor.")
-        return np.array(found.x[:inputs])
+        result = self._solver.solve(program)
+        if result.status != SOLVED:
+            raise InfeasibleControlError(f"the inputs have no solution ({result.status}) within limits and floor.")
+        return np.array(result.x[:inputs])
 
     def _task(self, q: Array, basis: Array, velocity: Array) -> tuple[Array, Array]:
         """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration that velocities make."""
-        mechanism, place = self.model.mechanism, self._output.frame.origin
+        mechanism, origin = self.model.mechanism, self._output.frame.origin
 
         def jacobian(position: Array) -> Array:
-            full = wrench_jacobian(mechanism, position, self._output.body, place)[3:][self.rows]
+            full = wrench_jacobian(mechanism, position, self._output.body, origin)[3:][self.rows]
             return np.asarray(full @ self.model._basis(position, velocity))
 
         here, h = jacobian(q), 1e-6

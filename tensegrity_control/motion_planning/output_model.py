@@ -1,4 +1,4 @@
-"""A mechanism in independent coordinates w with the place of its output, place = f(w): what task plans rest on."""
+"""A mechanism in independent coordinates w with the position of its output, p = f(w): what output plans rest on."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class OutputModel(ReducedModel):
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         if any(axis.startswith("r") for axis in self.output.controlled):
-            raise TensegrityError(f"output {self.output.name} controls rotations; tasks are positions, name x, y, z.")
+            raise TensegrityError(f"output {self.output.name} controls rotations; paths are positions, name x, y, z.")
         self.rows = self.output.rows
         chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
         super().__init__(robot, *chosen)
-        self._places = BodyPoses(robot.model_as(MechanismModel))
+        self._poses = BodyPoses(robot.model_as(MechanismModel))
 
-    def output_place(self, q: Array) -> Array:
+    def output_position(self, q: Array) -> Array:
         """(k,) m, the controlled coordinates of the output."""
-        return np.asarray(self._places.update(q).output(self.output)[0][0][self.rows])
+        return np.asarray(self._poses.update(q).output(self.output)[0][0][self.rows])
 
     def output_jacobian(self, q: Array) -> Array:
-        """J (k, n) with place' = J w'."""
+        """J (k, n) with p' = J w'."""
         basis = self._basis(q, np.zeros(self._held.size))
         return np.asarray(
             wrench_jacobian(self.mechanism, q, self.output.body, self.output.frame.origin)[3:][self.rows] @ basis

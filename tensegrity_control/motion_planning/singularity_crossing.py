@@ -5,7 +5,7 @@ There the output moves along a free motion v0 while all active joints stand. Wha
     v0' (M a + c - p) = 0
 
 must hold of itself; for a moving point mass this is (002, 4.2). All accelerations a follow from the output's, p'',
-since only the way through the active joints is singular; so the criterion is one linear condition on p''. A path that
+since only the map from the active joints is singular; so the criterion is one linear condition on p''. A path that
 crosses without it asks for unbounded efforts beside the singularity.
 """
 
@@ -34,25 +34,25 @@ class SingularPathError(TensegrityError):
     """A path crosses a Type 2 singularity without satisfying the criterion.
 
     Attributes:
-        time: s. place: (n,) of the output. force: N, what would have to act along the free motion and cannot.
+        time: s. position: (n,) of the output. force: N, what would have to act along the free motion and cannot.
     """
 
-    def __init__(self, message: str, time: float, place: Array, force: float) -> None:
+    def __init__(self, message: str, time: float, position: Array, force: float) -> None:
         super().__init__(message)
-        self.time, self.place, self.force = time, place, force
+        self.time, self.position, self.force = time, position, force
 
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A place where a path meets a Type 2 singularity.
+    """A point where a path meets a Type 2 singularity.
 
     Attributes:
-        time: s. place: (n,) of the output. force: v0' (M a + c - p), N for v0 that moves the output by length one.
+        time: s. position: (n,) of the output. force: v0' (M a + c - p), N for v0 that moves the output by length one.
         scale: the largest of its terms.
     """
 
     time: float
-    place: Array
+    position: Array
     force: float
     scale: float
 
@@ -68,17 +68,18 @@ def distances(kinematics: LoopKinematics, path: Trajectory, start: Array, sample
     Raises:
         UnreachableGoalError: the path leaves the reach of the working mode of `start`.
     """
-    times, q, found = np.linspace(path.start, path.end, samples), np.array(start, dtype=np.float64), []
+    times, q = np.linspace(path.start, path.end, samples), np.array(start, dtype=np.float64)
+    signs = []
     for time in times:
         q = kinematics.inverse(path.value(float(time)), q)
-        found.append(kinematics.free_motion(q)[1])
-    return times, np.array(found)
+        signs.append(kinematics.free_motion(q)[1])
+    return times, np.array(signs)
 
 
 def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Crossing, ...]:
     """Where a path crosses Type 2 singularities, and how it satisfies the criterion there. Raises as `distances`."""
     times, signs = distances(kinematics, path, start, samples)
-    found = []
+    met = []
     for k in range(samples - 1):
         if signs[k] == 0.0 or signs[k] * signs[k + 1] < 0.0:
             low, high = times[k], times[k + 1]
@@ -94,8 +95,8 @@ def crossings(kinematics: LoopKinematics, path: Trajectory, start: Array, sample
             time = float(0.5 * (low + high))
             q = kinematics.inverse(path.value(time), q)
             force, scale = criterion(kinematics, q, path.value(time, 1), path.value(time, 2))
-            found.append(Crossing(time, kinematics.output_values(q), force, scale))
-    return tuple(found)
+            met.append(Crossing(time, kinematics.output_values(q), force, scale))
+    return tuple(met)
 
 
 def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: Array) -> tuple[float, float]:
@@ -112,42 +113,42 @@ def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, sampl
     """Refuse a path that crosses a Type 2 singularity without satisfying the criterion.
 
     Raises:
-        SingularPathError: with time, place and the force that is missing. UnreachableGoalError: as `distances`.
+        SingularPathError: with time, position and the force that is missing. UnreachableGoalError: as `distances`.
     """
     for crossing in crossings(kinematics, path, start, samples):
         if not crossing.is_satisfied:
-            place = ", ".join(f"{value:.4g}" for value in crossing.place)
+            location = ", ".join(f"{value:.4g}" for value in crossing.position)
             raise SingularPathError(
-                f"the path crosses a Type 2 singularity at {crossing.time:.4g} s, at ({place}), and would need "
+                f"the path crosses a Type 2 singularity at {crossing.time:.4g} s, at ({location}), and would need "
                 f"{crossing.force:.3g} N along a motion that no active joint holds; choose its acceleration there by "
                 "`crossing_trajectory`, or lead it round.",
-                crossing.time, crossing.place, crossing.force,
+                crossing.time, crossing.position, crossing.force,
             )  # fmt: skip
 
 
 def crossing_trajectory(
-    kinematics: LoopKinematics, places: ArrayLike, times: ArrayLike, start: Array, rate: ArrayLike | None = None
+    kinematics: LoopKinematics, positions: ArrayLike, times: ArrayLike, start: Array, rate: ArrayLike | None = None
 ) -> QuinticSpline:
     """A path from rest through a Type 2 singularity to rest that satisfies the criterion where it crosses.
 
     Args:
-        places: (3, n) of the output: start, a place on the singularity, end. times: (3,) s.
+        positions: (3, n) of the output: start, one on the singularity, end. times: (3,) s.
         start: (nq,), whose working mode is kept.
-        rate: (n,) velocity at the crossing; that of the straight way from start to end without.
+        rate: (n,) velocity at the crossing; that of the straight line from start to end without.
 
     Raises:
-        TensegrityError: the middle place is not on a singularity, or the criterion does not depend on the acceleration.
+        TensegrityError: the middle position is on no singularity, or the criterion does not depend on the acceleration.
     """
-    points, instants = np.array(places, dtype=np.float64), np.array(times, dtype=np.float64)
+    points, instants = np.array(positions, dtype=np.float64), np.array(times, dtype=np.float64)
     if points.shape != (3, len(kinematics.active)) or instants.shape != (3,):
-        raise TensegrityError(f"places must be (3, {len(kinematics.active)}) and times (3,).")
+        raise TensegrityError(f"positions must be (3, {len(kinematics.active)}) and times (3,).")
     speed = (points[2] - points[0]) / (instants[2] - instants[0]) if rate is None else np.asarray(rate, dtype=float)
     first = kinematics.inverse(points[0], start)
     q = kinematics.inverse(points[1], first)
     reach = kinematics.free_motion(kinematics.inverse(0.5 * (points[0] + points[1]), first))[1]
     if abs(kinematics.free_motion(q)[1]) > 1e-6 * max(1.0, abs(reach)):
         raise TensegrityError(
-            f"the place {points[1].tolist()} is on no Type 2 singularity; give the place where the path crosses it."
+            f"the position {points[1].tolist()} is on no Type 2 singularity; give the one where the path crosses it."
         )
     count = points.shape[1]
     base, scale = criterion(kinematics, q, speed, np.zeros(count))
@@ -163,10 +164,10 @@ def crossing_trajectory(
 
 def efforts_along(kinematics: LoopKinematics, path: Trajectory, start: Array, times: ArrayLike) -> Array:
     """(k, n) efforts of the active joints at times (k,) s along a path [N or N m]."""
-    q, found = np.array(start, dtype=np.float64), []
+    q, efforts = np.array(start, dtype=np.float64), []
     rows = [kinematics.mechanism.velocities_of(name).start for name in kinematics.active]
     for time in np.atleast_1d(np.asarray(times, dtype=np.float64)):
         q = kinematics.inverse(path.value(float(time)), q)
         v, a = kinematics.from_output(q, path.value(float(time), 1), path.value(float(time), 2))
-        found.append(inverse_dynamics(kinematics.mechanism, q, v, a, kinematics.active).effort[rows])
-    return np.array(found)
+        efforts.append(inverse_dynamics(kinematics.mechanism, q, v, a, kinematics.active).effort[rows])
+    return np.array(efforts)

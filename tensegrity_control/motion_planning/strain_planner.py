@@ -3,7 +3,7 @@
 What the drives cannot do, N' (M w'' + c) = N' S T, must come from the tensions T. Along the null space of N' S they are
 lifted until all are above their floor; the maximum over the cables is taken smoothly (log-sum-exp), so that T is as
 smooth as the path. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that
-is run forward in time and never falls below a floor that its input keeps. With w and its derivatives known for all
+is run forward in time and never falls below a floor that its input keeps. With w and its derivatives for all
 times the inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the
 instant, a plan over time has it.
 """
@@ -64,7 +64,7 @@ def plan_strains(
 
     Raises:
         InfeasibleControlError: no self-stress lifts all cables above the floor, or the equations cannot be met.
-        TensegrityError: the loops cannot close on the way.
+        TensegrityError: the loops cannot close on the path.
     """
     if not (step > 0.0 and smoothing >= 4.0 * step):
         raise TensegrityError(f"a grid of {step} s cannot hold a smoothing of {smoothing} s; take a quarter or less.")
@@ -77,7 +77,7 @@ def plan_strains(
     strains = np.tile(floor / model.stiffness, (count, 1))
     rates, accelerations = np.zeros_like(strains), np.zeros_like(strains)
     first = model.robot.model.initial_configuration if start is None else start
-    # The first pass knows no strain rates; they hardly enter what the drives cannot do, so the second one is enough.
+    # The first pass has no strain rates; they hardly enter what the drives cannot do, so the second one is enough.
     for _ in range(2):
         tensions, q = np.zeros((count, cables)), first
         for i in range(count):
@@ -93,10 +93,10 @@ def plan_strains(
         q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
         reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
         right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive
-        given = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]
-        residual = max(residual, float(np.max(np.abs(reduced.inputs @ given - right))))
+        effort = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]
+        residual = max(residual, float(np.max(np.abs(reduced.inputs @ effort - right))))
         positions.append(q)
-        inputs.append(given)
+        inputs.append(effort)
     return StrainPlan(
         np.asarray(times, dtype=np.float64), np.hstack((y, strains)), np.hstack((y_rate, rates)), np.array(inputs),
         np.array(positions), tensions, residual,
@@ -116,29 +116,29 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
         tensions = _tensions(reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
         q = model.closed_configuration(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
     reduced = model.reduced(q, still)
-    given = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
-    return q[model.q_index].copy(), np.asarray(given, dtype=np.float64)
+    effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
+    return q[model.q_index].copy(), np.asarray(effort, dtype=np.float64)
 
 
 def _tensions(inputs: Array, cables: Array, load: Array, floor: Array, time: float) -> Array:
     """(c,) N that give what the inputs cannot, the least that keep the floor."""
     size = inputs.shape[1]
-    missing = np.linalg.svd(inputs)[0][:, size:]
-    needed, pull = missing.T @ load, missing.T @ cables
+    passive = np.linalg.svd(inputs)[0][:, size:]
+    needed, pull = passive.T @ load, passive.T @ cables
     particular = np.linalg.lstsq(pull, needed, rcond=None)[0]
     if np.max(np.abs(pull @ particular - needed), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
     stress = np.linalg.svd(pull)[2][np.linalg.matrix_rank(pull) :]
     if stress.shape[0] != 1 or not (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9)):
         raise InfeasibleControlError(
-            f"at {time:.4g} s there is no single self-stress that tightens all cables ({stress.shape[0]} found); the "
-            "tensions cannot be lifted above their floor."
+            f"at {time:.4g} s there is no single self-stress that tightens all cables (there are {stress.shape[0]}); "
+            "the tensions cannot be lifted above their floor."
         )
     lift = np.abs(stress[0])
     scale = SHARPNESS / float(np.mean(floor / lift))
-    wanted = scale * (floor - particular) / lift
-    highest = float(np.max(wanted))
-    amount = (highest + np.log(np.sum(np.exp(wanted - highest)))) / scale
+    raised = scale * (floor - particular) / lift
+    highest = float(np.max(raised))
+    amount = (highest + np.log(np.sum(np.exp(raised - highest)))) / scale
     return np.asarray(particular + amount * lift)
 
 

@@ -2,8 +2,8 @@
 
     u = u_plan + K (x_plan - x),   x = (w, w')
 
-A motion that is broken off goes through the same places at a pace s' below 1. What inertia asks for shrinks with s'^2,
-so plan and inputs go over into the shapes at rest along the way, (w_0, u_0), which every plan knows:
+A motion that is braked goes through the same configurations at a pace s' below 1. What inertia asks for shrinks
+with s'^2, so plan and inputs go over into the equilibria along the path, (w_0, u_0), which every plan holds:
 
     x_plan = (w_0 + s'^2 (w - w_0), s' w'),   u_plan = u_0 + s'^2 (u - u_0)
 """
@@ -11,13 +11,21 @@ so plan and inputs go over into the shapes at rest along the way, (w_0, u_0), wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 
+from ..controller import RobotState
+from ..trajectories.time_scaling import Progress
+
 Array = NDArray[np.float64]
+
+MAX_DEVIATION = 0.3
+"""rad or m of a coordinate between robot and plan beyond which the linear feedback would do more harm than good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +34,7 @@ class TrackingPlan:
 
     Attributes:
         times: (k,) s. states: (k, 2n) w and w'. inputs: (k, u) N m or N, held until the next time. gains: (k, u, 2n).
-        rest_places, rest_inputs: (k, n) and (k, u), w of the shape at rest there, and what holds it.
+        rest_coordinates, rest_inputs: (k, n) and (k, u), w of the equilibrium there, and what holds it.
         positions: (k, nq) of the whole mechanism.
     """
 
@@ -34,7 +42,7 @@ class TrackingPlan:
     states: Array
     inputs: Array
     gains: Array
-    rest_places: Array
+    rest_coordinates: Array
     rest_inputs: Array
     positions: Array
 
@@ -49,6 +57,9 @@ class LinearFeedbackTracker:
 
     Args:
         model: the model that was planned with. plan: the motion.
+
+    Attributes:
+        end: equilibrium in which the plan ends, where it is the map's own; else None.
     """
 
     def __init__(self, model: ReducedModel, plan: TrackingPlan) -> None:
@@ -56,6 +67,7 @@ class LinearFeedbackTracker:
         self.period = float(plan.times[1] - plan.times[0]) if plan.times.size > 1 else 1.0
         self.names = tuple(each.name for each in model.robot.actuators)
         self.limits = np.array([each.effort for each in model.robot.actuators])
+        self.end: Any = None
         self._fade: tuple[Array, Array, float] | None = None
 
     @property
@@ -63,14 +75,31 @@ class LinearFeedbackTracker:
         """s of the plan."""
         return float(self.plan.times[-1])
 
+    def command(self, progress: Progress, state: RobotState | None = None) -> Array:
+        """(u,) N m or N: the plan's inputs, with feedback where there is a state.
+
+        Raises:
+            InfeasibleControlError: the robot is further from its plan than the feedback was made for.
+        """
+        if state is None:
+            return self.feed_forward(progress.time, progress.pace)
+        assert state.q is not None and state.v is not None
+        deviation = self.distance(progress.time, state.q, progress.pace)
+        if not deviation < MAX_DEVIATION:
+            raise InfeasibleControlError(
+                f"the robot is {deviation:.2g} rad or m from its plan, which was made for positions near it; hold, "
+                "then go on."
+            )
+        return self.effort(progress.time, state.q, state.v, progress.pace)
+
     def effort(self, time: float, q: Array, v: Array, pace: float = 1.0) -> Array:
         """(u,) N m or N within the actuators' limits, to be held for one period.
 
         Args:
             time: s, of the plan. q, v: measured. pace: at which the plan's time runs.
         """
-        wanted, given, gain = self._at(time, pace)
-        return np.clip(given - gain @ (self.model.state(q, v) - wanted), -self.limits, self.limits)
+        state, inputs, gain = self._at(time, pace)
+        return np.clip(inputs - gain @ (self.model.state(q, v) - state), -self.limits, self.limits)
 
     def distance(self, time: float, q: Array, pace: float = 1.0) -> float:
         """rad or m, the largest deviation of a coordinate from the plan at a time [s]."""
@@ -78,21 +107,21 @@ class LinearFeedbackTracker:
         return float(np.max(np.abs(q[self.model.q_index] - self._at(time, pace)[0][:count]), initial=0.0))
 
     def feed_forward(self, time: float, pace: float = 1.0) -> Array:
-        """(u,) N m or N of the plan alone, within the limits: for a period in which no state is known."""
+        """(u,) N m or N of the plan alone, within the limits: for a period without a state."""
         return np.clip(self._at(time, pace)[1], -self.limits, self.limits)
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
         """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
-        wanted, _, _ = self._at(time, pace)
+        state, _, _ = self._at(time, pace)
         count, last = self.model.index.size, self.plan.times.size - 1
         near = self.plan.positions[min(max(round(time / self.period), 0), last)]
-        q = self.model.closed_configuration(near, wanted[:count])
-        return q, self.model.velocity(q, wanted[count:])
+        q = self.model.closed_configuration(near, state[:count])
+        return q, self.model.velocity(q, state[count:])
 
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:
-        """Begin at a shape at rest q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""
-        place = q[self.model.q_index] - self.plan.rest_places[0]
-        self._fade = (np.concatenate((place, np.zeros(place.size))), effort - self.plan.rest_inputs[0], duration)
+        """Begin at an equilibrium q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""
+        offset = q[self.model.q_index] - self.plan.rest_coordinates[0]
+        self._fade = (np.concatenate((offset, np.zeros(offset.size))), effort - self.plan.rest_inputs[0], duration)
 
     def as_dict(self, effort: Array) -> dict[str, float]:
         """Efforts by actuator name."""
@@ -101,23 +130,22 @@ class LinearFeedbackTracker:
     def _at(self, time: float, pace: float) -> tuple[Array, Array, Array]:
         """State (2n,), inputs (u,) and gain (u, 2n) of the plan."""
         plan, last, count = self.plan, self.plan.times.size - 1, self.model.index.size
-        place = min(max(time / self.period, 0.0), float(last))
-        k = min(int(place + 1e-6), last)
-        share = place - k if place - k > 1e-6 else 0.0
+        row = min(max(time / self.period, 0.0), float(last))
+        k = min(int(row + 1e-6), last)
+        share = row - k if row - k > 1e-6 else 0.0
 
         def between(rows: Array) -> Array:
             return rows[k] if share == 0.0 else (1.0 - share) * rows[k] + share * rows[k + 1]
 
-        state, given = between(plan.states), between(plan.inputs)
+        state, inputs = between(plan.states), between(plan.inputs)
         pace = 0.0 if k == last else pace
         if pace != 1.0:
-            low, held = between(plan.rest_places), between(plan.rest_inputs)
-            place_now = low + pace**2 * (state[:count] - low)
-            state = np.concatenate((place_now, pace * state[count:]))
-            given = held + pace**2 * (given - held)
+            low, held = between(plan.rest_coordinates), between(plan.rest_inputs)
+            state = np.concatenate((low + pace**2 * (state[:count] - low), pace * state[count:]))
+            inputs = held + pace**2 * (inputs - held)
         if self._fade is not None and time < self._fade[2]:
-            away, more, duration = self._fade
+            offset, more, duration = self._fade
             x = max(time, 0.0) / duration
             left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
-            state, given = state + left * away, given + left * more
-        return state, given, between(plan.gains)
+            state, inputs = state + left * offset, inputs + left * more
+        return state, inputs, between(plan.gains)

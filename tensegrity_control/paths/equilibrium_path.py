@@ -1,10 +1,11 @@
-"""A smooth curve of rest lengths through the shapes of a plan, with the pose of every point on it.
+"""A smooth path through the equilibria of the inverse kinematics, with the pose of every point on it.
 
-Rest lengths follow a monotone cubic (C1, no overshoot between two shapes, so limits kept at the shapes are kept between
-them). Its parameter runs from 0 to 1 in proportion to the time that the slowest actuator needs at its full rate. The
-points between the shapes are solved as equilibria, too: each must be stable and keep every tendon tight. Poses follow
-cubic Hermite pieces from the poses there and their exact rates J dd/ds; each rotation piece runs in the rotation
-vector from its own start, r, with dr/ds = J_l(r)^-1 w.
+Actuator positions follow a monotone cubic (C1, no overshoot between two equilibria, so limits kept there are kept in
+between) over the path parameter, which runs from 0 to 1 in proportion to the time that the slowest actuator needs at
+its full rate. Poses follow cubic Hermite pieces from the poses at the equilibria and their exact rates J dd/ds; each
+rotation piece runs in the rotation vector from its own start, r, with dr/ds = J_l(r)^-1 w. Where that differs from the
+equilibrium in the middle of a piece by more than the map's `path_tolerance`, the piece is halved; so every point in
+between is an equilibrium that has been looked at.
 """
 
 from __future__ import annotations
@@ -12,214 +13,180 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import PchipInterpolator, PPoly
 
-from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.numerics.rotations import (
     matrix_from_quaternion,
     matrix_from_vector,
     quaternion_from_matrix,
     rotation_vector,
 )
-from tensegrity_dynamics.robots.output_frame import Pose
-from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
-from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
+from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..inverse_kinematics.pose_goal import rotation_error_rate
-from ..inverse_kinematics.structure_jacobian import longest_period, sensitivity
+from ..trajectories.splines import PiecewisePolynomial
 
 Array = NDArray[np.float64]
 
 SPACING = 0.02
-BETWEEN = 3
+"""Of the path parameter; equilibria closer to a neighbour are left out, those to keep excepted."""
+SMALLEST_PIECE = 1e-3
+"""Of the path parameter; shorter pieces are not halved any more."""
 
 
 class EquilibriumPath:
-    """Rest lengths and poses along a path of shapes.
+    """Actuator positions and poses along a path of equilibria.
 
     Args:
-        robot: whose actuators move along the path.
-        path: at least one shape; the curve passes exactly through the first, the last and those to keep. Others
-            closer to a neighbour than 2 % of the way are left out.
-        solver: that the path was planned with.
-        keep: indices of shapes to pass through, in order.
+        equilibria: map that made the path.
+        path: at least one equilibrium; the path passes exactly through the first, the last and those to keep.
+        keep: indices of equilibria to pass through, in order.
 
     Attributes:
-        span: s, the time that the way takes when the slowest actuator always runs at its full rate.
-        places: (k,) parameter of the solved shapes.
-        path_places: parameter of each shape of the path as it was given.
+        span: s, the time that the path takes when the slowest actuator always runs at its full rate.
+        parameters: (k,) path parameter of the equilibria that have been solved, `equilibria_on_it`.
+        parameters_of_path: parameter of each equilibrium of the argument `path`.
 
     Raises:
-        TensegrityError: a point between two shapes is no stable equilibrium, or a tendon goes slack there.
+        TensegrityError: a point between two equilibria has no stable one, or a tendon goes slack there.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        path: Sequence[StructureEquilibrium],
-        solver: StructureEquilibriumSolver,
-        keep: Sequence[int] = (),
-    ) -> None:
-        self.robot, self.solver = robot, solver
-        self.members = robot.actuated_members()
+    def __init__(self, equilibria: EquilibriumMap[Any], path: Sequence[Any], keep: Sequence[int] = ()) -> None:
+        self.equilibria, self.robot = equilibria, equilibria.robot
         self.first, self.last = path[0], path[-1]
-        rates = np.array([actuator.rate for actuator in robot.actuators])
-        lengths = np.array([shape.rest_lengths[self.members] for shape in path])
-        steps = np.max(np.abs(np.diff(lengths, axis=0)) / rates, axis=1) if len(path) > 1 else np.zeros(0)
+        self._rates = np.array([actuator.rate for actuator in self.robot.actuators])
+        positions = np.array([equilibria.positions(each) for each in path])
+        steps = np.max(np.abs(np.diff(positions, axis=0)) / self._rates, axis=1) if len(path) > 1 else np.zeros(0)
         distance = np.concatenate(([0.0], np.cumsum(steps)))
         self.span = float(distance[-1])
-        self.path_places = distance / self.span if self.span > 0.0 else np.linspace(0.0, 1.0, len(path))
-        self._start, self._end = lengths[0], lengths[-1]
-        self._start_pose, self._end_pose = self.first.pose, self.last.pose
-        if self.span <= 0.0:
-            self.places = np.array([0.0, 1.0])
-            self.shapes: tuple[StructureEquilibrium, ...] = (self.first, self.last)
-            return
-        kept = self._chosen(sorted({0, len(path) - 1, *keep}))
-        self._tabulate(self.path_places[kept], lengths[kept], [path[k] for k in kept])
+        moves = self.span > 0.0
+        self.parameters_of_path = distance / self.span if moves else np.linspace(0.0, 1.0, len(path))
+        self._ends = (positions[0], positions[-1])
+        self.parameters, self.equilibria_on_it = np.array([0.0, 1.0]), (self.first, self.last)
+        if moves:
+            kept = self._spaced(sorted({0, len(path) - 1, *keep}))
+            self._tabulate(self.parameters_of_path[kept], positions[kept], [path[k] for k in kept])
 
     # -- values ---------------------------------------------------------------------------------------------------
 
-    def lengths(self, place: float) -> Array:
-        """(a,) m; at 0 and 1 bit for bit those of the first and the last shape."""
-        if place <= 0.0 or self.span <= 0.0:
-            return self._start if place < 1.0 else self._end
-        if place >= 1.0:
-            return self._end
-        k, s = self._piece(place)
-        c = self._length_pieces[k]
-        return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
+    def positions(self, parameter: float) -> Array:
+        """(a,) m or rad; at 0 and 1 bit for bit those of the first and the last equilibrium."""
+        if self._is_end(parameter):
+            return self._ends[0] if parameter < 1.0 else self._ends[1]
+        return self._positions.sample(parameter)[0]
 
-    def length_slopes(self, place: float) -> Array:
-        """(a,) m per unit of the parameter."""
+    def position_rates(self, parameter: float) -> Array:
+        """(a,) m or rad per unit of the path parameter."""
         if self.span <= 0.0:
-            return np.zeros(self.members.size)
-        k, s = self._piece(min(max(place, 0.0), 1.0))
-        c = self._length_pieces[k]
-        return c[1] + s * (2.0 * c[2] + s * (3.0 * c[3]))
+            return np.zeros(self._rates.size)
+        return self._positions.sample(min(max(parameter, 0.0), 1.0))[1]
 
-    def pose(self, place: float) -> Pose:
+    def pose(self, parameter: float) -> Pose:
         """Pose of the output frame."""
-        if place <= 0.0 or self.span <= 0.0:
-            return self._start_pose if place < 1.0 else self._end_pose
-        if place >= 1.0:
-            return self._end_pose
-        k, s = self._piece(place)
-        c = self._pose_pieces[k]
-        value = c[0] + s * (c[1] + s * (c[2] + s * c[3]))
-        return value[:3], quaternion_from_matrix(matrix_from_vector(value[3:]) @ self._turns[k])
+        if self._is_end(parameter):
+            return self._end_poses[0] if parameter < 1.0 else self._end_poses[1]
+        value = self._poses.sample(parameter)[0]
+        return value[:3], quaternion_from_matrix(matrix_from_vector(value[3:]) @ self._turn(parameter))
 
-    def pose_slopes(self, place: float) -> Array:
-        """(6,) m and rad (about world axes) per unit of the parameter."""
+    def pose_rates(self, parameter: float) -> Array:
+        """(6,) m and rad (about world axes) per unit of the path parameter."""
         if self.span <= 0.0:
             return np.zeros(6)
-        k, s = self._piece(min(max(place, 0.0), 1.0))
-        c = self._pose_pieces[k]
-        value = c[0] + s * (c[1] + s * (c[2] + s * c[3]))
-        slope = c[1] + s * (2.0 * c[2] + s * (3.0 * c[3]))
+        value, slope, _ = self._poses.sample(min(max(parameter, 0.0), 1.0))
         # The left Jacobian is the inverse of the matrix that takes w to dr; the pieces are short, so it always exists.
         slope[3:] = np.linalg.solve(rotation_error_rate(-value[3:]), slope[3:])
         return slope
 
-    def largest_rate(self, places: Array, rates: Array) -> tuple[float, int]:
-        """Largest actuator speed over its limit for places (k,) and their rates (k,) 1/s, and the actuator's index."""
-        limits = np.array([actuator.rate for actuator in self.robot.actuators])
-        used = np.array([np.abs(self.length_slopes(s)) * abs(v) for s, v in zip(places, rates, strict=True)]) / limits
+    def largest_rate(self, parameters: Array, rates: Array) -> tuple[float, int]:
+        """Largest actuator speed over its limit, for path parameters and their rates (k,) 1/s; and the actuator."""
+        if self.span <= 0.0:
+            return 0.0, 0
+        slopes = self._positions.value(np.clip(parameters, 0.0, 1.0), 1)
+        used = np.abs(slopes * np.asarray(rates)[:, None]) / self._rates
         worst = int(np.argmax(used.max(axis=0)))
         return float(used[:, worst].max()), worst
 
-    def longest_period(self) -> float:
-        """s, of the small oscillations about the shapes at both ends."""
-        rigid = self.solver.rigid_bars
-        return max(longest_period(shape, rigid_bars=rigid) for shape in (self.first, self.last))
+    def slowest_period(self) -> float:
+        """s, of the small oscillations about the equilibria at both ends."""
+        return max(self.equilibria.slowest_period(each) for each in (self.first, self.last))
 
-    def shape_at(self, place: float) -> StructureEquilibrium:
-        """The equilibrium at a place, solved anew from the nearest known shape; its lengths equal `lengths(place)`."""
-        if place <= 0.0 or place >= 1.0 or self.span <= 0.0:
-            return self.first if place < 1.0 else self.last
-        nearest = self.shapes[int(np.argmin(np.abs(self.places - place)))]
-        return self._solve(self.lengths(place), nearest)
+    def equilibrium(self, parameter: float) -> Any:
+        """The equilibrium for exactly `positions(parameter)`, solved anew between those of the path."""
+        if self._is_end(parameter):
+            return self.first if parameter < 1.0 else self.last
+        nearest = self.equilibria_on_it[int(np.argmin(np.abs(self.parameters - parameter)))]
+        return self.equilibria.solve(self.positions(parameter), nearest)
 
     # -- making ---------------------------------------------------------------------------------------------------
 
-    def _chosen(self, anchors: list[int]) -> list[int]:
-        """Indices of the shapes that the curve passes through: the anchors, and others with room around them."""
-        place, kept = self.path_places, [0]
+    @property
+    def _end_poses(self) -> tuple[Pose, Pose]:
+        return self.first.pose, self.last.pose
+
+    def _is_end(self, parameter: float) -> bool:
+        return parameter <= 0.0 or parameter >= 1.0 or self.span <= 0.0
+
+    def _turn(self, parameter: float) -> Array:
+        return self._turns[min(max(bisect_right(self._knots, parameter) - 1, 0), len(self._turns) - 1)]
+
+    def _spaced(self, anchors: list[int]) -> list[int]:
+        """Indices of the equilibria that the path passes through: the anchors, and others with space around them."""
+        parameters, kept = self.parameters_of_path, [0]
         for begin, end in pairwise(anchors):
             for k in range(begin + 1, end):
-                if min(place[k] - place[kept[-1]], place[end] - place[k]) >= SPACING:
+                if min(parameters[k] - parameters[kept[-1]], parameters[end] - parameters[k]) >= SPACING:
                     kept.append(k)
-            if place[end] - place[kept[-1]] > 1e-9:
+            if parameters[end] - parameters[kept[-1]] > 1e-9:
                 kept.append(end)
-            elif end == len(place) - 1:
+            elif end == len(parameters) - 1:
                 kept[-1] = end
         return kept
 
-    def _piece(self, place: float) -> tuple[int, float]:
-        k = min(max(bisect_right(self._knots, place) - 1, 0), len(self._knots) - 2)
-        return k, place - self._knots[k]
+    def _tabulate(self, parameters: Array, positions: Array, path: list[Any]) -> None:
+        self._positions = PiecewisePolynomial(PchipInterpolator(parameters, positions))
+        knots = [(float(s), each, self._motion(float(s), each)) for s, each in zip(parameters, path, strict=True)]
+        pieces = [part for before, after in pairwise(knots) for part in self._halved(before, after)]
+        knots = [knots[0], *(after for _, after, _ in pieces)]
+        self._knots = [s for s, _, _ in knots]
+        self.parameters, self.equilibria_on_it = np.array(self._knots), tuple(each for _, each, _ in knots)
+        self._turns = [matrix_from_quaternion(before[1].pose[1]) for before, _, _ in pieces]
+        coefficients = np.stack([coefficients for _, _, coefficients in pieces], axis=1)
+        self._poses = PiecewisePolynomial(PPoly(coefficients, self.parameters))
 
-    def _tabulate(self, places: Array, lengths: Array, shapes: list[StructureEquilibrium]) -> None:
-        curve = PchipInterpolator(places, lengths)
-        slopes = curve.derivative()
-        knots, solved = [0.0], [shapes[0]]
-        for k in range(len(places) - 1):
-            for part in range(1, BETWEEN + 1):
-                place = places[k] + part / (BETWEEN + 1) * (places[k + 1] - places[k])
-                knots.append(float(place))
-                solved.append(self._solve(curve(place), solved[-1]))
-            knots.append(float(places[k + 1]))
-            solved.append(shapes[k + 1])
-        self.places, self.shapes = np.array(knots), tuple(solved)
-        self._knots = knots
-        values = np.array([shape.rest_lengths[self.members] for shape in solved])
-        rates = np.array([slopes(place) for place in knots])
-        steps = np.diff(self.places)[:, None]
-        self._length_pieces = hermite_pieces(values[:-1], values[1:], rates[:-1], rates[1:], steps)
+    def _motion(self, parameter: float, equilibrium: Any) -> Array:
+        """(6,) rate of the pose per unit of the path parameter."""
+        return np.asarray(self.equilibria.pose_jacobian(equilibrium) @ self.position_rates(parameter))
 
-        poses = [shape.pose for shape in solved]
-        moves = []
-        for shape, rate in zip(solved, rates, strict=True):
-            pose = sensitivity(shape, self.members, rigid_bars=self.solver.rigid_bars).pose
-            assert pose is not None
-            moves.append(pose @ rate)
-        motion = np.array(moves)
-        position = np.array([pose[0] for pose in poses])
-        self._turns = [matrix_from_quaternion(pose[1]) for pose in poses]
-        turned = np.array([rotation_vector(b @ a.T) for a, b in zip(self._turns[:-1], self._turns[1:], strict=True)])
-        end = np.array([rotation_error_rate(-r) @ w for r, w in zip(turned, motion[1:, 3:], strict=True)])
-        self._pose_pieces = hermite_pieces(
-            np.hstack((position[:-1], np.zeros_like(turned))),
-            np.hstack((position[1:], turned)),
-            motion[:-1],
-            np.hstack((motion[1:, :3], end)),
-            steps,
-        )
-
-    def _solve(self, lengths: Array, start: StructureEquilibrium) -> StructureEquilibrium:
-        full = np.array(start.rest_lengths)
-        full[self.members] = lengths
-        try:
-            shape = self.solver.solve(full, start=start)
-        except NoEquilibriumError as error:
-            raise TensegrityError(f"the way between two shapes of the plan has no equilibrium: {error}") from error
-        structure = start.structure
-        movable = ~np.all(structure.fixed[structure.members], axis=1)
-        tight = structure.unilateral & movable & (start.tensions > 0.0)
-        slack = [structure.member_names[k] for k in np.flatnonzero(tight & (shape.tensions <= 0.0))]
-        if not (shape.converged and shape.stable) or slack:
-            what = f"{', '.join(slack)} goes slack" if slack else f"softest stiffness {shape.softest:.3g} N/m"
-            raise TensegrityError(f"the way between two shapes of the plan is not safe: {what}; take a smaller motion.")
-        return shape
+    def _halved(self, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[tuple[Any, Any, Array]]:
+        """Pieces between two knots (parameter, equilibrium, motion) whose poses are near those of equilibria."""
+        piece, tolerance = _pose_piece(before, after), self.equilibria.path_tolerance
+        if tolerance is None:
+            return [(before, after, piece)]
+        middle = 0.5 * (before[0] + after[0])
+        equilibrium = self.equilibria.solve(self.positions(middle), before[1])
+        knot = (middle, equilibrium, self._motion(middle, equilibrium))
+        value = np.array([(middle - before[0]) ** k for k in (3, 2, 1, 0)]) @ piece
+        turn = matrix_from_vector(value[3:]) @ matrix_from_quaternion(before[1].pose[1])
+        error = pose_error((value[:3], quaternion_from_matrix(turn)), equilibrium.pose)
+        # the error of a cubic falls with the fourth power of its length
+        if np.max(np.abs(error)) <= 2.0**4 * tolerance or after[0] - before[0] < SMALLEST_PIECE:
+            return [(before, knot, _pose_piece(before, knot)), (knot, after, _pose_piece(knot, after))]
+        return self._halved(before, knot) + self._halved(knot, after)
 
 
-def hermite_pieces(values: Array, next_values: Array, slopes: Array, next_slopes: Array, steps: Array) -> Array:
-    """(k, 4, n) coefficients of the cubic pieces, constant first."""
-    rise = (next_values - values) / steps
-    square = (3.0 * rise - 2.0 * slopes - next_slopes) / steps
-    cube = (slopes + next_slopes - 2.0 * rise) / steps**2
-    return np.stack((values, slopes, square, cube), axis=1)
+def _pose_piece(before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
+    """(4, 6) coefficients, the cube first, of position and rotation vector between two knots."""
+    (begin, first, first_motion), (end, last, last_motion) = before, after
+    turn = rotation_vector(matrix_from_quaternion(last.pose[1]) @ matrix_from_quaternion(first.pose[1]).T)
+    values = np.concatenate((first.pose[0], np.zeros(3))), np.concatenate((last.pose[0], turn))
+    slope = np.concatenate((last_motion[:3], rotation_error_rate(-turn) @ last_motion[3:]))
+    step = end - begin
+    rise = (values[1] - values[0]) / step
+    square = (3.0 * rise - 2.0 * first_motion - slope) / step
+    cube = (first_motion + slope - 2.0 * rise) / step**2
+    return np.stack((cube, square, first_motion, values[0]))

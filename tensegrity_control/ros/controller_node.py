@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,8 +37,9 @@ from tensegrity_dynamics.ros.geometry_messages import (
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
 
 from ..controller import Command
-from .controller_parameters import ControllerChoice
-from .planning_thread import Planner
+from ..inverse_kinematics.pose_goal import PoseGoal
+from .controller_parameters import ControllerParameters
+from .planning_thread import PlanningThread
 from .state_conversion import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
@@ -47,20 +49,20 @@ POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
 class ControllerNode(RobotNode):
-    """Parameters: robot, lockstep, deadline, and those of `ControllerChoice`."""
+    """Parameters: robot, lockstep, deadline, and those of `ControllerParameters`."""
 
     def __init__(self) -> None:
         super().__init__("controller")
         self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
-        self._choice = ControllerChoice(self, self._robot)
+        self._settings = ControllerParameters(self, self._robot)
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
         lockstep = self.parameter(
             "lockstep", False, "the simulator waits for answers: plans are made while it waits, not beside the control"
         )
-        self._planner = Planner(self, lockstep)
-        self._controller: Any = self._choice.make(self._choice.name)
+        self._planner = PlanningThread(self, lockstep)
+        self._controller = self._settings.make(self._settings.name)
         self._failed: str | None = None
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
@@ -127,28 +129,29 @@ class ControllerNode(RobotNode):
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said
-            self._feed_back(message)
+            self._publish_feedback(message)
         phase = self._controller.status(self._now).phase
-        values = {"controller": self._choice.name, "late_states": self._late, "missed_deadlines": self._missed}
-        if hasattr(self._controller, "distance"):
-            values["distance_to_singularity"] = f"{self._controller.distance:.3g}"
+        values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
+        distance = self._controller.singularity_distance
+        if distance is not None:
+            values["distance_to_singularity"] = f"{distance:.3g}"
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
-        elif self._misfit(since):
-            told = f"{1e-9 * self._spacing:g} s, the controller was made for {self._choice.period:g} s"
-            self.tell(WARN, f"states come every {told}; set control_period alike", **values)
+        elif self._period_mismatch(since):
+            periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
+            self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:
             self.tell(WARN, "the estimator has no shape; commands go on without feedback", **values)
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
-    def _misfit(self, since: int) -> bool:
+    def _period_mismatch(self, since: int) -> bool:
         """Whether states come at another period than a torque or rate controller was made for."""
         if since > 0:
             self._spacing = min(self._spacing or since, since)
-        wanted = 1e9 * self._choice.period
-        return self._choice.is_paced and self._spacing > 0 and abs(self._spacing - wanted) > 0.2 * wanted
+        period = 1e9 * self._settings.period
+        return self._controller.is_sampled and self._spacing > 0 and abs(self._spacing - period) > 0.2 * period
 
     def _command(self, message: StructureState) -> Command:
         """The controller's command; positions as they are where it cannot go on."""
@@ -183,21 +186,22 @@ class ControllerNode(RobotNode):
             self._finish(False, "the simulation was reset")
         return True
 
-    def _publish_reference(self, stamp: Time, command: Any) -> None:
+    def _publish_reference(self, stamp: Time, command: Command) -> None:
         status = self._controller.status(self._now)
         try:
-            wanted = self._controller.reference(self._now)
+            reference = self._controller.reference(self._now)
         except TensegrityError:
             return  # there is none, which the command has said
         message = Reference(
-            controller=self._choice.name, mode=status.phase, progress=float(status.progress), name=list(command.names),
+            controller=self._settings.name, mode=status.phase, progress=float(status.progress),
+            name=list(command.names),
             value=command.values.tolist(),
         )  # fmt: skip
         message.header.stamp, message.header.frame_id = stamp, WORLD
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        fill_pose(message.pose, *wanted.pose)
-        fill_twist(message.twist, wanted.twist)
+        fill_pose(message.pose, *reference.pose)
+        fill_twist(message.twist, reference.twist)
         self._reference.publish(message)
 
     def _watch(self) -> None:
@@ -211,29 +215,29 @@ class ControllerNode(RobotNode):
     def _parameter_changed(self, name: str, value: Any) -> None:
         """Gains at once; another controller takes over where the robot rests. Raises TensegrityError: refused."""
         try:
-            if self._choice.is_gain(name):
-                self._choice.set_gain(self._controller, name, value)
+            if self._settings.is_gain(name):
+                self._settings.set_gain(self._controller, name, value)
             elif name == "controller":
                 self._switch(value)
         except FAILURES as error:
             raise error if isinstance(error, TensegrityError) else TensegrityError(f"refused: {error}") from error
 
     def _switch(self, name: str) -> None:
-        if (name or self._choice.names[0]) == self._choice.name:
+        if (name or self._settings.names[0]) == self._settings.name:
             return
         if self._planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
         if self._stamp is not None and self._controller.status(self._now).phase == "moving":
-            raise TensegrityError(f"the robot moves under {self._choice.name}; call hold first, then switch.")
-        before = self._choice.name
-        controller = self._choice.make(name)
+            raise TensegrityError(f"the robot moves under {self._settings.name}; call hold first, then switch.")
+        before = self._settings.name
+        controller = self._settings.make(name)
         if self._stamp is not None and self._state is not None:
             try:
                 controller.reset(self._now, self._reader.read(self._state, self._joints))
                 if self._controller.status(self._now).phase == "stopped":
                     controller.stop(self._now)
             except TensegrityError:
-                self._choice.name = before
+                self._settings.name = before
                 raise
         self._controller, self._failed = controller, None
 
@@ -242,11 +246,11 @@ class ControllerNode(RobotNode):
     async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
             self._ready(whole=True)
-            position, quaternion = self._goal(request.target.header.frame_id, request.target.pose)
-            options = {"duration": request.duration, "profile": request.profile or "minimum_jerk"}
-            accepted = await self._planner.goal(self._controller, position, quaternion, options)
+            goal = self._goals(request.target.header.frame_id, [0.0], [request.target.pose])[0][1]
+            profile = request.profile or "minimum_jerk"
+            accepted = await self._planner.goal(self._controller, goal, request.duration, profile)
             self._answer = None  # where the simulation stands still, the same state gets an answer that moves
-            self._finish(False, "a new goal took its place")
+            self._finish(False, "a new goal replaced it")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
             if error.nearest is not None:
@@ -259,23 +263,24 @@ class ControllerNode(RobotNode):
         response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
         return response
 
-    def _goal(self, frame: str, pose: Any) -> tuple[list[float], list[float] | None]:
-        """Position and quaternion of a goal. Raises TensegrityError for other frames and for numbers not finite."""
+    def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
+        """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""
         if frame not in ("", WORLD):
             raise TensegrityError(f"goals are taken in the frame {WORLD!r}, not in {frame!r}; transform it first.")
-        position = [pose.position.x, pose.position.y, pose.position.z]
-        quaternion = [pose.orientation.w, pose.orientation.x, pose.orientation.y, pose.orientation.z]
-        if not np.isfinite([*position, *quaternion]).all():
-            raise TensegrityError("the goal pose is not finite; give three coordinates and a quaternion as numbers.")
-        return position, quaternion if any(quaternion) else None
+        waypoints = []
+        for time_from_start, pose in zip(times, poses, strict=True):
+            quaternion = [pose.orientation.w, pose.orientation.x, pose.orientation.y, pose.orientation.z]
+            position = [pose.position.x, pose.position.y, pose.position.z]
+            waypoints.append((time_from_start, position, quaternion if any(quaternion) else None))
+        return self._controller.make_waypoints(self._now, waypoints)
 
     def _hold(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        return self._quiet(response, release=True)
+        return self._release_or_stop(response, release=True)
 
     def _stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        return self._quiet(response, release=False)
+        return self._release_or_stop(response, release=False)
 
-    def _quiet(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
+    def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready()
             if release:
@@ -317,11 +322,10 @@ class ControllerNode(RobotNode):
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
-            poses = [self._goal(request.header.frame_id, pose) for pose in request.waypoint]
-            points = [(when, *pose) for when, pose in zip(times, poses, strict=True)]
-            await self._planner.through(self._controller, points, request.interpolation or "smooth")
+            waypoints = self._goals(request.header.frame_id, times, request.waypoint)
+            await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
             self._answer = None
-            self._finish(False, "a new trajectory took its place")
+            self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
             handle.abort()
             result.reason = str(error) or type(error).__name__
@@ -330,7 +334,7 @@ class ControllerNode(RobotNode):
         self._running, self._ended = handle, ended
         await ended
         success, result.reason = ended.result()
-        if self._ended is ended:  # else another trajectory has taken its place
+        if self._ended is ended:  # else another trajectory has replaced it
             self._running = self._ended = None
         position, orientation = self._errors(request.waypoint[-1])
         result.position_error, result.orientation_error = position, orientation
@@ -362,13 +366,13 @@ class ControllerNode(RobotNode):
         if self._ended is not None and not self._ended.done():
             self._ended.set_result((success, reason))
 
-    def _feed_back(self, message: StructureState) -> None:
+    def _publish_feedback(self, message: StructureState) -> None:
         if self._running is None or self._ended is None or self._ended.done():
             return
         status = self._controller.status(self._now)
-        wanted, pose = self._controller.reference(self._now).pose, pose_from_message(message.output_pose)
+        planned, pose = self._controller.reference(self._now).pose, pose_from_message(message.output_pose)
         if pose is not None:
-            error = pose_error(wanted, pose)
+            error = pose_error(planned, pose)
             feedback = FollowTrajectory.Feedback(
                 progress=float(status.progress), position_error=float(np.linalg.norm(error[:3])),
                 orientation_error=float(np.linalg.norm(error[3:])),
@@ -380,13 +384,13 @@ class ControllerNode(RobotNode):
     def _errors(self, goal: Any) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""
         actual = None if self._state is None else pose_from_message(self._state.output_pose)
-        wanted: Pose | None = pose_from_message(goal)
+        target: Pose | None = pose_from_message(goal)
         if actual is None:
             return float("nan"), float("nan")
-        if wanted is None:
+        if target is None:
             offset = np.array([goal.position.x, goal.position.y, goal.position.z]) - actual[0]
             return float(np.linalg.norm(offset)), 0.0
-        error = pose_error(wanted, actual)
+        error = pose_error(target, actual)
         return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
-from ..registry import default_gains, make_controller, parameters_of, suitable
+from ..controllers.goal_controller import GoalController
+from ..registry import controller_class, make_controller, suitable
 
-LARGEST = 1e6
+LARGEST_GAIN = 1e6
 
 
-class ControllerChoice:
+class ControllerParameters:
     """Declares the parameters on a node and makes controllers from them.
 
     Args:
@@ -22,7 +21,7 @@ class ControllerChoice:
 
     def __init__(self, node: RobotNode, robot: Robot) -> None:
         self._node, self._robot, self.names = node, robot, suitable(robot)
-        self.name = self._asked(
+        self.name = self._checked_name(
             node.parameter(
                 "controller", "", f"empty for {self.names[0]}; others: {', '.join(self.names[1:]) or 'none'}", live=True
             )
@@ -38,32 +37,23 @@ class ControllerChoice:
         for name in self.names:
             self._gains[name] = {
                 gain: node.parameter(
-                    f"{name}.{gain}", value, f"gain of the controller {name}", low=0.0, high=LARGEST, live=True
+                    f"{name}.{gain}", value, f"gain of the controller {name}", low=0.0, high=LARGEST_GAIN, live=True
                 )
-                for gain, value in default_gains(name).items()
+                for gain, value in controller_class(name).default_gains().items()
             }
 
-    def make(self, name: str) -> Any:
+    def make(self, name: str) -> GoalController:
         """The controller of a name with the gains that are set. Raises TensegrityError."""
-        name = self._asked(name)
-        options: dict[str, Any] = dict(self._gains[name])
-        known = parameters_of(name)
-        if "rigid_bars" in known:
-            options["rigid_bars"] = self._rigid
-        if "period" in known:
-            options["period"] = self.period
-        if name == "near_rigid" and self._tracked:
-            options["tracked"] = self._tracked.split()
-        controller = make_controller(name, self._robot, **options)
+        name = self._checked_name(name)
+        shared = {"rigid_bars": self._rigid, "period": self.period, "tracked": self._tracked.split() or None}
+        takes = controller_class(name).parameters()
+        options = {key: value for key, value in shared.items() if key in takes}
+        controller = make_controller(name, self._robot, **options, **self._gains[name])
+        assert isinstance(controller, GoalController)
         self.name = name
         return controller
 
-    @property
-    def is_paced(self) -> bool:
-        """Whether the present controller is made for a period."""
-        return self.name not in ("tendon_length", "joint_position")
-
-    def set_gain(self, controller: Any, parameter: str, value: float) -> None:
+    def set_gain(self, controller: GoalController, parameter: str, value: float) -> None:
         """Change `<controller>.<gain>`, of the one that runs at once. Raises TensegrityError, and nothing changes."""
         name, gain = parameter.split(".", 1)
         if name == self.name:
@@ -75,7 +65,7 @@ class ControllerChoice:
         name, _, gain = parameter.partition(".")
         return gain in self._gains.get(name, ())
 
-    def _asked(self, name: str) -> str:
+    def _checked_name(self, name: str) -> str:
         name = name or self.names[0]
         if name not in self.names:
             raise TensegrityError(unknown_name(f"controller for {self._robot.name}", name, self.names))

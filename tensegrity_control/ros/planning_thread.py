@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from threading import Lock
 from typing import Any
@@ -11,11 +11,13 @@ from rclpy.task import Future
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..controllers.goal_controller import MotionController
+from ..controller import Accepted
+from ..controllers.goal_controller import GoalController, PlannedMotion, RestPoint
+from ..inverse_kinematics.pose_goal import PoseGoal
 
 
-class Planner:
-    """Plans one motion at a time; controllers other than `MotionController` plan where they control: they are quick.
+class PlanningThread:
+    """Plans one motion at a time; for a controller that plans at once where it controls.
 
     Args:
         node: with the time (`now`) and the executor. lockstep: plan at once, so that every run gives the same numbers.
@@ -33,27 +35,35 @@ class Planner:
             self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def goal(self, controller: Any, position: Any, quaternion: Any, options: dict[str, Any]) -> Any:
-        """`set_goal` of the controller. Raises what it raises."""
-        if self._lockstep or not isinstance(controller, MotionController):
-            return controller.set_goal(self._node.now, position, quaternion, **options)
-        controller.check_goal(options["duration"], options["profile"])
-        return await self._apart(
-            controller, lambda now, q: controller.plan_goal(now, position, quaternion, q=q, **options)
-        )
+    async def goal(self, controller: GoalController, goal: PoseGoal, duration: float, profile: str) -> Accepted:
+        """Go to a pose. Raises what `GoalController.plan_goal` and `begin` raise."""
+        controller.check_goal(duration, profile)
 
-    async def through(self, controller: Any, points: Any, interpolation: str) -> Any:
-        """`follow` of the controller. Raises what it raises."""
-        if self._lockstep or not isinstance(controller, MotionController):
-            return controller.follow(self._node.now, points, interpolation)
-        controller.check_waypoints(points, interpolation)
-        return await self._apart(controller, lambda now, q: controller.plan_through(now, points, interpolation, q))
+        def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
+            return controller.plan_goal(now, goal, duration=duration, profile=profile, rest=rest)
 
-    async def _apart(self, controller: Any, plan: Callable[[float, Any], Any]) -> Any:
-        """Plan in the thread; a motion under way is broken off first, so that it is known where the plan begins."""
+        return await self._begin(controller, plan)
+
+    async def through(
+        self, controller: GoalController, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str
+    ) -> Accepted:
+        """Pass through poses at times [s]. Raises what `GoalController.plan_through` and `begin` raise."""
+        controller.check_waypoints([time for time, _ in waypoints], interpolation)
+
+        def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
+            return controller.plan_through(now, waypoints, interpolation, rest)
+
+        return await self._begin(controller, plan)
+
+    async def _begin(
+        self, controller: GoalController, plan: Callable[[float, RestPoint | None], PlannedMotion]
+    ) -> Accepted:
+        """Plan and begin; in the thread a motion under way is braked first, so that the plan's start is certain."""
+        now = self._node.now
+        if self._lockstep or controller.plans_at_once:
+            return controller.begin(now, plan(now, None))
         if self.busy:
             raise TensegrityError("another motion is being planned; wait for its answer.")
-        now = self._node.now
         if controller.status(now).phase == "moving":
             controller.hold(now)
             now = controller.status(now).arrival

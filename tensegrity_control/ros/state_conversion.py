@@ -1,4 +1,4 @@
-"""From messages to what controllers know of a robot: positions of actuators, shape, pose and velocity."""
+"""From messages to what controllers learn of a robot: positions of actuators, shape, pose and velocity."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class StateReader:
 
     def positions(self, joints: Any) -> np.ndarray:
         """(a,) of the actuators in the robot's order. Raises TensegrityError where one is missing."""
-        found = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
-        missing = [name for name in self._actuators if name not in found]
+        positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
+        missing = [name for name in self._actuators if name not in positions]
         if missing:
             raise TensegrityError(f"joint_states lacks {', '.join(missing)}; do all nodes run the same robot?")
-        return np.array([found[name] for name in self._actuators], dtype=np.float64)
+        return np.array([positions[name] for name in self._actuators], dtype=np.float64)

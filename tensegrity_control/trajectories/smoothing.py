@@ -43,15 +43,15 @@ def smoothed(trajectory: PiecewisePolynomial, width: float, times: ArrayLike) ->
     if not (np.isfinite(width) and width > 0.0):
         raise TensegrityError(f"the width of the smoothing is {width} s; give a time above zero.")
     instants = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    found = [np.array(trajectory.value(instants, derivative)) for derivative in range(3)]
+    rows = [np.array(trajectory.value(instants, derivative)) for derivative in range(3)]
     half, knots = 0.5 * width, np.asarray(trajectory.knots, dtype=np.float64)
     near = np.flatnonzero(np.min(np.abs(instants[:, None] - knots[None, :]), axis=1) < half)
     for i in near:
         inside = knots[np.abs(knots - instants[i]) < half]
         cuts = np.concatenate(([-1.0], np.sort((instants[i] - inside) / half), [1.0]))
         middle, reach = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
-        places = (middle[:, None] + reach[:, None] * _NODES).ravel()
-        weights = (reach[:, None] * _WEIGHTS).ravel() * (1.0 - places**2) ** 4 * (_A - _B * places**2)
+        points = (middle[:, None] + reach[:, None] * _NODES).ravel()
+        weights = (reach[:, None] * _WEIGHTS).ravel() * (1.0 - points**2) ** 4 * (_A - _B * points**2)
         for derivative in range(3):
-            found[derivative][i] = weights @ trajectory.value(instants[i] - half * places, derivative)
-    return found[0], found[1], found[2]
+            rows[derivative][i] = weights @ trajectory.value(instants[i] - half * points, derivative)
+    return rows[0], rows[1], rows[2]

@@ -1,11 +1,9 @@
-"""Trajectories: values that change smoothly with time; cubic Hermite splines, and what all piecewise polynomials share.
+"""Trajectories: values that change smoothly with time, as piecewise polynomials (`scipy.interpolate.PPoly`).
 
-On the piece from t_i to t_i+1, with h = t_i+1 - t_i and u = (t - t_i) / h,
+The cubic Hermite spline is 000 (4.1.7), (4.2.2), (4.2.7), with D before M_H ((4.3.2) prints them in the wrong order).
 
-    P(t) = sum_k c_k u^k        d^l P / dt^l = sum_k k! / (k - l)! c_k u^(k-l) / h^l
-
-and for the cubic Hermite spline c = [P_i, h P'_i, P_i+1, h P'_i+1] M_H in the basis u^k / k!: 000 (4.1.7), (4.2.2),
-(4.2.7), with D before M_H ((4.3.2) prints them in the wrong order).
+A control loop wants value, rate and acceleration of one instant: `PiecewisePolynomial.sample` has a compiled evaluation
+of its own, 2 us where three calls of `PPoly` take 18 us (`benchmarks/qp_solvers.py`).
 
 Outside of its range a trajectory rests at its nearer end: the value holds, all derivatives are zero. At a knot the
 derivatives are those of the piece that begins there, at the very end those of the last piece.
@@ -13,30 +11,16 @@ derivatives are those of the piece that begins there, at the very end those of t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicHermiteSpline, PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.compilation import compiled
 
 Array = NDArray[np.float64]
-
-HERMITE = np.array(
-    [[1.0, 0.0, -6.0, 12.0], [0.0, 1.0, -4.0, 6.0], [0.0, 0.0, 6.0, -12.0], [0.0, 0.0, -2.0, 6.0]]
-)  # M_H of 000 (4.1.7)
-FACTORIALS = np.array([1.0, 1.0, 2.0, 6.0])
-DENSE = 33  # samples of a piece where extremes are looked for, besides the exact ones
-
-
-class Sample(NamedTuple):
-    """Value, rate [1/s] and acceleration [1/s^2] of a trajectory at one time."""
-
-    value: Array
-    rate: Array
-    acceleration: Array
 
 
 class Trajectory(Protocol):
@@ -53,25 +37,16 @@ class Trajectory(Protocol):
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
         """The derivative at times (k,) s as (k, n), at one time as (n,). Raises TensegrityError for NaN."""
 
-    def new_sample(self) -> Sample:
-        """Arrays of the right sizes to be written by `sample`."""
-
-    def sample(self, t: float, out: Sample | None = None) -> Sample:
-        """Value, rate and acceleration at one time [s]; written into `out` where given, without allocation."""
-
-    def largest(self, derivative: int, norm: bool = False) -> Array:
-        """(n,) largest absolute value of each component of a derivative, or (1,) of its norm."""
+    def largest(self, derivative: int) -> Array:
+        """Largest absolute values of a derivative, for `within_limits`."""
 
     def stretched(self, factor: float) -> Trajectory:
-        """The same way from the same start, `factor` times as slow."""
-
-    def shifted(self, delay: float) -> Trajectory:
-        """The same motion `delay` s later."""
+        """The same path from the same start, `factor` times as slow."""
 
 
 @compiled
-def piece_at(knots, t):  # type: ignore[no-untyped-def]
-    """Index of the piece in which a time lies: the last that begins at or before it."""
+def sample_polynomial(knots, coefficients, t, out):  # type: ignore[no-untyped-def]
+    """Value and two derivatives at one time into (3, n), from a `PPoly`'s breakpoints and coefficients."""
     low, high = 0, knots.shape[0] - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -79,77 +54,38 @@ def piece_at(knots, t):  # type: ignore[no-untyped-def]
             low = middle
         else:
             high = middle
-    return low
-
-
-@compiled
-def sample_polynomial(knots, coefficients, t, value, rate, acceleration):  # type: ignore[no-untyped-def]
-    """Value and two derivatives at one time, by Horner's rule, into (n,) arrays; returns the piece."""
-    inside = knots[0] <= t <= knots[-1]
-    t = min(max(t, knots[0]), knots[-1])
-    piece = piece_at(knots, t)
-    h = knots[piece + 1] - knots[piece]
-    u = (t - knots[piece]) / h
-    top = coefficients.shape[1] - 1
+    u = min(max(t, knots[0]), knots[-1]) - knots[low]
+    inside = 1.0 if knots[0] <= t <= knots[-1] else 0.0
     for i in range(coefficients.shape[2]):
-        p, d, dd = coefficients[piece, top, i], 0.0, 0.0
-        for k in range(top - 1, -1, -1):
-            dd = dd * u + d
-            d = d * u + p
-            p = p * u + coefficients[piece, k, i]
-        value[i] = p
-        rate[i] = d / h if inside else 0.0
-        acceleration[i] = 2.0 * dd / (h * h) if inside else 0.0
-    return piece
-
-
-@compiled
-def evaluate_polynomial(knots, coefficients, times, derivative, out):  # type: ignore[no-untyped-def]
-    """One derivative at times (k,) into (k, n)."""
-    top = coefficients.shape[1] - 1
-    for row in range(times.shape[0]):
-        t = times[row]
-        held = t < knots[0] or t > knots[-1]
-        t = min(max(t, knots[0]), knots[-1])
-        piece = piece_at(knots, t)
-        h = knots[piece + 1] - knots[piece]
-        u = (t - knots[piece]) / h
-        for i in range(coefficients.shape[2]):
-            p = 0.0
-            if not (held and derivative > 0):
-                for k in range(top, derivative - 1, -1):
-                    factor = 1.0
-                    for j in range(derivative):
-                        factor *= (k - j) / h
-                    p = p * u + factor * coefficients[piece, k, i]
-            out[row, i] = p
+        value, rate, acceleration = coefficients[0, low, i], 0.0, 0.0
+        for k in range(1, coefficients.shape[0]):
+            acceleration = acceleration * u + rate
+            rate = rate * u + value
+            value = value * u + coefficients[k, low, i]
+        out[0, i], out[1, i], out[2, i] = value, inside * rate, inside * 2.0 * acceleration
 
 
 class PiecewisePolynomial:
     """A polynomial on each piece between knots.
 
     Args:
-        knots: (s + 1,) s, increasing.
-        coefficients: (s, d + 1, n) of u^k on each piece; see the module.
+        polynomial: with breakpoints (s + 1,) s that increase and coefficients (degree + 1, s, n).
 
     Raises:
-        TensegrityError: wrong shapes, values that are not finite, knots that do not increase.
+        TensegrityError: a coefficient is not finite.
     """
 
-    def __init__(self, knots: ArrayLike, coefficients: ArrayLike) -> None:
-        self.knots = checked_times(knots)
-        self.coefficients = np.array(coefficients, dtype=np.float64, order="C")
-        if self.coefficients.ndim != 3 or self.coefficients.shape[0] != self.knots.size - 1:
-            raise TensegrityError(
-                f"coefficients have shape {self.coefficients.shape}; {self.knots.size} knots need "
-                f"({self.knots.size - 1}, degree + 1, components)."
-            )
-        if not np.all(np.isfinite(self.coefficients)):
+    def __init__(self, polynomial: PPoly) -> None:
+        if not (np.all(np.isfinite(polynomial.c)) and np.all(np.isfinite(polynomial.x))):
             raise TensegrityError("a coefficient is not finite; give finite values and knots that are not too close.")
-        for array in (self.knots, self.coefficients):
-            array.setflags(write=False)
-        self.size = self.coefficients.shape[2]
-        self.start, self.end = float(self.knots[0]), float(self.knots[-1])
+        self.polynomial = PPoly(np.ascontiguousarray(polynomial.c), polynomial.x)
+        self.size = int(polynomial.c.shape[2])
+        self.start, self.end = float(polynomial.x[0]), float(polynomial.x[-1])
+
+    @property
+    def knots(self) -> Array:
+        """(s + 1,) s, increasing."""
+        return np.asarray(self.polynomial.x)
 
     def value(self, t: ArrayLike, derivative: int = 0) -> Array:
         """The derivative at times (k,) s as (k, n), at one time as (n,).
@@ -158,55 +94,36 @@ class PiecewisePolynomial:
             TensegrityError: a time is NaN or not a number or vector, or the derivative is no whole number from 0 on.
         """
         times = checked_query(t, derivative)
-        out = np.empty((times.size, self.size))
-        evaluate_polynomial(self.knots, self.coefficients, times.reshape(-1), int(derivative), out)
-        return out if times.ndim else out[0]
+        values = np.asarray(self.polynomial(np.clip(times, self.start, self.end), int(derivative)))
+        if derivative > 0:
+            values[(times < self.start) | (times > self.end)] = 0.0
+        return values
 
-    def new_sample(self) -> Sample:
-        """Three arrays (n,) to be written by `sample`."""
-        return Sample(np.zeros(self.size), np.zeros(self.size), np.zeros(self.size))
-
-    def sample(self, t: float, out: Sample | None = None) -> Sample:
-        """Value, rate and acceleration at one time [s]; written into `out` where given. Raises for NaN."""
+    def sample(self, t: float, out: Array | None = None) -> Array:
+        """(3, n) value, rate and acceleration at one time [s], into `out` where there is one. Raises for NaN."""
         if t != t:
             raise TensegrityError("the time is NaN; give a number of seconds.")
-        into = self.new_sample() if out is None else out
-        sample_polynomial(self.knots, self.coefficients, float(t), into.value, into.rate, into.acceleration)
-        return into
+        rows = np.empty((3, self.size)) if out is None else out
+        sample_polynomial(self.polynomial.x, self.polynomial.c, float(t), rows)
+        return rows
 
-    def largest(self, derivative: int, norm: bool = False) -> Array:
-        """(n,) largest absolute value of each component of a derivative, or (1,) of its norm; exact."""
-        best = np.zeros(1 if norm else self.size)
-        grid = np.linspace(0.0, 1.0, DENSE)
-        for h, piece in zip(np.diff(self.knots), self.coefficients, strict=True):
-            rates = polynomial.polyder(piece, derivative) / h**derivative
-            if norm:
-                columns = [sum((polynomial.polymul(c, c) for c in rates.T), start=np.zeros(1))]
-            else:
-                columns = list(rates.T)
-            for i, column in enumerate(columns):
-                found = float(np.max(np.abs(polynomial.polyval(_places(column, grid), column))))
-                best[i] = max(best[i], np.sqrt(found) if norm else found)
-        return best
+    def largest(self, derivative: int) -> Array:
+        """(n,) largest absolute value of each component of a derivative; exact."""
+        rates = self.polynomial.derivative(derivative) if derivative else self.polynomial
+        ends = np.concatenate((self.knots[:-1], np.nextafter(self.knots[1:], -np.inf)))
+        best = np.max(np.abs(rates(ends)), axis=0)
+        for component, roots in enumerate(rates.derivative().roots(extrapolate=False)):
+            inside = roots[np.isfinite(roots)]
+            if inside.size:
+                best[component] = max(best[component], float(np.max(np.abs(rates(inside)[:, component]))))
+        return np.asarray(best)
 
     def stretched(self, factor: float) -> PiecewisePolynomial:
-        """The same way from the same start, `factor` times as slow. Raises TensegrityError unless it is above zero."""
+        """The same path from the same start, `factor` times as slow. Raises TensegrityError unless it is above zero."""
         checked_factor(factor)
-        return PiecewisePolynomial(self.start + factor * (self.knots - self.start), self.coefficients)
-
-    def shifted(self, delay: float) -> PiecewisePolynomial:
-        """The same motion `delay` s later."""
-        return PiecewisePolynomial(self.knots + delay, self.coefficients)
-
-
-def _places(column: Array, grid: Array) -> Array:
-    """Where a polynomial on [0, 1] may be extreme: a grid, and the roots of its derivative inside."""
-    slope = polynomial.polyder(column)
-    scale = np.max(np.abs(slope), initial=0.0)
-    if scale == 0.0:
-        return grid
-    roots = polynomial.polyroots(polynomial.polytrim(slope, tol=1e-14 * scale))
-    return np.concatenate((grid, np.clip(np.real(roots), 0.0, 1.0)))
+        powers = np.arange(self.polynomial.c.shape[0])[::-1, None, None]
+        knots = self.start + factor * (self.knots - self.start)
+        return PiecewisePolynomial(PPoly(self.polynomial.c / factor**powers, knots))
 
 
 class HermiteSpline(PiecewisePolynomial):
@@ -225,9 +142,7 @@ class HermiteSpline(PiecewisePolynomial):
         knots = checked_times(times)
         points = checked_rows(values, knots, "values")
         slopes = np.zeros_like(points) if rates is None else checked_rows(rates, knots, "rates", points.shape)
-        h = np.diff(knots)[:, None]
-        control = np.stack((points[:-1], h * slopes[:-1], points[1:], h * slopes[1:]), axis=1)  # C D
-        super().__init__(knots, np.einsum("jk,sjn->skn", HERMITE / FACTORIALS, control))
+        super().__init__(CubicHermiteSpline(knots, points, slopes))
 
 
 def uniform_hermite_spline(
@@ -249,7 +164,7 @@ def chained(first: PiecewisePolynomial, *others: PiecewisePolynomial, tolerance:
     Raises:
         TensegrityError: value or rate would jump by more than `tolerance` (relative above one), or sizes differ.
     """
-    knots, pieces = [first.knots], [first.coefficients]
+    knots, pieces = [first.knots], [first.polynomial.c]
     end, last = first.end, first
     for number, part in enumerate(others, start=2):
         if part.size != first.size:
@@ -261,54 +176,35 @@ def chained(first: PiecewisePolynomial, *others: PiecewisePolynomial, tolerance:
                     f"the {word} jumps from {before} to {after} where part {number} begins; join them."
                 )
         knots.append(part.knots[1:] - part.start + end)
-        pieces.append(part.coefficients)
+        pieces.append(part.polynomial.c)
         end, last = float(knots[-1][-1]), part
-    top = max(piece.shape[1] for piece in pieces)
-    padded = [np.pad(piece, ((0, 0), (0, top - piece.shape[1]), (0, 0))) for piece in pieces]
-    return PiecewisePolynomial(np.concatenate(knots), np.concatenate(padded))
-
-
-def preview(trajectory: Trajectory, t: float, horizon: float, step: float) -> Sample:
-    """What comes: values (k, n), rates and accelerations at t, t + step, ... up to t + horizon [s].
-
-    Raises:
-        TensegrityError: the step is not above zero, or the horizon is negative.
-    """
-    if not (np.isfinite(step) and step > 0.0 and np.isfinite(horizon) and horizon >= 0.0):
-        raise TensegrityError(f"a preview of {horizon} s by {step} s; give a step above zero, a horizon from 0.")
-    times = t + step * np.arange(int(horizon / step + 1e-9) + 1)
-    return Sample(*(trajectory.value(times, derivative) for derivative in range(3)))
+    top = max(piece.shape[0] for piece in pieces)
+    padded = [np.pad(piece, ((top - piece.shape[0], 0), (0, 0), (0, 0))) for piece in pieces]
+    return PiecewisePolynomial(PPoly(np.concatenate(padded, axis=1), np.concatenate(knots)))
 
 
 def within_limits(
-    trajectory: Trajectory,
-    velocity: ArrayLike | None = None,
-    acceleration: ArrayLike | None = None,
-    norm: bool = False,
-    hasten: bool = False,
+    trajectory: Trajectory, velocity: ArrayLike | None = None, acceleration: ArrayLike | None = None
 ) -> tuple[Trajectory, float]:
-    """The trajectory stretched in time so that limits hold, and the factor.
+    """The trajectory slowed down in time so that limits hold, and the factor, which is never below one.
 
     Args:
-        velocity: limit of each component [1/s], or one for all; None for no limit. acceleration: the same [1/s^2].
-        norm: the limits are those of the Euclidean norm.
-        hasten: go faster where the limits allow it; else the factor is never below one.
+        velocity: limit of each value of `Trajectory.largest` [1/s], or one for all; None for no limit.
+        acceleration: the same [1/s^2].
 
     Raises:
         TensegrityError: a limit is not above zero, or has another shape.
     """
-    factor = 0.0 if hasten else 1.0
+    factor = 1.0
     for derivative, word, limit in ((1, "velocity", velocity), (2, "acceleration", acceleration)):
         if limit is None:
             continue
-        peak = trajectory.largest(derivative, norm)
+        peak = trajectory.largest(derivative)
         allowed = np.asarray(limit, dtype=np.float64)
         if allowed.shape not in ((), peak.shape) or not np.all(allowed > 0.0):
             raise TensegrityError(f"the {word} limit is {limit}; give one number above zero, or {peak.size} of them.")
         factor = max(factor, float(np.max(peak / allowed)) ** (1.0 / derivative))
-    if factor in (0.0, 1.0):
-        return trajectory, 1.0
-    return trajectory.stretched(factor * (1.0 + 1e-12)), factor
+    return (trajectory, 1.0) if factor == 1.0 else (trajectory.stretched(factor * (1.0 + 1e-12)), factor)
 
 
 def checked_times(times: ArrayLike) -> Array:
@@ -332,7 +228,7 @@ def checked_times(times: ArrayLike) -> Array:
 
 
 def checked_rows(rows: ArrayLike, knots: Array, what: str, shape: tuple[int, ...] | None = None) -> Array:
-    """(s + 1, n) finite values, one row per time. Raises TensegrityError with the shapes found and needed."""
+    """(s + 1, n) finite values, one row per time. Raises TensegrityError with both shapes."""
     try:
         array = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,17 +1,22 @@
-"""Time laws: how far along a path, s from 0 to 1, a motion is at a time, and how fast.
+"""Time laws: how far along a path a motion is at a time, and how fast; and the clock by which every motion is braked.
 
     minimum jerk  s = 10 u^3 - 15 u^4 + 6 u^5     largest rate 15/8 per duration, acceleration zero at both ends
     cubic         s = 3 u^2 - 2 u^3               largest rate 3/2 per duration, acceleration jumps at both ends
-    brake         ds/dt = v (1 - 3 u^2 + 2 u^3)   from the rate v to rest over half of v times the duration
-    waypoints     monotone cubic through given times, at rest at both ends
+    waypoints     monotone cubic through times, at rest at both ends
 
-with u = t / duration.
+with u = t / duration. A plan has a time of its own, tau, which runs with the clock and slows down to rest where the
+motion is braked. While it is over T from t0, with x = (t - t0) / T,
+
+    tau' = 1 - (10 x^3 - 15 x^4 + 6 x^5),   tau = tau0 + T (x - (5/2 x^4 - 3 x^5 + x^6))
+
+so that position, pace and its change are continuous and the brake takes half of T of the plan's time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +32,7 @@ class TimeLaw(ABC):
 
     @abstractmethod
     def at(self, time: float) -> tuple[float, float]:
-        """Place s in [0, 1] and rate ds/dt [1/s] at a time [s], which is clipped to the motion."""
+        """Path parameter s in [0, 1] and its rate [1/s] at a time [s], which is clipped to the motion."""
 
 
 @dataclass(frozen=True)
@@ -59,58 +64,89 @@ class Cubic(TimeLaw):
         return u * u * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u) / self.duration
 
 
-@dataclass(frozen=True)
-class Brake(TimeLaw):
-    """From place and rate at time 0 to rest, with the rate continuous.
-
-    Args:
-        duration: s.
-        place: s at the start.
-        rate: ds/dt at the start [1/s]. The end lies half of rate times duration further on.
-    """
-
-    duration: float
-    place: float
-    rate: float
-
-    def at(self, time: float) -> tuple[float, float]:
-        u = min(max(time / self.duration, 0.0), 1.0) if self.duration > 0.0 else 1.0
-        way = u - u**3 + 0.5 * u**4
-        return self.place + self.rate * self.duration * way, self.rate * (1.0 - u * u * (3.0 - 2.0 * u))
-
-
 class Waypoints(TimeLaw):
-    """Through places at given times, at rest at the first and at the last.
+    """Through path parameters at times, at rest at the first and at the last.
 
     Args:
         times: (w,) s, increasing, the first is 0.
-        places: (w,) s at these times, from 0 to 1, not decreasing.
+        parameters: (w,) path parameter s at these times, from 0 to 1, not decreasing.
     """
 
-    def __init__(self, times: ArrayLike, places: ArrayLike) -> None:
-        knots, values = np.asarray(times, dtype=np.float64), np.asarray(places, dtype=np.float64)
+    def __init__(self, times: ArrayLike, parameters: ArrayLike) -> None:
+        knots, values = np.asarray(times, dtype=np.float64), np.asarray(parameters, dtype=np.float64)
         if knots.ndim != 1 or knots.size < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
             raise TensegrityError(f"waypoint times {knots.tolist()} must be finite and increase from one to the next.")
         self.duration = float(knots[-1])
         # A still point before and after makes the one-sided slopes at the ends zero.
         knots = np.concatenate(([-1.0], knots, [knots[-1] + 1.0]))
         values = np.concatenate(([0.0], values, [values[-1]]))
-        self._place = PchipInterpolator(knots, values)
-        self._rate = self._place.derivative()
+        self._parameter = PchipInterpolator(knots, values)
+        self._rate = self._parameter.derivative()
 
     def at(self, time: float) -> tuple[float, float]:
         if time >= self.duration:
             return 1.0, 0.0
         time = max(time, 0.0)
-        return min(max(float(self._place(time)), 0.0), 1.0), float(self._rate(time))
+        return min(max(float(self._parameter(time)), 0.0), 1.0), float(self._rate(time))
 
 
 PROFILES: dict[str, type[MinimumJerk] | type[Cubic]] = {"minimum_jerk": MinimumJerk, "cubic": Cubic}
 
 
 def profile_named(name: str) -> type[MinimumJerk] | type[Cubic]:
-    """The time law called `name`. Raises TensegrityError with the known names."""
+    """The time law called `name`. Raises TensegrityError that names those there are."""
     try:
         return PROFILES[name]
     except KeyError:
         raise TensegrityError(unknown_name("profile", name, PROFILES)) from None
+
+
+class Progress(NamedTuple):
+    """Where a plan is: its time tau [s], the pace tau' (1 on schedule, 0 at rest) and tau'' [1/s]."""
+
+    time: float
+    pace: float
+    change: float
+
+
+class PathClock:
+    """Runs a plan of `duration` s that begins at `begin` [s]."""
+
+    def __init__(self, begin: float, duration: float) -> None:
+        self.begin, self.duration = begin, duration
+        self._brake: tuple[float, float] | None = None  # begin, length
+
+    @property
+    def end(self) -> float:
+        """Time [s] at which the motion is over."""
+        return self.begin + self.duration if self._brake is None else sum(self._brake)
+
+    @property
+    def last(self) -> float:
+        """The plan's time [s] at which it will rest."""
+        if self._brake is None:
+            return self.duration
+        begin, length = self._brake
+        return begin - self.begin + 0.5 * length
+
+    def at(self, time: float) -> Progress:
+        """Progress at a time [s]."""
+        if time >= self.end:
+            return Progress(self.last, 0.0, 0.0)
+        passed = time - self.begin
+        if passed < 0.0:
+            return Progress(0.0, 0.0, 0.0)
+        if self._brake is None or time < self._brake[0]:
+            return Progress(passed, 1.0, 0.0)
+        begin, length = self._brake
+        x = (time - begin) / length
+        done = x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+        passed = length * (x - x**4 * (2.5 - 3.0 * x + x * x))
+        return Progress(begin - self.begin + passed, max(1.0 - done, 0.0), -30.0 * (x * (1.0 - x)) ** 2 / length)
+
+    def brake(self, now: float, longest: float) -> None:
+        """Come to rest within `longest` s from now; a motion that brakes, rests, or ends before that goes on."""
+        if self._brake is None and self.begin <= now < self.end and now + longest < self.end + 0.5 * longest:
+            self._brake = (now, longest)
+        elif now < self.begin:
+            self._brake = (self.begin, np.finfo(float).tiny)

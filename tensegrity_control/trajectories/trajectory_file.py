@@ -28,7 +28,8 @@ from tensegrity_dynamics.errors import RobotFileError, TensegrityError, unknown_
 from tensegrity_dynamics.robots.units import BaseUnits
 from tensegrity_dynamics.robots.yaml_source import YamlSource, read_text
 
-from .quintic import OrientationSpline, QuinticSpline
+from .orientation import OrientationSpline
+from .quintic import QuinticSpline
 from .splines import Array, HermiteSpline, Trajectory, within_limits
 
 KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation")
@@ -110,12 +111,12 @@ class _Reader:
         return self._limited(made, kinds, units, kind == "orientation")
 
     def _kind(self) -> str:
-        found = self.data.get("kind", KINDS[0])
-        word = str(found).replace("_", " ").strip().lower()
+        entry = self.data.get("kind", KINDS[0])
+        word = str(entry).replace("_", " ").strip().lower()
         for kind in KINDS:
             if kind.lower() == word:
                 return kind
-        raise self.refuse(unknown_name("kind", found, KINDS), "kind")
+        raise self.refuse(unknown_name("kind", entry, KINDS), "kind")
 
     def _columns(self, kind: str) -> list[str]:
         columns = self.data.get("columns")
@@ -152,15 +153,15 @@ class _Reader:
             raise self.refuse(f"{error}.", "units") from None
 
     def _quantities(self, names: list[str]) -> dict[str, str]:
-        given = self.data.get("quantities", {})
-        if not isinstance(given, Mapping):
+        quantities = self.data.get("quantities", {})
+        if not isinstance(quantities, Mapping):
             raise self.refuse("a mapping is needed, such as {x: length}.", "quantities")
-        for name, kind in given.items():
+        for name, kind in quantities.items():
             if name not in names:
                 raise self.refuse(unknown_name("coordinate", name, names), "quantities", name)
             if kind not in OF_COORDINATES:
                 raise self.refuse(unknown_name("quantity", kind, OF_COORDINATES), "quantities", name)
-        return {name: given.get(name, "number") for name in names}
+        return {name: quantities.get(name, "number") for name in names}
 
     def _table(self, columns: list[str], quantities: list[tuple[str, int]], units: BaseUnits) -> Array:
         rows = self.data.get("rows")
@@ -196,23 +197,23 @@ class _Reader:
         for name in limits:
             if name not in LIMITS:
                 raise self.refuse(unknown_name("limit", name, LIMITS), "limits", name)
-        found = {name: self._limit(name, given, kinds, units, turns) for name, given in limits.items()}
+        limit_of = {name: self._limit(name, limit, kinds, units, turns) for name, limit in limits.items()}
         try:
-            motion, factor = within_limits(made, found.get("velocity"), found.get("acceleration"), turns)
+            motion, factor = within_limits(made, limit_of.get("velocity"), limit_of.get("acceleration"))
         except TensegrityError as error:
             raise self.refuse(str(error), "limits") from None
         return NamedTrajectory(tuple(kinds), motion, factor)
 
-    def _limit(self, name: str, given: Any, kinds: dict[str, str], units: BaseUnits, turns: bool) -> Array:
+    def _limit(self, name: str, entry: Any, kinds: dict[str, str], units: BaseUnits, turns: bool) -> Array:
         """Limits of all components in SI: one for all, a list with one each, or one of an orientation's norm."""
         order, each = LIMITS.index(name) + 1, ["angle"] if turns else list(kinds.values())
-        cells = given if isinstance(given, list) else [given] * len(each)
+        cells = entry if isinstance(entry, list) else [entry] * len(each)
         if len(cells) != len(each):
             raise self.refuse(f"{len(each)} limits are needed, or one for all; found {len(cells)}.", "limits", name)
         try:
             return np.array([_to_si(cell, (kind, order), units) for cell, kind in zip(cells, each, strict=True)])
         except ValueError as error:
-            raise self.refuse(f"found {given!r}; {error}.", "limits", name) from None
+            raise self.refuse(f"found {entry!r}; {error}.", "limits", name) from None
 
 
 def _allowed(kind: str) -> tuple[str, ...]:

@@ -70,11 +70,11 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
                 "pose_error": plan.pose_error,
                 "lowest_margin_N": plan.lowest_margin[1],
                 "lowest_margin_of": plan.lowest_margin[0],
-                "shape": shape_figures(plan.shape),
+                "shape": shape_figures(plan.equilibrium),
             }
         )
         return
-    tensions = dict(zip(loaded.structure.member_names, plan.shape.tensions.tolist(), strict=True))
+    tensions = dict(zip(loaded.structure.member_names, plan.equilibrium.tensions.tolist(), strict=True))
     rows = [
         (
             a.name,
@@ -91,7 +91,7 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
     console.print()
     tendon, margin = plan.lowest_margin
     way = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
-    console.print(table("at the goal", ("", ""), [*shape_rows(plan.shape), ("on the way", way)]))
+    console.print(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the way", way)]))
     free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in loaded.output.controlled]
     if free:
         console.print(
@@ -102,17 +102,17 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
 
 def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as_json: bool) -> None:
     """Print the positions of the actuators for a goal."""
-    from tensegrity_control.inverse_kinematics.mechanism_equilibria import PathEquilibriumSolver
-    from tensegrity_control.inverse_kinematics.mechanism_ik import plan_path
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
     from tensegrity_dynamics.mechanisms.report import equilibrium_figures, equilibrium_parts
 
     if rigid_bars or method != "newton":
         raise TensegrityError(f"{robot.name} is a mechanism: --rigid-bars and --method are for structures.")
     with progress.status("finding the positions (the first time its kernels are compiled, about a minute)"):
-        shapes = PathEquilibriumSolver(robot)
-        place, orientation = goal_of(shapes.home.pose)
+        equilibria = MechanismEquilibriumMap(robot)
+        place, orientation = goal_of(equilibria.home.pose)
         try:
-            path = plan_path(shapes, shapes.home, place, orientation)
+            path = inverse_kinematics(robot, place, orientation, equilibria=equilibria).path
         except UnreachableGoalError as error:
             if as_json:
                 print_json({"reached": False, "reason": str(error), "binding": list(error.binding)})
@@ -122,11 +122,11 @@ def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as
     tensions = dict(zip(names, end.tensions.tolist(), strict=True))
     given = dict(zip((each.name for each in robot.actuators), end.positions.tolist(), strict=True))
     if as_json:
-        figures = equilibrium_figures(end.pose, end.shape, tensions)
+        figures = equilibrium_figures(end.pose, end.statics, tensions)
         print_json({"reached": True, "positions": given, "steps": len(path) - 1, **figures})
         return
     title = f"{robot.name} at the goal, {len(path) - 1} steps from rest"
-    print_report(Report({}, equilibrium_parts(robot, title, end.pose, end.shape, tensions, given)))
+    print_report(Report({}, equilibrium_parts(robot, title, end.pose, end.statics, tensions, given)))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"structure": _structure_ik, "mechanism": _mechanism_ik}

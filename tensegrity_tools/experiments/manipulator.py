@@ -136,7 +136,7 @@ def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
     try:
         for time, q in every_stage(robot, start, law.model.drives, efforts, 2e-3, spline.end):
             times.append(time)
-            errors.append(float(np.linalg.norm(model.output_place(q) - spline.value(time))))
+            errors.append(float(np.linalg.norm(model.output_position(q) - spline.value(time))))
             if not errors[-1] < LOST:
                 reason = f"it was more than {1e3 * LOST:g} mm off its path"
                 break

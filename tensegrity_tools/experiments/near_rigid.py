@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
-from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses

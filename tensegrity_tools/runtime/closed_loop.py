@@ -93,7 +93,7 @@ def through_libraries(
         robot: that controller and observer know. plant: that is simulated, where it is another.
         controller: its name. waypoints: (time [s], position, quaternion), times from the start.
         period: s, of the control. time_step: s, longest step of the simulation; None for the robot's own.
-        interpolation: see `MotionController.follow`. hold: s after the end.
+        interpolation: see `GoalController.follow`. hold: s after the end.
         observer: the state comes from the observer. delay: periods by which commands come late.
         parameters: more of the controller's. control: one that has the trajectory already, from `planned_control`.
 

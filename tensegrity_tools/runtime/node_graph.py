@@ -134,7 +134,7 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
     Raises:
         TensegrityError: a name is unknown, or the state does not go with the controller or the robot.
     """
-    from tensegrity_control.registry import suitable
+    from tensegrity_control.registry import controller_class, suitable
 
     names = suitable(robot)
     if not names:
@@ -142,24 +142,20 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
     name = controller or names[0]
     if name not in names:
         raise TensegrityError(unknown_name(f"controller for {robot.name}", name, names))
-    moving = _needs_velocities(name)
-    kind = state or ("observer" if moving else "rest")
+    chosen = controller_class(name)
+    kind = state or ("observer" if chosen.needs_velocities else "rest")
     if kind not in STATES:
         raise TensegrityError(unknown_name("state", kind, STATES))
     if kind == "observer" and kind not in estimator_methods(robot):
         raise TensegrityError(f"{robot.name} is a {robot.kind}, known by shapes at rest; choose --state rest or truth.")
-    if moving and kind == "rest":
+    if chosen.needs_velocities and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
     if period != 0.0 and not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
         raise TensegrityError(
             f"--control-period is {period} s; give {SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g}, or 0 for what the "
             "controller needs."
         )
-    return Choice(name, kind, period or (0.01 if moving else 0.02))
-
-
-def _needs_velocities(controller: str) -> bool:
-    return controller in ("task", "near_rigid", "computed_torque")
+    return Choice(name, kind, period or chosen.default_period)
 
 
 def simulation_graph(

@@ -280,11 +280,11 @@ def test_a_node_ends_quietly_and_closes_what_it_opened(hurt_nodes, instant):
 PLANNING = """
 import os, signal, sys, time
 from types import SimpleNamespace
-from tensegrity_control.controllers.goal_controller import MotionController
-from tensegrity_control.ros.planning_thread import Planner
+from tensegrity_control.controllers.goal_controller import GoalController
+from tensegrity_control.ros.planning_thread import PlanningThread
 from tensegrity_dynamics.ros.robot_node import RobotNode, run_node
 
-class Slow(MotionController):
+class Slow(GoalController):
     def __init__(self): pass
     def check_goal(self, *_): pass
     def status(self, now): return SimpleNamespace(phase="holding")
@@ -301,11 +301,11 @@ class Node(RobotNode):
     now = 0.0
     def __init__(self):
         super().__init__("planning")
-        self.planner = Planner(self, lockstep=False)
+        self.planner = PlanningThread(self, lockstep=False)
         self.timer = self.create_timer(0.01, self.ask, clock=self.wall_clock)
     async def ask(self):
         self.timer.cancel()
-        await self.planner.goal(Slow(), None, None, {"duration": 0.0, "profile": ""})
+        await self.planner.goal(Slow(), None, 0.0, "")
     def close(self):
         self.planner.close()
         print("closed", flush=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.trajectories.path_clock import PathClock
+from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 
@@ -39,7 +39,7 @@ class Machine:
         return self.simulation.state.time
 
     @property
-    def place(self) -> np.ndarray:
+    def position(self) -> np.ndarray:
         return np.array(self.simulation.observe().pose[0])[self.robot.output.rows]
 
     def state(self) -> RobotState:
@@ -54,7 +54,7 @@ class Machine:
             self.sent.append(command.values)
             self.simulation.advance(duration=self.period, **{command.mode: command.as_dict()})
             wanted = self.control.reference(self.now).pose[0][self.robot.output.rows]
-            worst = max(worst, float(np.linalg.norm(self.place - wanted)))
+            worst = max(worst, float(np.linalg.norm(self.position - wanted)))
         return worst
 
 
@@ -68,7 +68,7 @@ def test_a_goal_is_reached_on_its_path_and_a_second_one_on_the_way_is_taken_from
     machine = Machine(robot, controller, period)
     home = np.array(machine.simulation.observe().pose[0])
     assert machine.run(10 * period) < 1e-9  # it takes over without moving
-    if machine.control.mode == "effort":
+    if machine.control.output_mode == "effort":
         np.testing.assert_allclose(machine.sent[0], machine.held, atol=1e-6)
     accepted = machine.control.set_goal(machine.now, home + move)
     assert machine.control.status(machine.now).phase == "moving"
@@ -77,7 +77,7 @@ def test_a_goal_is_reached_on_its_path_and_a_second_one_on_the_way_is_taken_from
     assert back.arrival > accepted.arrival - 0.5 * accepted.duration
     assert machine.run(back.duration + 20 * period) < tolerance
     assert machine.control.status(machine.now).phase == "holding"
-    np.testing.assert_allclose(machine.place, home[machine.robot.output.rows], atol=tolerance)
+    np.testing.assert_allclose(machine.position, home[machine.robot.output.rows], atol=tolerance)
 
 
 def test_hold_brakes_on_the_path_without_a_jolt(case):
@@ -94,8 +94,8 @@ def test_hold_brakes_on_the_path_without_a_jolt(case):
     assert np.max(np.abs(first - before)) < 0.2 * scale
     status = machine.control.status(machine.now)
     assert status.phase == "stopped"
-    way = np.linalg.norm(machine.place - home[machine.robot.output.rows]) / np.linalg.norm(move)
-    assert 0.4 < way < 0.99  # neither at the goal nor back
+    share = np.linalg.norm(machine.position - home[machine.robot.output.rows]) / np.linalg.norm(move)
+    assert 0.4 < share < 0.99  # neither at the goal nor back
     with pytest.raises(TensegrityError, match="stopped"):
         machine.control.set_goal(machine.now, home)
     machine.control.release()
@@ -147,7 +147,8 @@ def test_gains_are_checked_and_count_at_once():
 def test_a_plan_is_refused_when_something_else_has_begun_since():
     machine = Machine("biglide", "kinematic", 0.02)
     home = np.array(machine.simulation.observe().pose[0])
-    planned = machine.control.plan_goal(machine.now, home + [0.02, 0.0, 0.0])
+    goal = machine.control.make_goal(machine.now, home + [0.02, 0.0, 0.0])
+    planned = machine.control.plan_goal(machine.now, goal)
     machine.control.hold(machine.now)
     with pytest.raises(TensegrityError, match="another command"):
         machine.control.begin(machine.now, planned)
@@ -156,25 +157,26 @@ def test_a_plan_is_refused_when_something_else_has_begun_since():
 def test_a_plan_is_refused_when_something_else_comes_in_the_middle_of_planning():
     machine = Machine("biglide", "kinematic", 0.02)
     home = np.array(machine.simulation.observe().pose[0])
-    way = machine.control._way
+    rest = machine.control.rest
 
-    def interrupted(*arguments):
-        machine.control.hold(machine.now)
-        return way(*arguments)
+    def interrupted(now):
+        machine.control.hold(now)
+        return rest(now)
 
-    machine.control._way = interrupted
+    goal = machine.control.make_goal(machine.now, home + [0.02, 0.0, 0.0])
+    machine.control.rest = interrupted  # the first that planning does
     with pytest.raises(TensegrityError, match="another command"):
-        machine.control.set_goal(machine.now, home + [0.02, 0.0, 0.0])
+        machine.control.begin(machine.now, machine.control.plan_goal(machine.now, goal))
     assert machine.control.status(machine.now).phase == "holding"
 
 
 def test_gains_that_change_while_a_plan_is_made_count_for_it():
     machine = Machine("biglide", "computed_torque", 0.005)
     home = np.array(machine.simulation.observe().pose[0])
-    planned = machine.control.plan_goal(machine.now, home + [0.02, 0.0, 0.0])
+    planned = machine.control.plan_goal(machine.now, machine.control.make_goal(machine.now, home + [0.02, 0.0, 0.0]))
     machine.control.set_gains(damping=20.0)
     machine.control.begin(machine.now, planned)
-    assert planned.follower.damping == 20.0
+    assert planned.tracker.damping == 20.0
 
 
 def test_gains_of_a_held_shape_count_at_once_and_impossible_ones_change_nothing():
@@ -204,7 +206,7 @@ def test_durations_become_whole_periods_within_reason():
     accepted = machine.control.set_goal(machine.now, home + [0.03, 0.0, 0.0], duration=0.5049)
     assert accepted.duration == pytest.approx(0.51)
     machine.run(0.8)
-    assert abs(machine.place[0] - home[0] - 0.03) < 2e-5
+    assert abs(machine.position[0] - home[0] - 0.03) < 2e-5
     for duration in (1e14, np.inf, np.nan, -1.0):
         with pytest.raises(TensegrityError, match="duration"):
             machine.control.set_goal(machine.now, home, duration=duration)
@@ -245,18 +247,18 @@ def test_controllers_of_mechanisms_want_coordinates():
 
 
 @given(st.floats(0.0, 100.0), st.floats(0.01, 30.0), st.floats(0.0, 1.2), st.floats(0.001, 3.0), st.floats(0.0, 1.0))
-def test_a_braked_clock_is_smooth_and_rests_within_the_brake_time(begin, duration, share, longest, place):
+def test_a_braked_clock_is_smooth_and_rests_within_the_brake_time(begin, duration, share, longest, part):
     clock = PathClock(begin, duration)
     now = begin + share * duration
     clock.brake(now, longest)
     assert clock.end <= max(begin + duration, now + longest) + 1e-9
     assert 0.0 <= clock.last <= duration + 1e-9
-    time = begin + place * (clock.end - begin)
+    time = begin + part * (clock.end - begin)
     here, h = clock.at(time), 1e-4 * max(longest, 1e-3)
-    assert -1e-9 <= here.place <= clock.last + 1e-9 and 0.0 <= here.pace <= 1.0
+    assert -1e-9 <= here.time <= clock.last + 1e-9 and 0.0 <= here.pace <= 1.0
     inside = begin + h < time < clock.end - h
     if inside:
         ahead, behind = clock.at(time + h), clock.at(time - h)
-        assert (ahead.place - behind.place) / (2 * h) == pytest.approx(here.pace, abs=1e-3)
+        assert (ahead.time - behind.time) / (2 * h) == pytest.approx(here.pace, abs=1e-3)
     rest = clock.at(clock.end + 1.0)
-    assert rest.pace == 0.0 and rest.place == pytest.approx(clock.last)
+    assert rest.pace == 0.0 and rest.time == pytest.approx(clock.last)

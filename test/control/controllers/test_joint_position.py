@@ -10,25 +10,34 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.inverse_kinematics.mechanism_equilibria import PathEquilibriumSolver
-from tensegrity_control.inverse_kinematics.mechanism_ik import limited, make_limits, plan_path
-from tensegrity_control.paths.joint_curve import MechanismEquilibriumPath
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.inverse_kinematics.mechanism_ik import limited, make_limits
+from tensegrity_control.inverse_kinematics.pose_goal import make_goal
+from tensegrity_control.inverse_kinematics.solve_ik import plan_path
+from tensegrity_control.paths.equilibrium_path import EquilibriumPath
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 
 
 @pytest.fixture(scope="module")
 def manipulator():
-    return PathEquilibriumSolver(load_robot("manipulator"))
+    return MechanismEquilibriumMap(load_robot("manipulator"))
+
+
+def path_to(equilibria, start, position):
+    """Equilibria from a start to a position of the output."""
+    return plan_path(equilibria, start, make_goal(equilibria.robot.output, position, None, start.pose)).path
 
 
 @pytest.mark.parametrize("name", ["manipulator", "single_strut", "biglide"])
 def test_slopes_are_the_derivatives_of_pose_and_tensions(name):
-    shapes = PathEquilibriumSolver(load_robot(name))
-    slopes, h = shapes.slopes(shapes.home), 1e-4
-    for k in range(len(shapes.joints)):
-        turn = h * np.eye(len(shapes.joints))[k]
-        ahead, behind = (shapes.solve(shapes.home.positions + sign * turn, shapes.home) for sign in (1.0, -1.0))
+    equilibria = MechanismEquilibriumMap(load_robot(name))
+    slopes, h = equilibria.sensitivity(equilibria.home), 1e-4
+    for k in range(len(equilibria.joints)):
+        turn = h * np.eye(len(equilibria.joints))[k]
+        ahead, behind = (
+            equilibria.solve(equilibria.home.positions + sign * turn, equilibria.home) for sign in (1.0, -1.0)
+        )
         rows = slopes.pose[:3, k]
         np.testing.assert_allclose((ahead.pose[0] - behind.pose[0]) / (2 * h), rows, atol=1e-6)
         pull = (ahead.tensions - behind.tensions) / (2 * h)
@@ -51,7 +60,7 @@ def test_a_goal_is_reached_by_the_simulated_robot(name):
 
 def test_shapes_of_a_plan_keep_the_limits_and_end_at_the_goal(manipulator):
     goal = manipulator.home.pose[0] + np.array([0.0, 0.08, -0.05])
-    path = plan_path(manipulator, manipulator.home, goal, None)
+    path = path_to(manipulator, manipulator.home, goal)
     limits = make_limits(manipulator)
     for shape in path:
         assert limits.violation(limited(manipulator, shape, None)[0]) < 0.03
@@ -62,16 +71,16 @@ def test_shapes_of_a_plan_keep_the_limits_and_end_at_the_goal(manipulator):
 
 def test_the_same_goal_from_elsewhere_has_nearly_the_same_tensions(manipulator):
     goal = manipulator.home.pose[0] + np.array([0.05, 0.0, 0.0])
-    direct = plan_path(manipulator, manipulator.home, goal, None)[-1]
-    aside = plan_path(manipulator, manipulator.home, goal + np.array([0.0, 0.06, -0.03]), None)[-1]
-    other = plan_path(manipulator, aside, goal, None)[-1]
+    direct = path_to(manipulator, manipulator.home, goal)[-1]
+    aside = path_to(manipulator, manipulator.home, goal + np.array([0.0, 0.06, -0.03]))[-1]
+    other = path_to(manipulator, aside, goal)[-1]
     assert np.max(np.abs(direct.tensions - other.tensions)) < 0.05 * np.max(direct.tensions)
 
 
 def test_goal_beyond_the_reach_names_what_binds_and_the_nearest_pose(manipulator):
     goal = manipulator.home.pose[0] + np.array([0.0, 0.0, 1.0])
     with pytest.raises(UnreachableGoalError, match=r"out of reach\. Nearest pose found") as caught:
-        plan_path(manipulator, manipulator.home, goal, None)
+        path_to(manipulator, manipulator.home, goal)
     assert caught.value.nearest.pose[0][2] > manipulator.home.pose[0][2]
     assert caught.value.binding
 
@@ -79,25 +88,25 @@ def test_goal_beyond_the_reach_names_what_binds_and_the_nearest_pose(manipulator
 def test_narrow_positions_bind_by_name():
     robot = load_robot("biglide")
     near = replace(robot, actuators=tuple(replace(each, position=(-0.05, 0.05)) for each in robot.actuators))
-    shapes = PathEquilibriumSolver(near)
+    equilibria = MechanismEquilibriumMap(near)
     with pytest.raises(UnreachableGoalError, match=r"foot_\d: position .* m at its highest of 0\.05 m"):
-        plan_path(shapes, shapes.home, shapes.home.pose[0] + np.array([0.0, 0.2, 0.0]), None)
+        path_to(equilibria, equilibria.home, equilibria.home.pose[0] + np.array([0.0, 0.2, 0.0]))
 
 
 def test_curve_passes_through_its_shapes_with_the_rates_of_its_poses(manipulator):
     goal = manipulator.home.pose[0] + np.array([0.04, -0.03, 0.02])
-    path = plan_path(manipulator, manipulator.home, goal, None)
-    curve = MechanismEquilibriumPath(manipulator, path)
-    assert np.array_equal(curve.lengths(0.0), path[0].positions)
-    assert np.array_equal(curve.lengths(1.0), path[-1].positions)
-    for place in (0.21, 0.5, 0.83):
-        solved = curve.shape_at(place)
-        assert np.linalg.norm(curve.pose(place)[0] - solved.pose[0]) < 2e-4
+    path = path_to(manipulator, manipulator.home, goal)
+    curve = EquilibriumPath(manipulator, path)
+    assert np.array_equal(curve.positions(0.0), path[0].positions)
+    assert np.array_equal(curve.positions(1.0), path[-1].positions)
+    for parameter in (0.21, 0.5, 0.83):
+        solved = curve.equilibrium(parameter)
+        assert np.linalg.norm(curve.pose(parameter)[0] - solved.pose[0]) < 2e-4
         h = 1e-5
-        rate = (curve.pose(place + h)[0] - curve.pose(place - h)[0]) / (2 * h)
-        np.testing.assert_allclose(curve.pose_slopes(place)[:3], rate, atol=1e-5)
-        turned = (curve.lengths(place + h) - curve.lengths(place - h)) / (2 * h)
-        np.testing.assert_allclose(curve.length_slopes(place), turned, atol=1e-4)
+        rate = (curve.pose(parameter + h)[0] - curve.pose(parameter - h)[0]) / (2 * h)
+        np.testing.assert_allclose(curve.pose_rates(parameter)[:3], rate, atol=1e-5)
+        turned = (curve.positions(parameter + h) - curve.positions(parameter - h)) / (2 * h)
+        np.testing.assert_allclose(curve.position_rates(parameter), turned, atol=1e-4)
 
 
 def test_a_motion_is_broken_off_without_a_jump():

@@ -39,7 +39,7 @@ def jacobian(place):
 def largest_error(robot, path, period, gain=2.0):
     """m, at the instants of communication, with the active joints moving at held rates in between."""
     kinematics = loop_kinematics(robot)
-    control, q = KinematicTracker(kinematics, path, gain=gain), np.array(robot.model.start)
+    control, q = KinematicTracker(kinematics, path, robot.model.start, gain=gain), np.array(robot.model.start)
     active, worst = np.zeros(2), 0.0
     for k in range(round(DURATION / period)):
         active = active + period * control.velocity(k * period, q)
@@ -50,7 +50,7 @@ def largest_error(robot, path, period, gain=2.0):
 
 def test_rates_are_those_of_the_closed_form(robot, path):
     kinematics = loop_kinematics(robot)
-    control = KinematicTracker(kinematics, path, gain=0.0)
+    control = KinematicTracker(kinematics, path, robot.model.start, gain=0.0)
     for time in (0.3, 1.0, 1.7):
         q = kinematics.inverse(path.value(time), robot.model.start)
         own = jacobian(path.value(time)) @ control.velocity(time, q)
@@ -69,7 +69,7 @@ def test_an_error_dies_out_with_the_gain(robot):
     left = {}
     for gain in (2.0, 0.0):
         control, q, active = (
-            KinematicTracker(kinematics, still, gain=gain),
+            KinematicTracker(kinematics, still, robot.model.start, gain=gain),
             np.array(robot.model.start),
             np.zeros(2),
         )
@@ -86,7 +86,7 @@ def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
     q = kinematics.inverse([edge - 1e-7, 0.1], robot.model.start)
     still = HermiteSpline([0.0, 1.0], [[0.0, 0.3], [0.0, 0.3]], np.zeros((2, 2)))
     with pytest.raises(InfeasibleControlError, match=r"joint rail_\d cannot move the output any more \(Type 1"):
-        KinematicTracker(kinematics, still).velocity(0.0, q)
+        KinematicTracker(kinematics, still, q).velocity(0.0, q)
 
 
 def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
@@ -142,4 +142,4 @@ def test_gains_and_limits_are_checked(robot, path):
     with pytest.raises(TensegrityError, match="limits must be 2 efforts above zero"):
         ComputedTorqueTracker(kinematics, path, start, limits=np.array([1.0, 0.0]))
     with pytest.raises(TensegrityError, match="must not be negative"):
-        KinematicTracker(kinematics, path, gain=-2.0)
+        KinematicTracker(kinematics, path, start, gain=-2.0)

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control import inverse_kinematics
-from tensegrity_control.inverse_kinematics.start_equilibrium import shape_solver, start_shape
+from tensegrity_control.inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from tensegrity_dynamics import TensegrityError, UnreachableGoalError, forward_kinematics, load_robot
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.output_frame import pose_error
 
 ROBOT = load_robot("tensebot")
-SOLVERS = {rigid: shape_solver(ROBOT, rigid) for rigid in (False, True)}
-HOMES = {rigid: start_shape(ROBOT, None, solver) for rigid, solver in SOLVERS.items()}
+EQUILIBRIA = {rigid: StructureEquilibriumMap(ROBOT, rigid_bars=rigid) for rigid in (False, True)}
+HOMES = {rigid: equilibria.home for rigid, equilibria in EQUILIBRIA.items()}
 MEMBERS = ROBOT.actuated_members()
 NAMES = [actuator.name for actuator in ROBOT.actuators]
 
@@ -25,7 +25,7 @@ NAMES = [actuator.name for actuator in ROBOT.actuators]
 def plan_to(pose, rigid_bars=True, **options):
     home = HOMES[rigid_bars]
     options = {"start": home, "preferred": home, **options}
-    return inverse_kinematics(ROBOT, *pose, rigid_bars=rigid_bars, solver=SOLVERS[rigid_bars], **options)
+    return inverse_kinematics(ROBOT, *pose, rigid_bars=rigid_bars, equilibria=EQUILIBRIA[rigid_bars], **options)
 
 
 def goal_from_home(move=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), rigid_bars=True):
@@ -50,7 +50,7 @@ def lowest_room(plan):
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(changes=st.lists(st.floats(-0.02, 0.02), min_size=12, max_size=12))
 def test_every_pose_that_lengths_can_make_is_found_again(rigid_bars: bool, changes: list[float]) -> None:
-    home, solver = HOMES[rigid_bars], SOLVERS[rigid_bars]
+    home, solver = HOMES[rigid_bars], EQUILIBRIA[rigid_bars].solver
     lengths, shape = np.array(home.rest_lengths), home
     for _ in range(4):
         lengths[MEMBERS] += 0.25 * np.array(changes)
@@ -58,8 +58,8 @@ def test_every_pose_that_lengths_can_make_is_found_again(rigid_bars: bool, chang
         if not shape.stable or shape.tensions[MEMBERS].min() < 10.0 or shape.tensions[MEMBERS].max() > 190.0:
             return
     plan = plan_to(shape.pose, rigid_bars)
-    assert np.abs(pose_error(shape.pose, plan.shape.pose)).max() < 1e-9
-    again = forward_kinematics(ROBOT, plan.rest_lengths, start=plan.shape, rigid_bars=rigid_bars)
+    assert np.abs(pose_error(shape.pose, plan.equilibrium.pose)).max() < 1e-9
+    again = forward_kinematics(ROBOT, plan.rest_lengths, start=plan.equilibrium, rigid_bars=rigid_bars)
     assert np.abs(pose_error(shape.pose, again.pose)).max() < 1e-8
     assert all(each.stable and each.converged for each in plan.path)
     assert lowest_room(plan) > 0.0
@@ -70,10 +70,10 @@ def test_the_path_begins_at_the_start_bit_for_bit_and_ends_at_the_goal() -> None
     goal = goal_from_home((0.01, -0.005, 0.01), (0.05, 0.0, 0.1))
     plan = plan_to(goal)
     assert np.array_equal(plan.path[0].rest_lengths, HOMES[True].rest_lengths)
-    assert plan.path[-1] is plan.shape
+    assert plan.path[-1] is plan.equilibrium
     assert list(plan.rest_lengths) == NAMES
-    assert list(plan.rest_lengths.values()) == plan.shape.rest_lengths[MEMBERS].tolist()
-    assert plan.commands(ROBOT).shape == (len(plan.path), 12)
+    assert list(plan.rest_lengths.values()) == plan.equilibrium.rest_lengths[MEMBERS].tolist()
+    assert plan.commands.shape == (len(plan.path), 12)
     assert np.abs(plan.pose_error).max() < 1e-9
 
 
@@ -86,7 +86,7 @@ def test_the_pose_stays_near_the_straight_way() -> None:
 def test_the_same_goal_has_the_same_lengths_from_wherever_the_way_begins() -> None:
     goal = goal_from_home((0.0, 0.015, 0.01), (0.0, 0.1, 0.0))
     direct = plan_to(goal)
-    detour = plan_to(goal, start=plan_to(goal_from_home((-0.02, 0.0, 0.0), (0.1, 0.0, 0.1))).shape)
+    detour = plan_to(goal, start=plan_to(goal_from_home((-0.02, 0.0, 0.0), (0.1, 0.0, 0.1))).equilibrium)
     assert detour.rest_lengths == pytest.approx(direct.rest_lengths, abs=1e-7)
 
 
@@ -103,27 +103,27 @@ def test_a_goal_turned_by_the_symmetry_gives_permuted_lengths() -> None:
     assert distance.min(axis=1).max() < 1e-5
     ends = [frozenset(pair) for pair in home.structure.members.tolist()]
     becomes = [ends.index(frozenset(node[list(pair)].tolist())) for pair in ends]
-    np.testing.assert_allclose(image.shape.rest_lengths[becomes], plain.shape.rest_lengths, atol=1e-7)
-    np.testing.assert_allclose(image.shape.tensions[becomes], plain.shape.tensions, atol=0.01)
+    np.testing.assert_allclose(image.equilibrium.rest_lengths[becomes], plain.equilibrium.rest_lengths, atol=1e-7)
+    np.testing.assert_allclose(image.equilibrium.tensions[becomes], plain.equilibrium.tensions, atol=0.01)
 
 
 def test_what_is_not_asked_for_stays() -> None:
     home = HOMES[True].pose
-    moved = plan_to((home[0] + [0.0, 0.0, 0.01], None)).shape.pose
+    moved = plan_to((home[0] + [0.0, 0.0, 0.01], None)).equilibrium.pose
     assert np.abs(pose_error((home[0], home[1]), moved)[3:]).max() < 1e-9
-    turned = plan_to((None, goal_from_home(turn=(0.1, 0.0, 0.0))[1])).shape.pose
+    turned = plan_to((None, goal_from_home(turn=(0.1, 0.0, 0.0))[1])).equilibrium.pose
     np.testing.assert_allclose(turned[0], home[0], atol=1e-9)
 
 
 def test_only_controlled_axes_are_asked_for() -> None:
     prism = load_robot("three_prism")
     assert prism.output.controlled == ("z", "rx", "ry")
-    home = start_shape(prism, None, shape_solver(prism, False))
+    home = StructureEquilibriumMap(prism).home
     far_aside = home.pose[0] + [5.0, 5.0, -0.01]
     plan = inverse_kinematics(
         prism, far_aside, quaternion_from_matrix(matrix_from_vector((0.01, 0.0, 0.0))), start=home
     )
-    assert plan.shape.pose[0][2] == pytest.approx(far_aside[2], abs=1e-9)
+    assert plan.equilibrium.pose[0][2] == pytest.approx(far_aside[2], abs=1e-9)
     assert plan.pose_error.shape == (3,)
     assert np.abs(plan.pose_error).max() < 1e-9
 
@@ -132,9 +132,9 @@ def test_a_higher_tension_floor_is_kept_along_the_whole_path() -> None:
     goal = goal_from_home((0.015, 0.01, 0.0))
     free = plan_to(goal)
     floor = 113.0
-    assert free.shape.tensions[MEMBERS].min() < floor
+    assert free.equilibrium.tensions[MEMBERS].min() < floor
     guarded = plan_to(goal, tension_floor=floor)
-    assert np.abs(pose_error(goal, guarded.shape.pose)).max() < 1e-9
+    assert np.abs(pose_error(goal, guarded.equilibrium.pose)).max() < 1e-9
     for shape in guarded.path:
         assert shape.tensions[MEMBERS].min() > floor
     assert guarded.lowest_margin[1] > 0.0
@@ -142,7 +142,7 @@ def test_a_higher_tension_floor_is_kept_along_the_whole_path() -> None:
 
 def test_a_floor_for_one_tendon_leaves_the_others_alone() -> None:
     plan = plan_to(goal_from_home((0.015, 0.01, 0.0)), tension_floor={"draw_1": 118.0})
-    tensions = dict(zip(NAMES, plan.shape.tensions[MEMBERS], strict=True))
+    tensions = dict(zip(NAMES, plan.equilibrium.tensions[MEMBERS], strict=True))
     assert tensions["draw_1"] > 118.0
     assert min(tensions.values()) < 118.0
 
@@ -204,7 +204,7 @@ def test_broyden_reaches_the_same_pose_and_counts_its_steps(rigid_bars: bool) ->
     plan = plan_to(goal, rigid_bars, method="broyden")
     assert plan.method == "broyden"
     assert 0 < plan.iterations < 60
-    assert np.abs(pose_error(goal, plan.shape.pose)).max() < 1e-9
+    assert np.abs(pose_error(goal, plan.equilibrium.pose)).max() < 1e-9
     assert all(shape.stable for shape in plan.path)
     assert min(plan.margins.values()) > 0.0
 
@@ -213,9 +213,9 @@ def test_broyden_keeps_tendons_above_the_floor_where_the_pseudo_inverse_would_no
     goal = goal_from_home((0.02, 0.01, -0.02), (0.1, 0.1, 0.0))
     floor = 100.0
     free = plan_to(goal, method="broyden")
-    assert free.shape.tensions[MEMBERS].min() < floor
+    assert free.equilibrium.tensions[MEMBERS].min() < floor
     guarded = plan_to(goal, method="broyden", tension_floor=floor)
-    assert guarded.shape.tensions[MEMBERS].min() > floor
+    assert guarded.equilibrium.tensions[MEMBERS].min() > floor
     assert np.abs(guarded.pose_error).max() < 1e-9
 
 

@@ -88,11 +88,11 @@ def test_rotation_error_falls_as_its_jacobian_says_even_when_it_is_large() -> No
     turn = quaternion_from_matrix(matrix_from_vector((0.9, -0.7, 1.1)))
     goal = make_goal(robot.output, None, turn, shape.pose)
     members = robot.actuated_members()
-    jacobian = goal.jacobian(shape.nodes, sensitivity(shape, members).pose)
+    jacobian = goal.jacobian(shape.pose, sensitivity(shape, members).pose)
     for column, member in enumerate(members[:3]):
         step, errors = 2e-6, []
         for sign in (1.0, -1.0):
             lengths = np.array(shape.rest_lengths)
             lengths[member] += sign * step
-            errors.append(goal.error(forward_kinematics(robot, lengths, start=shape).nodes))
+            errors.append(goal.error(forward_kinematics(robot, lengths, start=shape).pose))
         np.testing.assert_allclose((errors[1] - errors[0]) / (2 * step), jacobian[:, column], rtol=1e-5, atol=1e-5)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
-from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw, NearRigidTracker, Weights
+from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeights
 from tensegrity_control.motion_planning.strain_planner import plan_strains
 from tensegrity_control.trajectories.smoothing import smoothed
 from tensegrity_control.trajectories.splines import HermiteSpline
@@ -233,6 +234,6 @@ def test_floor_and_weights_must_be_above_zero():
     with pytest.raises(InfeasibleControlError, match="floor of the tensions must be above zero"):
         plan_strains(model, short_path(), 1e-3, np.zeros(3), 0.016)
     with pytest.raises(TensegrityError, match="weight rate is 0"):
-        Weights(rate=0.0)
+        NearRigidWeights(rate=0.0)
     with pytest.raises(TensegrityError, match="control period is"):
         NearRigidTracker(strut(2e9), TRACKED, short_path(), period=0.0, floor=FLOOR)

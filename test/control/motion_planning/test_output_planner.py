@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensegrity_control.controllers.task_tracker import OutputTracker
+from tensegrity_control.motion_planning.lqr import LinearPieces, riccati_sweep
 from tensegrity_control.motion_planning.output_model import OutputModel
-from tensegrity_control.motion_planning.output_planner import OutputWeights, _Pieces, _riccati, plan_output
+from tensegrity_control.motion_planning.output_planner import OutputWeights, plan_output
+from tensegrity_control.motion_planning.trajectory_tracking import LinearFeedbackTracker
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
@@ -87,7 +88,7 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     found = (sides[0] - sides[1]) / (2 * h)
     own = (matrix @ np.concatenate((change, speed)) + inputs @ push)[12:]
     np.testing.assert_allclose(own, found, atol=1e-4 * np.max(np.abs(found)))
-    ahead, behind = (model.output_place(model.closed_configuration(q, w + s * h * change)) for s in (1.0, -1.0))
+    ahead, behind = (model.output_position(model.closed_configuration(q, w + s * h * change)) for s in (1.0, -1.0))
     np.testing.assert_allclose(jacobian @ change, (ahead - behind) / (2 * h), atol=1e-7)
 
 
@@ -108,7 +109,7 @@ def test_riccati_sweeps_give_the_least_cost():
     """Against the same quadratic program solved at once as one linear system."""
     random = np.random.default_rng(3)
     size, drives, rows, count = 4, 2, 1, 6
-    pieces = _Pieces([], [], [], [], [])
+    pieces = LinearPieces([], [], [], [], [])
     for k in range(count):
         pieces.jacobian.append(random.normal(size=(rows, size)))
         pieces.error.append(random.normal(size=rows))
@@ -118,7 +119,7 @@ def test_riccati_sweeps_give_the_least_cost():
             pieces.defect.append(random.normal(size=size))
     state_cost, effort_cost, output = 0.3 * np.eye(size), 0.7 * np.eye(drives), 0.5
     gains = np.zeros((count, drives, size))
-    steps = _riccati(pieces, state_cost, effort_cost, output, gains)
+    steps = riccati_sweep(pieces, state_cost, effort_cost, output, gains)
 
     def cost(changes, terminal):
         x, total = np.zeros(size), 0.0
@@ -151,7 +152,7 @@ def test_plan_keeps_its_output_on_the_path_and_meets_the_dynamics(planned):
 
 def test_path_is_followed_and_held_at_its_end(manipulator, planned):
     model, path, plan = planned
-    worst, last, least = follow(manipulator, path, OutputTracker(model, plan), plan.position, 2.4)
+    worst, last, least = follow(manipulator, path, LinearFeedbackTracker(model, plan), plan.position, 2.4)
     assert worst < 5e-5 and last < 2e-5
     assert least > 5.0
 
@@ -161,7 +162,7 @@ def test_same_gains_follow_with_other_cables(manipulator, planned, scale):
     model, path, plan = planned
     young = 2e9 * scale
     other = replace(manipulator, model=with_cables(manipulator.model, young=young))
-    worst, _, least = follow(other, path, OutputTracker(model, plan), plan.position, 1.2)
+    worst, _, least = follow(other, path, LinearFeedbackTracker(model, plan), plan.position, 1.2)
     assert worst < 2e-4 and least > 5.0
 
 
@@ -170,7 +171,7 @@ def test_robots_without_free_motions_are_led_alike():
     path = path_around(robot, [[0, 0], [0.1, -0.05], [0, 0]], [0.0, 0.5, 1.0])
     model = OutputModel(robot)
     plan = plan_output(model, path.value, 1.0, PERIOD)
-    worst, _, least = follow(robot, path, OutputTracker(model, plan), plan.position, 1.5)
+    worst, _, least = follow(robot, path, LinearFeedbackTracker(model, plan), plan.position, 1.5)
     assert worst < 1e-4 and least > 10.0
 
 

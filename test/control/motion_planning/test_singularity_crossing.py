@@ -69,7 +69,7 @@ def test_path_that_crosses_without_the_criterion_is_refused_with_time_and_place(
     with pytest.raises(SingularPathError, match=r"crosses a Type 2 singularity at 1 s, at \(.*, 1\)") as caught:
         check_path(kinematics, path, start)
     assert abs(caught.value.time - 1.0) < 1e-6
-    np.testing.assert_allclose(caught.value.place, [0.0, 1.0], atol=1e-6)
+    np.testing.assert_allclose(caught.value.position, [0.0, 1.0], atol=1e-6)
     assert abs(caught.value.force) > 0.1
 
 

@@ -86,7 +86,7 @@ def test_every_stop_of_the_tour_can_be_reached_with_tight_tendons(name: str, rig
         )  # fmt: skip
         assert np.abs(plan.pose_error).max() < 1e-9
         assert plan.lowest_margin[1] >= 0.0
-        shape = plan.shape
+        shape = plan.equilibrium
 
 
 @pytest.mark.parametrize("name", DRIVEN)

@@ -1,0 +1,108 @@
+"""Control by actuator positions: a goal becomes a path of equilibria from the inverse kinematics, walked in time.
+
+The commands start bit for bit at the present set points and end at those of the goal. The plan is open loop and exact
+where model and robot agree; it is static, so the motion must be slow beside the robot's vibrations, for which
+`swing_periods` cares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.robots.output_frame import Pose
+
+from ..controller import Reference
+from ..inverse_kinematics.equilibrium_map import EquilibriumMap
+from ..inverse_kinematics.ik_result import InverseKinematicsOptions
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..inverse_kinematics.solve_ik import plan_path
+from ..paths.equilibrium_path import EquilibriumPath
+from ..paths.timed_path import TimedPath, shortest_duration, through
+from ..trajectories.time_scaling import MinimumJerk, Progress, profile_named
+from .goal_controller import GoalController, GoalPath, RestPoint, check_ranges
+
+Array = NDArray[np.float64]
+
+SHORTEST = 1e-9
+"""s of a motion that goes nowhere."""
+
+
+class PositionController(GoalController):
+    """See the module.
+
+    Args:
+        equilibria: of the robot.
+        options: of the inverse kinematics.
+        rate_margin: part of the actuators' rate limits that motions use, above 0 and at most 1; smaller is slower.
+        swing_periods: a motion whose duration is left open lasts at least so many of the slowest periods of the
+            equilibria at both ends. More makes it slower and calmer; 0 leaves this out.
+        brake_time: s, longest time in which a motion is braked; shorter when it ends before.
+
+    Attributes:
+        home: equilibrium with the actuators as the robot file has them.
+
+    Raises:
+        TensegrityError: a parameter is out of range.
+    """
+
+    output_mode = "position"
+    plans_at_once = True
+
+    def __init__(
+        self,
+        equilibria: EquilibriumMap[Any],
+        options: InverseKinematicsOptions | None,
+        *,
+        rate_margin: float,
+        swing_periods: float,
+        brake_time: float,
+    ) -> None:
+        check_ranges(("swing_periods", swing_periods, 0.0, 1e6))
+        super().__init__(equilibria.robot, rate_margin=rate_margin, brake_time=brake_time)
+        self.equilibria, self.options, self.swing_periods = equilibria, options, swing_periods
+
+    @property
+    def home(self) -> Any:
+        """Equilibrium with the actuators as the robot file has them."""
+        return self.equilibria.home
+
+    def _hold(self, equilibrium: Any) -> TimedPath:
+        """A tracker that stays at an equilibrium."""
+        return TimedPath(EquilibriumPath(self.equilibria, (equilibrium,)), MinimumJerk(0.0))
+
+    def _configuration(self, tracker: TimedPath, time: float) -> Array:
+        return tracker.command(Progress(time, 0.0, 0.0))
+
+    def _reference(self, tracker: TimedPath, progress: Progress) -> Reference:
+        return tracker.reference(progress)
+
+    def _end_pose(self, tracker: TimedPath, goal: PoseGoal) -> Pose:
+        pose: Pose = tracker.path.last.pose
+        return pose
+
+    def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
+        result = plan_path(self.equilibria, rest.tracker.equilibrium(rest.time), goal, self.options)
+        path = EquilibriumPath(self.equilibria, result.path)
+        if path.span <= 0.0:
+            return GoalPath(path, SHORTEST, SHORTEST, "")
+        used, worst = shortest_duration(path, profile_named(profile))
+        minimum = used / self.rate_margin
+        calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
+        return GoalPath(path, minimum, max(minimum, calm), self.names[worst])
+
+    def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> TimedPath:
+        return TimedPath(path.path, profile_named(profile)(duration))
+
+    def _make_waypoint_tracker(
+        self, rest: RestPoint, times: Sequence[float], goals: Sequence[PoseGoal], interpolation: str
+    ) -> TimedPath:
+        passed, ends = [rest.tracker.equilibrium(rest.time)], [0]
+        for goal in goals:
+            passed.extend(plan_path(self.equilibria, passed[-1], goal, self.options).path[1:])
+            ends.append(len(passed) - 1)
+        path = EquilibriumPath(self.equilibria, passed, ends)
+        return TimedPath(path, through(path, list(times), path.parameters_of_path[ends]))

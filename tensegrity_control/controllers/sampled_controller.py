@@ -1,0 +1,156 @@
+"""Controllers of mechanisms that send efforts or velocities once in every control period, along a planned trajectory.
+
+The trajectory is one of the controlled coordinates: from rest to rest between two values of them, or through several.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..controller import Reference, RobotState
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..trajectories.quintic import QuinticSpline, minimum_jerk
+from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
+from ..trajectories.time_scaling import Progress, profile_named
+from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint, TooFastError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A straight path of the controlled coordinates, (k,) at its ends, and equilibria on it, if there are any."""
+
+    first: Array
+    last: Array
+    equilibria: tuple[Any, ...] = ()
+
+
+class SampledController(GoalController):
+    """See the module. A subclass says how coordinates and trackers are made.
+
+    Args:
+        robot: a mechanism with actuators and an output.
+        period: s between two commands, for which they are held. Longer leaves larger errors.
+        rate_margin: part of the actuators' rate limits that goals without a duration use, above 0 and at most 1.
+        brake_time: s, longest time in which a motion is braked.
+
+    Attributes:
+        blind: commands that were given without a state.
+
+    Raises:
+        TensegrityError: a parameter is out of range.
+    """
+
+    model_type = MechanismModel
+    output_mode = "effort"
+    is_sampled = True
+    needs_velocities = True
+    default_period = 0.01
+    interpolations: ClassVar[tuple[str, ...]] = ("smooth", "minimum_jerk", "cubic")
+    period: float
+
+    def __init__(self, robot: Robot, *, period: float, rate_margin: float, brake_time: float) -> None:
+        super().__init__(robot, rate_margin=rate_margin, brake_time=brake_time, period=period)
+        model = robot.model_as(MechanismModel)
+        self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
+        self.blind = 0
+
+    # -- what a subclass says -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+        """(w + 1, k) controlled coordinates at rest and at poses. Raises UnreachableGoalError, TensegrityError."""
+
+    @abstractmethod
+    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
+        """A tracker of a trajectory of the controlled coordinates, which begins at time 0 at rest.
+
+        Args:
+            equilibria: on the path, where it is straight and has some.
+
+        Raises:
+            TensegrityError: there is no such motion.
+        """
+
+    # -- plans ----------------------------------------------------------------------------------------------------
+
+    def reset(self, time: float, state: RobotState | None = None) -> None:
+        if state is None or state.q is None:
+            raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
+        super().reset(time, state)
+
+    def _configuration(self, tracker: Any, time: float) -> Array:
+        return np.array(tracker.motion(time, 0.0)[0])
+
+    def _reference(self, tracker: Any, progress: Progress) -> Reference:
+        pose, twist = self._poses.update(*tracker.motion(progress.time, progress.pace)).output(self.robot.output)  # type: ignore[arg-type]
+        return Reference(pose, twist)
+
+    def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
+        still = copy(tracker).motion(tracker.duration, 0.0)  # a copy: what is near the end is not near the start
+        return self._planning_poses.update(*still).output(self.robot.output)[0]  # type: ignore[arg-type]
+
+    def _line(self, line: Line, travel: Array, profile: str, calm: float = 0.0) -> GoalPath:
+        """A path on which the actuators travel (a,) rad or m, and which is best taken in `calm` s or more."""
+        rates = np.array([each.rate for each in self.robot.actuators])
+        slowest = int(np.argmax(travel / rates))
+        minimum = profile_named(profile).peak * float(travel[slowest] / rates[slowest])
+        usual = max(minimum, MIN_PERIODS * self.period) / self.rate_margin
+        return GoalPath(line, minimum, max(usual, calm), self.names[slowest])
+
+    def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> Any:
+        line: Line = path.path
+        if profile == "cubic":
+            still = np.zeros((2, line.first.size))
+            trajectory: PiecewisePolynomial = HermiteSpline([0.0, duration], [line.first, line.last], still)
+        else:
+            trajectory = minimum_jerk(0.0, duration, line.first, line.last)
+        return self._track(rest, trajectory, line.equilibria)
+
+    def _make_waypoint_tracker(
+        self, rest: RestPoint, times: Sequence[float], goals: Sequence[PoseGoal], interpolation: str
+    ) -> Any:
+        values = self._waypoint_coordinates(rest, goals)
+        return self._track(rest, self._waypoint_trajectory(rest, times, values, interpolation), ())
+
+    def _waypoint_trajectory(
+        self, rest: RestPoint, times: Sequence[float], values: Array, interpolation: str
+    ) -> PiecewisePolynomial:
+        still = np.zeros_like(values)
+        if interpolation == "cubic":
+            return HermiteSpline(times, values, still)
+        ends = still if interpolation == "minimum_jerk" else None
+        return QuinticSpline(times, values, ends, ends)
+
+    def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
+        if state is not None and (state.q is None or state.v is None):
+            state = None
+        self.blind += state is None
+        return np.asarray(tracker.command(progress, state))
+
+    def _check_rates(self, used: Array) -> None:
+        """Raise TooFastError where rates (a,) of the actuators are above their limits."""
+        limits = np.array([each.rate for each in self.robot.actuators])
+        worst = int(np.argmax(used / limits))
+        factor = float(used[worst] / limits[worst])
+        if factor > 1.0:
+            actuator = self.robot.actuators[worst]
+            raise TooFastError(
+                f"the path asks {actuator.name} for {used[worst]:.4g} {actuator.units[1]}, above its rate limit of "
+                f"{actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {factor:.3g} or more.",
+                actuator.name,
+                factor,
+            )

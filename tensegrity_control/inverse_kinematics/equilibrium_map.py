@@ -1,0 +1,100 @@
+"""The map from actuator positions to equilibria, with its derivatives: what the kinds of robot have in common.
+
+An equilibrium that was solved for is kept with its derivatives as long as somebody holds it, so that the inverse
+kinematics, the path and the feedback that follow each other on it linearise it once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.robot import Robot
+
+Array = NDArray[np.float64]
+E = TypeVar("E")
+
+
+class EquilibriumMap(ABC, Generic[E]):
+    """Equilibria E of one robot by the positions of its actuators; an equilibrium has at least a `pose`.
+
+    Attributes:
+        robot: with actuators and an output.
+        home: the equilibrium with the actuators as the robot file has them.
+    """
+
+    robot: Robot
+    home: E
+    path_tolerance: ClassVar[float | None] = None
+    """m and rad by which poses between two equilibria of a path may differ from the interpolated ones; where they do,
+    more equilibria are solved in between. None: those of the inverse kinematics are dense enough."""
+
+    def __init__(self) -> None:
+        self._sensitivities: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self._periods: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+    @abstractmethod
+    def positions(self, equilibrium: E) -> Array:
+        """(a,) positions of the actuators: rest lengths [m] of tendons, rad or m of joints."""
+
+    @abstractmethod
+    def start(self, equilibrium: E | None = None) -> E:
+        """The equilibrium, or `home` for None, from which a motion may start; it is solved anew unless this map did.
+
+        Raises:
+            TensegrityError: nothing can start from it, with the reason.
+        """
+
+    @abstractmethod
+    def solve(self, positions: Array, start: E) -> E:
+        """The stable equilibrium near another one for actuator positions (a,), fit to be on a path.
+
+        Raises:
+            TensegrityError: there is none.
+        """
+
+    @abstractmethod
+    def _differentiate(self, equilibrium: E) -> Any:
+        """Derivatives of an equilibrium with respect to the actuators, with an attribute `pose` (6, a)."""
+
+    @abstractmethod
+    def _slowest_period(self, equilibrium: E) -> float:
+        """Period [s] of its slowest small oscillation."""
+
+    def sensitivity(self, equilibrium: E) -> Any:
+        """Derivatives of an equilibrium with respect to the actuators; made once."""
+        if equilibrium not in self._sensitivities:
+            self._sensitivities[equilibrium] = self._differentiate(equilibrium)
+        return self._sensitivities[equilibrium]
+
+    def pose_jacobian(self, equilibrium: E) -> Array:
+        """(6, a) m and rad of the output (about world axes) per m or rad of the actuators."""
+        return np.asarray(self.sensitivity(equilibrium).pose)
+
+    def slowest_period(self, equilibrium: E) -> float:
+        """Period [s] of the slowest small oscillation about an equilibrium; made once."""
+        if equilibrium not in self._periods:
+            self._periods[equilibrium] = self._slowest_period(equilibrium)
+        return self._periods[equilibrium]
+
+
+@singledispatch
+def equilibrium_map(model: object, robot: Robot, **options: Any) -> EquilibriumMap[Any]:
+    """The map of a robot; another kind of model registers its own: `equilibrium_map.register(Model, make)`.
+
+    Args:
+        model: of the robot, whose type decides. options: of the kind, such as `rigid_bars` of structures.
+
+    Raises:
+        TensegrityError: no map is registered for this kind of model.
+    """
+    kinds = ", ".join(sorted(each.__name__ for each in equilibrium_map.registry if each is not object))
+    raise TensegrityError(
+        f"{robot.name}: there is no equilibrium map for a model of type {type(model).__name__}; registered are {kinds}."
+    )

@@ -1,0 +1,140 @@
+"""Equilibria of a structure by the rest lengths of its actuated tendons."""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
+from tensegrity_dynamics.structures.structure import Structure
+
+from .equilibrium_map import EquilibriumMap, equilibrium_map
+from .structure_jacobian import Sensitivity, longest_period, sensitivity
+
+Array = NDArray[np.float64]
+
+
+class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
+    """See `EquilibriumMap`; its equilibria report the robot's output frame.
+
+    Args:
+        robot: with actuated tendons.
+        rigid_bars: bars keep exactly their rest length instead of yielding by their stiffness.
+
+    Attributes:
+        members: (a,) indices of the actuated tendons.
+
+    Raises:
+        TensegrityError: the robot has no output.
+    """
+
+    path_tolerance = 1e-6
+
+    def __init__(self, robot: Robot, *, rigid_bars: bool = False) -> None:
+        super().__init__()
+        self.robot, self.rigid_bars = robot, rigid_bars
+        self.members = robot.actuated_members()
+        self.solver = StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars, output=robot.output)
+        self._solved: WeakSet[StructureEquilibrium] = WeakSet()
+        self._home: StructureEquilibrium | None = None
+
+    @property
+    def home(self) -> StructureEquilibrium:  # type: ignore[override]
+        if self._home is None:
+            self._home = self.start()
+        return self._home
+
+    def positions(self, equilibrium: StructureEquilibrium) -> Array:
+        return np.asarray(equilibrium.rest_lengths[self.members])
+
+    def rest_lengths(self, positions: Array, others: StructureEquilibrium) -> Array:
+        """(m,) m of all members: the actuated ones at `positions` (a,), the others as in an equilibrium."""
+        lengths = np.array(others.rest_lengths)
+        lengths[self.members] = positions
+        return lengths
+
+    def solve_lengths(self, lengths: Array, start: StructureEquilibrium | Array | None = None) -> StructureEquilibrium:
+        """The equilibrium for rest lengths (m,) m of all members, stable or not.
+
+        Raises:
+            NoEquilibriumError: there is none near the start.
+        """
+        equilibrium = self.solver.solve(lengths, start=start)
+        self._solved.add(equilibrium)
+        return equilibrium
+
+    def start(self, equilibrium: StructureEquilibrium | None = None) -> StructureEquilibrium:
+        """A stable equilibrium of the robot with every actuated tendon tight.
+
+        Raises:
+            TensegrityError: there is no actuator, no equilibrium, no stability, or an actuated tendon is slack.
+        """
+        robot, structure = self.robot, self.robot.structure
+        if not robot.actuators:
+            raise TensegrityError(f"{robot.name} has no actuators; name its adjustable tendons under 'actuators'.")
+        if equilibrium is not None and equilibrium.structure.member_names != structure.member_names:
+            raise TensegrityError(f"the start shape is not a shape of {robot.name}: it has other members.")
+        if equilibrium is None or equilibrium not in self._solved:
+            lengths = structure.rest_lengths if equilibrium is None else equilibrium.rest_lengths
+            try:
+                equilibrium = self.solve_lengths(np.array(lengths), equilibrium)
+            except NoEquilibriumError as error:
+                raise TensegrityError(f"{robot.name} has no equilibrium to start from: {error}") from error
+        self._check_start(equilibrium)
+        return equilibrium
+
+    def _check_start(self, equilibrium: StructureEquilibrium) -> None:
+        name, structure = self.robot.name, self.robot.structure
+        if not equilibrium.converged:
+            raise TensegrityError(
+                f"{name} has no equilibrium to start from: forces stay out of balance by {equilibrium.residual:.3g} N."
+            )
+        if not equilibrium.stable:
+            worst = structure.node_names[int(np.argmax(np.abs(equilibrium.softest_direction).max(axis=1)))]
+            slack = f" Slack: {', '.join(equilibrium.slack)}." if equilibrium.slack else ""
+            raise TensegrityError(
+                f"{name} is not stable at its start: the softest stiffness is {equilibrium.softest:.3g} N/m, a motion "
+                f"mostly of node {worst}.{slack} Shorten tendons or lengthen bars until every tendon carries tension."
+            )
+        driven = {structure.member_names[k] for k in self.members}
+        slack_driven = [each for each in equilibrium.slack if each in driven]
+        if slack_driven:
+            raise TensegrityError(
+                f"{name}: {', '.join(slack_driven)} slack at the start, so the pose does not answer to them; shorten "
+                "them until they carry tension, or take them from the actuators."
+            )
+
+    def solve(self, positions: Array, start: StructureEquilibrium) -> StructureEquilibrium:
+        """The equilibrium near another one for rest lengths (a,) m; stable, and what was tight there is tight here.
+
+        Raises:
+            TensegrityError: there is none.
+        """
+        try:
+            equilibrium = self.solve_lengths(self.rest_lengths(positions, start), start)
+        except NoEquilibriumError as error:
+            raise TensegrityError(f"a point of the path has no equilibrium: {error}") from error
+        structure = start.structure
+        movable = ~np.all(structure.fixed[structure.members], axis=1)
+        tight = structure.unilateral & movable & (start.tensions > 0.0)
+        slack = [structure.member_names[k] for k in np.flatnonzero(tight & (equilibrium.tensions <= 0.0))]
+        if not (equilibrium.converged and equilibrium.stable) or slack:
+            what = f"{', '.join(slack)} goes slack" if slack else f"softest stiffness {equilibrium.softest:.3g} N/m"
+            raise TensegrityError(f"a point of the path is no safe equilibrium: {what}; take a smaller motion.")
+        return equilibrium
+
+    def _differentiate(self, equilibrium: StructureEquilibrium) -> Sensitivity:
+        return sensitivity(equilibrium, self.members, rigid_bars=self.rigid_bars)
+
+    def _slowest_period(self, equilibrium: StructureEquilibrium) -> float:
+        return longest_period(equilibrium, rigid_bars=self.rigid_bars)
+
+
+@equilibrium_map.register
+def _(model: Structure, robot: Robot, *, rigid_bars: bool = False) -> StructureEquilibriumMap:
+    return StructureEquilibriumMap(robot, rigid_bars=rigid_bars)
