@@ -106,7 +106,8 @@ class Robot:
         outputs: frames of the end effector (`OutputFrame`, `BodyOutput`); the first is the one that goals mean.
         tour: goals of the demonstration.
         contact: ground contact settings, or an empty mapping.
-        servos: hardware settings as loaded, or an empty mapping.
+        servos: the hardware block as plain data in SI, or an empty mapping; the servo driver reads and checks it.
+        blocks: blocks of other packages by name, as their readers return them (`robots.extensions`).
         provenance: notes on where values come from.
         path: the file, where there is one.
     """
@@ -118,6 +119,7 @@ class Robot:
     tour: tuple[TourStop, ...] = ()
     contact: Mapping[str, Any] = field(default_factory=dict)
     servos: Mapping[str, Any] = field(default_factory=dict)
+    blocks: Mapping[str, Any] = field(default_factory=dict)
     provenance: tuple[Provenance, ...] = ()
     description: str = ""
     source: str = ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from emulated_cell import TURNING, WHEELS, EmulatedCell
 from spool_bench import PERIOD
 
-from tensegrity_driver.safety.faults import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.settings import SafetySettings
 
 K, R = FaultKind, Reaction
 S = SafetySettings(period=PERIOD)
