@@ -8,15 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bus_fault_cases import CASES, Case, K, N
+from bus_fault_cases import CASES, SETTLED, Case, K, N
 from emulated_cell import emulated_cell
 
 from tensegrity_driver.safety.faults import FaultKind, Reaction
 from tensegrity_driver.spools.readings import Drive
 from tensegrity_dynamics.errors import BusError, CommandRefused
 
-SETTLED = 12
-"""Cycles before anything is injected."""
 CYCLES_LEFT_THERE = 8
 """Cycles for which the fault is left there after it was found."""
 

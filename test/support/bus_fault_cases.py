@@ -19,6 +19,8 @@ HOME = 0.2159
 """m: rest length of every tendon at the start."""
 COUNT_LENGTH = 7.5e-5
 """m of a count of a potentiometer."""
+SETTLED = 12
+"""Cycles before anything is injected."""
 Action = Callable[[EmulatedCell], object]
 
 
@@ -291,7 +293,7 @@ CASES = [
     Case("slack_x", K.SLACK, HAND.lift, HAND.put_down, S.persist, None, tendon="saddle_5", servos=TURNING, pulled=True),
     Case(
         "outside_its_limits_x", K.SPOOL_LIMIT, creep, wind_back, 2, disobedient=(N,), servos=TURNING,
-        settings={"limits": {N: (HOME - 0.002, HOME + 0.002)}},
+        settings={"limits": {N: (HOME - 0.0035, HOME + 0.0035)}},
     ),
     # -- commands and clocks --
     Case("controller_killed", K.STALE_COMMAND, sets(goals=None), sets(goals={}), S.stale + 1, tendon=None),

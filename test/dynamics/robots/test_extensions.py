@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from tensegrity_dynamics import parse_robot
 from tensegrity_dynamics.errors import RobotFileError, TensegrityError
@@ -38,7 +39,7 @@ bag:
 
 class BagBlock(Block):
     range: PositiveLength
-    watches: list[str] = []
+    watches: list[str] = Field(default_factory=list)
 
 
 def read_bag(block: BagBlock, actuators: tuple[Actuator, ...], problems: Problems) -> dict[str, Any]:
