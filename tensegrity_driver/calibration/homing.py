@@ -23,8 +23,17 @@ from enum import Enum
 
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
-from ..safety.monitors.sensors import HARDWARE_ERRORS
-from ..spools.readings import PUSHING, Drive, DriveCommand, Line, ServoReading, Spool, TendonReading, finite
+from ..spools.readings import (
+    HARDWARE_ERRORS,
+    PUSHING,
+    Drive,
+    DriveCommand,
+    Line,
+    ServoReading,
+    Spool,
+    TendonReading,
+    finite,
+)
 from .homing_settings import HomingSettings
 from .line_fit import CalibrationError
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ...spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from ...spools.readings import HARDWARE_ERRORS, Drive, DriveCommand, Readings, Spool, TendonReading, finite
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
 from .motion import STANDING_STILL, cycles_for, possible_step, sensor_distance, wrapped
-
-HARDWARE_ERRORS = frozenset({"electrical_shock", "encoder", "hardware", "angle_limit"})
-"""Error bits that no other monitor explains."""
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------
