@@ -10,7 +10,6 @@ from ..settings import SafetySettings
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
 from .motion import STANDING_STILL, cycles_for, possible_step, sensor_distance, wrapped
 
-
 # -- the servo ---------------------------------------------------------------------------------------------------------
 
 
