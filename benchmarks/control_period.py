@@ -49,10 +49,10 @@ def main():
 
     variants = Variants()
     strut = load_robot(str(near_rigid.strut_file(variants, 2e9)))
-    floor = near_rigid.STRESS * strut.mechanism.mechanism.cables[0].area
+    floor = near_rigid.STRESS * strut.mechanism.cables[0].area
     own = NearRigidTracker(strut, near_rigid.TRACKED, near_rigid.path(), period=1e-3, floor=floor)
     law = NearRigidLaw(strut, near_rigid.TRACKED, near_rigid.STRESS / 2e9)
-    q, v = np.array(strut.mechanism.start), np.zeros(14)
+    q, v = np.array(strut.model.start), np.zeros(14)
     print("single strut")
     ours = measure("  planned strains and regulator", lambda: own.effort(2.0, q, v), periods)
     theirs = measure("  the document's law", lambda: law.effort(q, v, np.array([0.1, -0.2])), periods)
@@ -62,7 +62,7 @@ def main():
     model, path = OutputModel(robot), manipulator.path("vertical", 0.1)
     plan = plan_output(model, path.value, path.end, manipulator.PERIOD)
     control = OutputTracker(model, plan)
-    stiffness = np.array([cable.young * cable.area for cable in robot.mechanism.mechanism.cables])
+    stiffness = np.array([cable.young * cable.area for cable in robot.mechanism.cables])
     extended = ExtendedNearRigidLaw(robot, manipulator.STRUTS, manipulator.FLOOR / stiffness)
     q, v = plan.position, np.zeros(39)
     print("manipulator")

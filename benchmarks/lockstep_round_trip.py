@@ -20,9 +20,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from tensegrity.msg import StructureState
 
-from tensegrity_dynamics import forward_kinematics, load_robot
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.ros.geometry_messages import time_message
 from tensegrity_dynamics.ros.robot_node import STATE
-from tensegrity_dynamics.ros.state_encoding import structure_state, time_message
+from tensegrity_dynamics.ros.state_encoding import state_message
 from tensegrity_tools.runtime.processes import NodeProcesses, own_domain
 from tensegrity_tools.runtime.robot_client import Watcher
 
@@ -42,11 +45,8 @@ def ping_pong(robot, seconds):
     """Rounds per second of a bare ping-pong."""
     other = subprocess.Popen([sys.executable, __file__, "--echo"])
     node = Node("ping")
-    shape = forward_kinematics(robot, rigid_bars=True)
-    message = structure_state(
-        time_message(0), "world", "benchmark", robot.structure.node_names, shape.nodes, 0.0 * shape.nodes, "", None,
-        None, 0.0, True,
-    )  # fmt: skip
+    record = type_of(robot).codec(robot).encode(make_estimator(robot).solve({}))
+    message = state_message(record, time_message(0), "benchmark")
     rounds = 0
     publisher = node.create_publisher(StructureState, "ping", STATE)
 

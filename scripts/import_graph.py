@@ -19,8 +19,8 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "errors", "numerics", "robots", "simulation_interface", "command_gate", "structures", "mechanisms",
-        "visualization", "robot_types", "simulation", "estimation", "ros",
+        "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
+        "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
         "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",

@@ -8,7 +8,6 @@ from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.structure import Structure
 
 from .controller import Controller
 
@@ -21,8 +20,11 @@ CONTROLLERS: dict[str, tuple[str, str]] = {
     "computed_torque": ("tensegrity_control.controllers.parallel_robot_controller", "ComputedTorqueController"),
     "kinematic": ("tensegrity_control.controllers.parallel_robot_controller", "KinematicController"),
 }
-STRUCTURES = ("tendon_length",)
-MECHANISMS = ("joint_position", "task", "near_rigid", "computed_torque", "kinematic")
+BY_KIND: dict[str, tuple[str, ...]] = {
+    "structure": ("tendon_length",),
+    "mechanism": ("joint_position", "task", "near_rigid", "computed_torque", "kinematic"),
+}
+"""Names of the controllers for each kind of robot; the first is the usual one."""
 
 
 def controllers() -> tuple[str, ...]:
@@ -31,8 +33,15 @@ def controllers() -> tuple[str, ...]:
 
 
 def suitable(robot: Robot) -> tuple[str, ...]:
-    """Names of the controllers for this robot's kind of model; the first is the usual one."""
-    return STRUCTURES if isinstance(robot.model, Structure) else MECHANISMS
+    """Names of the controllers for this kind of robot; the first is the usual one.
+
+    Raises:
+        TensegrityError: there is none.
+    """
+    if robot.kind not in BY_KIND:
+        able = " and ".join(f"{kind}s" for kind in BY_KIND)
+        raise TensegrityError(f"{robot.name} is a {robot.kind}; controllers are for {able}.")
+    return BY_KIND[robot.kind]
 
 
 def default_gains(name: str) -> dict[str, float]:
@@ -41,6 +50,12 @@ def default_gains(name: str) -> dict[str, float]:
     make = getattr(import_module(module), kind)
     known = inspect.signature(make).parameters
     return {gain: float(known[gain].default) for gain in make.GAINS}
+
+
+def parameters_of(name: str) -> tuple[str, ...]:
+    """Names of the parameters that the constructor of a controller takes, besides the robot."""
+    module, kind = CONTROLLERS[name]
+    return tuple(key for key in inspect.signature(getattr(import_module(module), kind)).parameters if key != "robot")
 
 
 def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
@@ -56,7 +71,7 @@ def make_controller(name: str, robot: Robot, **parameters: Any) -> Controller:
         raise TensegrityError(unknown_name("controller", name, CONTROLLERS))
     module, kind = CONTROLLERS[name]
     make = getattr(import_module(module), kind)
-    known = [key for key in inspect.signature(make).parameters if key != "robot"]
+    known = parameters_of(name)
     for key in parameters:
         if key not in known:
             raise TensegrityError(f"controller {name}: " + unknown_name("parameter", key, known))

@@ -16,9 +16,13 @@ from .errors import (
     TensegrityError,
     UnreachableGoalError,
 )
+from .robot_types import MECHANISM, STRUCTURE
+from .robots.actuator import Actuator
 from .robots.load_robot import load_robot, parse_robot, shipped_robots
+from .robots.model import RobotModel
 from .robots.output_frame import OutputFrame
-from .robots.robot import Actuator, Robot
+from .robots.robot import Robot
+from .robots.robot_types import RobotType, register_robot_type
 from .simulation import Simulation
 from .structures.analysis.multiple_equilibria import find_equilibria
 from .structures.analysis.prestress import analyze_prestress
@@ -28,6 +32,8 @@ from .structures.form_finding.forward_kinematics import forward_kinematics
 from .structures.structure import Structure, make_structure
 
 __all__ = [
+    "MECHANISM",
+    "STRUCTURE",
     "Actuator",
     "BusError",
     "CommandRefused",
@@ -36,6 +42,8 @@ __all__ = [
     "OutputFrame",
     "Robot",
     "RobotFileError",
+    "RobotModel",
+    "RobotType",
     "Simulation",
     "Structure",
     "StructureEquilibrium",
@@ -48,5 +56,6 @@ __all__ = [
     "load_robot",
     "make_structure",
     "parse_robot",
+    "register_robot_type",
     "shipped_robots",
 ]

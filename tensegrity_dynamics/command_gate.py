@@ -18,7 +18,7 @@ from enum import Enum
 from numbers import Real
 
 from .errors import CommandRefused, TensegrityError, unknown_name
-from .robots.robot import Actuator
+from .robots.actuator import Actuator
 
 
 class Mode(Enum):

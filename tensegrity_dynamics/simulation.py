@@ -3,103 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .errors import TensegrityError, unknown_name
-from .robots.output_frame import Pose
+from .errors import TensegrityError
+from .robots.model import RobotModel
 from .robots.robot import Robot
-from .structures.structure import Structure
+from .robots.robot_types import type_of
+from .simulation_interface import Energy, Observation, Simulator, checked_commands
 
-
-@dataclass(frozen=True, eq=False)
-class SimulationState:
-    """Where a structure is and how it moves.
-
-    Attributes:
-        time: s. nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
-    """
-
-    time: float
-    nodes: NDArray[np.float64]
-    velocities: NDArray[np.float64]
-    rest_lengths: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Energy:
-    """Energies [J]; `spools`, `forces` (applied ones, without weight) and `damping` are what was put in and taken out
-    since the start, so that total - spools - forces + damping stays the same, but for what an integrator itself takes
-    out (the implicit one does)."""
-
-    kinetic: float
-    elastic: float
-    gravity: float
-    spools: float
-    damping: float
-    forces: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.kinetic + self.elastic + self.gravity
-
-
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """What sensors of an ideal robot would read.
-
-    Attributes:
-        time: s. lengths, rest_lengths, tensions: by member name, m and N (bars: negative in compression).
-        positions, rates, efforts: by actuator: rest length [m], its rate [m/s], tension [N].
-        pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
-    """
-
-    time: float
-    lengths: dict[str, float]
-    rest_lengths: dict[str, float]
-    tensions: dict[str, float]
-    positions: dict[str, float]
-    rates: dict[str, float]
-    efforts: dict[str, float]
-    pose: Pose | None
-    twist: NDArray[np.float64] | None
-
-
-class Model(Protocol):
-    """What `Simulation` steps: the structure's or the mechanism's model."""
-
-    time_step: float
-    shortest_period: float
-
-    @property
-    def state(self) -> Any: ...
-
-    def command(self, mode: str, values: Mapping[str, float]) -> None: ...
-
-    def advance(self, steps: int) -> None: ...
-
-    def observe(self) -> Any: ...
-
-    def energy(self) -> Any: ...
-
-    def reset(self) -> None: ...
-
-    def hold(self) -> None: ...
+__all__ = ["Energy", "Observation", "Simulation"]
 
 
 class Simulation:
     """A robot in time.
 
     Args:
-        robot: a robot, or a bare structure (then without actuators).
+        robot: a robot, or a bare model (then without actuators).
         time_step: s; by default the model's: a twentieth of its shortest period.
-        integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms).
+        integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default the usual one of the
+            kind of robot.
         rigid_bars: structures: bars as constraints (default), or as springs.
-        start: where to start at rest: a shape, nodes (n, 3) m of a structure, a position (nq,) of a mechanism or "file"
-            for its stated start; by default the equilibrium of the robot's own lengths.
+        start: where to start at rest: an equilibrium, a configuration (nodes (n, 3) m of a structure, q (nq,) of a
+            mechanism), or "file" for the stated start of a mechanism; by default the equilibrium of the robot's own
+            lengths.
         gravity: (3,) m/s^2 instead of the robot's own.
         air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
 
@@ -110,9 +39,9 @@ class Simulation:
 
     def __init__(
         self,
-        robot: Robot | Structure,
+        robot: Robot | RobotModel,
         time_step: float | None = None,
-        integrator: str = "rk4",
+        integrator: str | None = None,
         *,
         rigid_bars: bool = True,
         start: Any = None,
@@ -121,34 +50,34 @@ class Simulation:
     ) -> None:
         if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
             raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
-        self.robot, self.integrator = robot, integrator
-        self.model: Model
-        if isinstance(robot, Structure) or isinstance(robot.model, Structure):
-            from .structures.dynamics.structure_simulator import StructureSimulator
-
-            self.model = StructureSimulator(
-                robot, time_step, integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
-                air_damping=air_damping,
-            )  # fmt: skip
-        else:
-            from .mechanisms.simulation.mechanism_simulator import MechanismSimulator
-
-            self.model = MechanismSimulator(robot, time_step, integrator, start=start, gravity=gravity)
+        self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
+        kind = type_of(self.robot)
+        self.integrator = integrator or kind.integrators[0]
+        self._simulator: Simulator = kind.simulator(
+            self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
+            air_damping=air_damping,
+        )  # fmt: skip
+        self._actuators = tuple(each.name for each in self.robot.actuators)
 
     @property
     def state(self) -> Any:
-        """`SimulationState` of a structure, `MechanismState` of a mechanism."""
-        return self.model.state
+        """The present state, of the kind's own class: `StructureState`, `MechanismState`."""
+        return self._simulator.state
+
+    @property
+    def time(self) -> float:
+        """s since the start."""
+        return self._simulator.time
 
     @property
     def time_step(self) -> float:
         """Step [s]."""
-        return self.model.time_step
+        return self._simulator.time_step
 
     @property
     def shortest_period(self) -> float:
-        """Shortest period of the structure at the start [s]; steps of explicit integrators must be well below it."""
-        return self.model.shortest_period
+        """Shortest period of the robot at the start [s]; steps of explicit integrators must be well below it."""
+        return self._simulator.shortest_period
 
     @property
     def report(self) -> str:
@@ -185,17 +114,17 @@ class Simulation:
         """
         count = self._steps(steps, duration)
         asked = {"position": position or {}, "velocity": velocity or {}, "effort": effort or {}}
-        known, seen = tuple(each.name for each in getattr(self.robot, "actuators", ())), set[str]()
-        for values in asked.values():  # all of it is looked at before any of it is applied
-            checked_commands(values, known)
+        seen = set[str]()
+        for mode, values in asked.items():  # all of it is looked at before any of it is applied
+            checked_commands(mode, values, self._actuators)
             for name in seen & set(values):
                 raise TensegrityError(f"actuator {name} is commanded in two modes at once; choose one.")
             seen |= set(values)
         for mode, values in asked.items():
             if values:
-                self.model.command(mode, values)
-        self.model.advance(count)
-        return self.model.state
+                self._simulator.command(mode, values)
+        self._simulator.advance(count)
+        return self._simulator.state
 
     def _steps(self, steps: int | None, duration: float | None) -> int:
         if (steps is None) == (duration is None):
@@ -206,30 +135,56 @@ class Simulation:
             raise TensegrityError(f"{given}; give a whole number of steps or a finite time, zero or more.")
         return round(number)
 
-    def observe(self) -> Any:
-        """Lengths, tensions and the output's pose at the present state."""
-        return self.model.observe()
+    # -- what simulators of every kind can do; see `Simulator` ----------------------------------------------------
 
-    def energy(self) -> Any:
+    def command(self, mode: str, values: Mapping[str, float]) -> None:
+        """Set points of some actuators from now on: mode "position", "velocity" or "effort", values by actuator name.
+
+        Raises:
+            TensegrityError: unknown mode or actuator, or a number that is not finite.
+        """
+        self._simulator.command(mode, values)
+
+    def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
+        """Steady forces from now on, beside the weight, in world axes; None takes all of them away.
+
+        Args:
+            forces: of a structure by node name (3,) N; of a mechanism by body name (3,) N at the body's origin, or
+                (6,) N and N m, a force there and a moment.
+
+        Raises:
+            TensegrityError: unknown name, wrong shape, or numbers that are not finite.
+        """
+        self._simulator.apply_forces(forces)
+
+    def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
+        """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
+
+        Raises:
+            TensegrityError: wrong shape, or numbers that are not finite.
+        """
+        self._simulator.set_state(configuration, velocity)
+
+    def set_motion(self, velocity: ArrayLike) -> None:
+        """Give the robot a velocity: (n, 3) m/s of a structure, (nv,) of a mechanism; without what constraints forbid.
+
+        Raises:
+            TensegrityError: wrong shape, or numbers that are not finite.
+        """
+        self._simulator.set_motion(velocity)
+
+    def observe(self) -> Any:
+        """An `Observation` of lengths, tensions, actuators and the output at the present state."""
+        return self._simulator.observe()
+
+    def energy(self) -> Energy:
         """Energies at the present state [J]."""
-        return self.model.energy()
+        return self._simulator.energy()
 
     def reset(self) -> None:
-        """Back to the start."""
-        self.model.reset()
+        """Back to the start, at rest, actuators holding, without applied forces."""
+        self._simulator.reset()
 
     def hold(self) -> None:
         """All actuators hold where they are."""
-        self.model.hold()
-
-
-def checked_commands(values: Mapping[str, float], known: tuple[str, ...]) -> dict[int, float]:
-    """Commands by actuator index. Raises TensegrityError for unknown names and numbers that are not finite."""
-    result = {}
-    for name, value in values.items():
-        if name not in known:
-            raise TensegrityError(unknown_name("actuator", name, known))
-        if not np.isfinite(value):
-            raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
-        result[known.index(name)] = float(value)
-    return result
+        self._simulator.hold()

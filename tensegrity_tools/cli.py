@@ -19,6 +19,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
+    "urdf": ("urdf", "urdf"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
     "up": ("up", "up"),

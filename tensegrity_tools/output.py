@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tensegrity_dynamics.robots.report import Report
+
 console = Console()
 progress = Console(stderr=True)
 """For what is not a result, so that standard output can be read by programs."""
@@ -35,6 +37,26 @@ def plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(plain(value), indent=2))
+
+
+def print_report(report: Report) -> None:
+    """A report for people: heading, tables and sentences with a blank line between them, notes or the verdict."""
+    if report.heading is not None:
+        bold, words = report.heading
+        console.print(f"[bold]{escape(bold)}[/bold]  {escape(words)}\n", highlight=False)
+    for k, part in enumerate(report.parts):
+        if k:
+            console.print()
+        if isinstance(part, str):
+            console.print(part, highlight=False, markup=False)
+        else:
+            console.print(table(part.title, part.columns, part.rows, part.right))
+    if report.notes or report.verdict:
+        console.print()
+    for note in report.notes:
+        console.print(f"[yellow]note:[/yellow] {escape(note)}", highlight=False)
+    if report.verdict and not report.notes:
+        console.print(f"[green]{escape(report.verdict)}[/green]", highlight=False)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> Table:

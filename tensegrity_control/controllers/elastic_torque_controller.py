@@ -46,7 +46,7 @@ class ElasticTorqueController(MotionController):
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
         self.model, self._follower_model, self.shapes = model, follower, PathEquilibriumSolver(robot)
-        self._drives = np.array([robot.mechanism.mechanism.positions_of(each).start for each in self.shapes.joints])
+        self._drives = np.array([robot.mechanism.positions_of(each).start for each in self.shapes.joints])
 
     def _static(self, shape: PathEquilibrium, gain: Array) -> LinearFeedbackTracker:
         """A follower that holds a shape with a gain (u, 2n)."""

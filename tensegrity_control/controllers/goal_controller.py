@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -104,7 +104,10 @@ class MotionController(Controller):
         )
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self._places, self._plan_places = BodyPoses(robot.mechanism), BodyPoses(robot.mechanism)
+        self._places, self._plan_places = (
+            BodyPoses(robot.model_as(MechanismModel)),
+            BodyPoses(robot.model_as(MechanismModel)),
+        )
         self.longest = min(LONGEST, MOST_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Follower]] = []

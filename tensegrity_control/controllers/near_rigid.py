@@ -67,7 +67,7 @@ class NearRigidController(ElasticTorqueController):
             raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
         super().__init__(robot, model, follower, period, rate_margin, brake_time)
         self._follower_near_rigid = follower
-        start = self.model.stiffness * robot.mechanism.start[self.model.q_strains]
+        start = self.model.stiffness * robot.model.initial_configuration[self.model.q_strains]
         self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
 
     def gains(self) -> dict[str, float]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -51,7 +51,7 @@ class PathEquilibriumSolver:
     def __init__(self, robot: Robot) -> None:
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
-        self.robot, self.model = robot, robot.mechanism
+        self.robot, self.model = robot, robot.model_as(MechanismModel)
         self.output: BodyOutput = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)

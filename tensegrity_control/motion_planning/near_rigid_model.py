@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, single_coordinates
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.robot import Robot
 
 Array = NDArray[np.float64]
@@ -55,7 +56,7 @@ class NearRigidModel(ReducedModel):
     """
 
     def __init__(self, robot: Robot, tracked: Sequence[str] | None = None) -> None:
-        model = robot.mechanism
+        model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]

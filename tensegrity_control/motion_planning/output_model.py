@@ -11,7 +11,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
 from tensegrity_dynamics.robots.robot import Robot
 
 Array = NDArray[np.float64]
@@ -35,9 +35,9 @@ class OutputModel(ReducedModel):
         if any(axis.startswith("r") for axis in self.output.controlled):
             raise TensegrityError(f"output {self.output.name} controls rotations; tasks are positions, name x, y, z.")
         self.rows = self.output.rows
-        chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism.mechanism, coordinates)
+        chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
         super().__init__(robot, *chosen)
-        self._places = BodyPoses(robot.mechanism)
+        self._places = BodyPoses(robot.model_as(MechanismModel))
 
     def output_place(self, q: Array) -> Array:
         """(k,) m, the controlled coordinates of the output."""

@@ -76,7 +76,7 @@ def plan_strains(
         raise InfeasibleControlError("the floor of the tensions must be above zero in every cable.")
     strains = np.tile(floor / model.stiffness, (count, 1))
     rates, accelerations = np.zeros_like(strains), np.zeros_like(strains)
-    first = model.robot.mechanism.start if start is None else start
+    first = model.robot.model.initial_configuration if start is None else start
     # The first pass knows no strain rates; they hardly enter what the drives cannot do, so the second one is enough.
     for _ in range(2):
         tensions, q = np.zeros((count, cables)), first

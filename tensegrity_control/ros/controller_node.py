@@ -26,9 +26,14 @@ from tensegrity.srv import SetGoalPose
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.ros.geometry_messages import (
+    fill_pose,
+    fill_twist,
+    nanoseconds,
+    pose_from_message,
+    time_message,
+)
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
-from tensegrity_dynamics.ros.state_decoding import fill_pose, pose_from_message
-from tensegrity_dynamics.ros.state_encoding import fill_twist, nanoseconds, time_message
 
 from ..controller import Command
 from .controller_parameters import ControllerChoice

@@ -7,9 +7,8 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
-from tensegrity_dynamics.structures.structure import Structure
 
-from ..registry import default_gains, make_controller, suitable
+from ..registry import default_gains, make_controller, parameters_of, suitable
 
 LARGEST = 1e6
 
@@ -48,9 +47,10 @@ class ControllerChoice:
         """The controller of a name with the gains that are set. Raises TensegrityError."""
         name = self._asked(name)
         options: dict[str, Any] = dict(self._gains[name])
-        if isinstance(self._robot.model, Structure):
+        known = parameters_of(name)
+        if "rigid_bars" in known:
             options["rigid_bars"] = self._rigid
-        elif name != "joint_position":
+        if "period" in known:
             options["period"] = self.period
         if name == "near_rigid" and self._tracked:
             options["tracked"] = self._tracked.split()

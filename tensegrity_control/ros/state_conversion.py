@@ -9,8 +9,9 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.ros.state_decoding import make_reader, pose_from_message
-from tensegrity_dynamics.structures.structure import Structure
+from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.ros.geometry_messages import pose_from_message
+from tensegrity_dynamics.ros.state_decoding import state_record
 
 from ..controller import RobotState
 
@@ -23,24 +24,26 @@ class StateReader:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._shapes, self._is_structure = make_reader(robot), isinstance(robot.model, Structure)
+        self._codec = type_of(robot).codec(robot)
         self._actuators = [each.name for each in robot.actuators]
 
     def read(self, state: Any, joints: Any) -> RobotState:
         """From a StructureState and the JointState of the same time. Raises TensegrityError where a part is missing."""
         positions, seen = self.positions(joints), self.observe(state)
-        if self._is_structure:
-            return replace(seen, positions=positions, nodes=self._shapes.shape(state))
-        return replace(seen, positions=positions, q=self._shapes.shape(state))
+        configuration = self._codec.decode(state_record(state)).configuration
+        if state.coordinate_name:
+            return replace(seen, positions=positions, q=configuration)
+        return replace(seen, positions=positions, nodes=configuration)
 
     def observe(self, state: Any) -> RobotState:
-        """What feedback needs of a StructureState: the pose, and q and v of a mechanism; nothing where it is unsure."""
+        """What feedback needs of a StructureState: pose, and q and v of robots with coordinates; empty where unsure."""
         if not state.converged:
             return RobotState()
         pose = pose_from_message(state.output_pose)
-        if self._is_structure:
+        if not state.coordinate_name:
             return RobotState(pose=pose)
-        return RobotState(pose=pose, q=self._shapes.shape(state), v=np.array(state.v, dtype=np.float64))
+        decoded = self._codec.decode(state_record(state))
+        return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
 
     def positions(self, joints: Any) -> np.ndarray:
         """(a,) of the actuators in the robot's order. Raises TensegrityError where one is missing."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.structure import Structure
 
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.readings import Line, Spool
@@ -97,9 +96,6 @@ def make_spools(
             known = calibration.sensors.get(name, {})
             lines = {sensor: known[sensor].line for sensor in rough if sensor in known}
             lines[measured_by] = calibration.line(name, measured_by)
-        stiffness = None
-        if isinstance(robot.model, Structure):
-            stiffness = float(robot.model.stiffness[robot.model.member(actuators[name].drives)])
         spools[name] = Spool(
             actuator=actuators[name],
             measured_by=measured_by,
@@ -110,7 +106,7 @@ def make_spools(
             stall_torque=motor.stall_torque,
             torque_constant=motor.torque_constant,
             encoder_turn=not motor.counts_turns,
-            stiffness=stiffness,
+            stiffness=robot.model.tendon_stiffness(actuators[name].drives),
             load_at_rest=motor.counts_turns,
         )
     return spools

@@ -20,7 +20,6 @@ from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import BusError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.simulation import Observation
-from tensegrity_dynamics.structures.structure import Structure
 
 SLACK = 0.3
 """m by which a snapped tendon is longer than its spool says."""
@@ -63,9 +62,9 @@ class SpooledRobot:
     """
 
     def __init__(self, robot: Robot, start: Any = None) -> None:
-        if not isinstance(robot.model, Structure):
+        if any(robot.model.tendon_stiffness(each.drives) is None for each in robot.actuators):
             raise BusError(
-                f"{robot.name} is a mechanism of bodies and joints; the emulator winds tendons of pin-jointed "
+                f"{robot.name} is {robot.model.noun}; the emulator winds tendons of pin-jointed "
                 "structures only. Choose a robot of kind structure."
             )
         rows = robot.servos.get("servos") or ()
@@ -79,7 +78,7 @@ class SpooledRobot:
         self._output = robot.outputs[0] if robot.outputs else None
         self.simulation.advance(0, velocity={each.name: 0.0 for each in free})  # compiles before anybody waits for it
         self.observation: Observation = self.simulation.observe()
-        structure, names = robot.model, [each.name for each in robot.actuators]
+        names = [each.name for each in robot.actuators]
         self.windings: dict[str, Winding] = {}
         for row in rows:
             name = row["actuator"]
@@ -92,7 +91,7 @@ class SpooledRobot:
                 radius=float(row["spool_radius"]),
                 direction=int(row.get("direction") or 1),
                 start=float(self.observation.positions[name]),
-                stiffness=float(structure.stiffness[structure.member(robot.actuator(name).drives)]),
+                stiffness=float(robot.model.tendon_stiffness(robot.actuator(name).drives) or 0.0),
             )
         self._forces: dict[str, np.ndarray] = {}
 
@@ -142,5 +141,5 @@ class SpooledRobot:
         self._apply({})
 
     def _apply(self, forces: dict[str, np.ndarray]) -> None:
-        self.simulation.model.apply_forces(forces)  # type: ignore[attr-defined]  # refuses unknown nodes
+        self.simulation.apply_forces(forces)  # refuses unknown nodes
         self._forces = forces

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tensegrity_dynamics.errors import unknown_name
+from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.file_errors import Problems
-from tensegrity_dynamics.robots.robot import Actuator
 from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength, Text
 
 from ..calibration.homing_settings import HomingSettings
@@ -77,8 +77,7 @@ def _check_servos(
 ) -> None:
     """Names, numbers used twice, channels of the board, and fields that neither a servo nor the defaults state."""
     names = [actuator.name for actuator in actuators]
-    winds_tendons = any(actuator.motion == "tendon" for actuator in actuators)
-    required = ("model", "spool_radius") if winds_tendons else ("model",)
+    tendons = [actuator.name for actuator in actuators if actuator.motion == "tendon"]
     used: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
     for i, servo in enumerate(servos):
         path = ("servos", "servos", i)
@@ -94,6 +93,6 @@ def _check_servos(
                 (*path, "potentiometer"),
                 f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
             )
-        for field in required:
+        for field in ("model", "spool_radius") if servo["actuator"] in tendons else ("model",):
             if servo[field] is None:
                 problems.add(path, f"no {field} is given, here or under servos.defaults; add one.")

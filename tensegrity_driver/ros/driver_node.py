@@ -25,8 +25,8 @@ from tensegrity.srv import Calibrate
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
-from tensegrity_dynamics.ros.state_encoding import nanoseconds, time_message
 
 from ..driver import Driver, open_driver
 from ..hardware.serial_hardware import Hardware, choose_hardware

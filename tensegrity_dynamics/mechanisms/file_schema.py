@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -142,3 +142,11 @@ class MechanismFile(CommonBlock):
     loops: list[LoopBlock] = Field(default=[])
     cables: list[CableBlock] = Field(default=[])
     outputs: list[BodyOutputBlock] = Field(default=[])
+
+
+def motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
+    """Motion of what an actuator drives, by its name: "prismatic" of such joints, else "revolute", as pulleys turn."""
+    joints = data.get("joints")
+    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
+    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
+    return lambda driven: "prismatic" if driven in sliding else "revolute"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import matrix_from_vector, quaternion_from_matrix
-from ..robots.output_frame import Pose
+from ..robots.model import Pose, RobotModel
 from ..robots.robot import Robot
 from .cable_routing import CableEntry
 from .dynamics.equations_of_motion import Work, make_work, place_bodies
@@ -21,7 +22,7 @@ from .mechanism import Frame, Mechanism
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismModel:
+class MechanismModel(RobotModel):
     """What a robot file of a mechanism describes.
 
     Attributes:
@@ -30,9 +31,31 @@ class MechanismModel:
         entries: the cables as the file states them.
     """
 
+    kind: ClassVar[str] = "mechanism"
+    noun: ClassVar[str] = "a mechanism of bodies and joints"
+
     mechanism: Mechanism
     start: NDArray[np.float64]
     entries: tuple[CableEntry, ...] = ()
+
+    @property
+    def tension_names(self) -> tuple[str, ...]:
+        """All cables, rigid ones among them."""
+        return self.cable_names
+
+    @property
+    def tension_kinds(self) -> Mapping[str, str]:
+        """All cables, rigid ones among them."""
+        return dict.fromkeys(self.cable_names, "cable")
+
+    @property
+    def initial_configuration(self) -> NDArray[np.float64]:
+        """The stated start (nq,), loops closed."""
+        return self.start
+
+    def output_pose(self, output: BodyOutput, configuration: NDArray[np.float64]) -> Pose:
+        """Pose of an output at q (nq,); for many of them take `BodyPoses`, which keeps its arrays."""
+        return BodyPoses(self).move(configuration).output(output)[0]
 
     @property
     def cable_names(self) -> tuple[str, ...]:
@@ -122,7 +145,7 @@ def loop_kinematics(robot: Robot) -> LoopKinematics:
     Raises:
         TensegrityError: it has no output, or other numbers of actuators and controlled axes.
     """
-    model = robot.mechanism
+    model = robot.model_as(MechanismModel)
     active = tuple(model.joint_of(each.drives) for each in robot.actuators)
     return LoopKinematics(model.mechanism, active, robot.output)  # type: ignore[arg-type]
 

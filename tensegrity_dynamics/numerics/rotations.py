@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from transforms3d.euler import euler2mat, mat2euler
 
 
 def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,3 +63,19 @@ def matrix_from_vector(vector: ArrayLike) -> NDArray[np.float64]:
     half = 0.5 * angle
     scale = 0.5 if angle < 1e-12 else np.sin(half) / angle
     return matrix_from_quaternion(np.concatenate(([np.cos(half)], scale * v)))
+
+
+def roll_pitch_yaw(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3,) rad about the fixed x, y and z axes, in this order (REP 103, URDF), of a rotation matrix (3, 3).
+
+    With the pitch at +-pi/2 roll and yaw are one rotation; then yaw is zero.
+    """
+    m = np.array(matrix, dtype=np.float64)
+    if np.hypot(m[0, 0], m[1, 0]) < 1e-8:  # else mat2euler would read roll and yaw from rounding errors
+        m[[0, 1, 2, 2], [0, 0, 1, 2]] = 0.0
+    return np.array(mat2euler(m, "sxyz"))
+
+
+def matrix_from_roll_pitch_yaw(angles: ArrayLike) -> NDArray[np.float64]:
+    """(3, 3) rotation by roll, pitch and yaw (3,) [rad] about the fixed x, y and z axes, in this order."""
+    return np.asarray(euler2mat(*np.asarray(angles, dtype=np.float64), "sxyz"))

@@ -21,8 +21,8 @@ from typing import Any
 from pydantic import BaseModel, create_model
 
 from ..errors import TensegrityError
+from .actuator import Actuator
 from .file_errors import Problems
-from .robot import Actuator
 from .schema import CommonBlock
 
 KEPT = ("servos",)

@@ -5,19 +5,18 @@ Every error names file, line and field, what was found and what is allowed; all 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import RobotFileError, TensegrityError, unknown_name
+from .actuator import Actuator
 from .extensions import read_blocks, with_blocks
 from .file_errors import Problems
 from .repetition import expand
-from .robot import Actuator, Provenance, Robot, TourStop
-from .robot_types import KINDS, BuiltModel
+from .robot import Provenance, Robot, TourStop
+from .robot_types import BuiltModel, RobotType, robot_type, robot_types
 from .schema import CommonBlock
 from .units import SI, BaseUnits
 from .yaml_source import YamlSource, read_text
@@ -64,10 +63,11 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     units = _units(source, problems)
     problems.stop_if_any()
     units = _parameters(source, units, problems)
-    repetitions = expand(source, units, KINDS[kind].load_schema(), problems)
-    block = _validated(source, kind, units, problems)
+    robot_kind = robot_type(kind)
+    repetitions = expand(source, units, robot_kind.schema, problems)
+    block = _validated(source, robot_kind, units, problems)
     repetitions.move(block)
-    built = _builder(source, kind)(block, problems)
+    built = robot_kind.builder(block, problems)
     actuators = _actuators(block, built, problems)
     problems.stop_if_any()  # what follows from an error is no error of its own
     _check_tour(block, built, problems)
@@ -79,7 +79,6 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
         actuators=actuators,
         outputs=built.outputs,
         tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration) for t in block.tour),  # type: ignore[arg-type]
-        contact=block.contact.model_dump() if block.contact else {},
         servos=blocks.pop("servos", {}),
         blocks=blocks,
         provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),
@@ -93,11 +92,11 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
 
 
 def _kind(source: YamlSource, problems: Problems) -> str:
-    kind = source.data.get("kind")
+    kind, known = source.data.get("kind"), robot_types()
     if kind is None:
-        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(KINDS)}.")
-    elif not isinstance(kind, str) or kind not in KINDS:
-        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], KINDS))
+        problems.add(("kind",), f"missing; add 'kind: structure' (nodes and members). Allowed: {', '.join(known)}.")
+    elif not isinstance(kind, str) or kind not in known:
+        problems.add(("kind",), unknown_name("kind of robot", str(kind)[:60], known))
     return str(kind)
 
 
@@ -132,38 +131,16 @@ def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> Bas
     return units
 
 
-def _validated(source: YamlSource, kind: str, units: BaseUnits, problems: Problems) -> CommonBlock:
-    schema = with_blocks(KINDS[kind].load_schema(), source.data)
+def _validated(source: YamlSource, kind: RobotType, units: BaseUnits, problems: Problems) -> CommonBlock:
+    schema = with_blocks(kind.schema, source.data)
+    context = {"units": units, "motion": kind.motions(source.data)}
     try:
-        return schema.model_validate(source.data, context={"units": units, "motion": _motion(source, kind)})
+        return schema.model_validate(source.data, context=context)
     except ValidationError as error:
         for item in error.errors():
             problems.add_invalid(schema, item)
     problems.stop_if_any()
     raise AssertionError("a validation error without problems")
-
-
-def _motion(source: YamlSource, kind: str) -> Callable[[Any], str]:
-    """Tells how what an actuator drives moves; known before the rest, because units of plain numbers depend on it."""
-    if kind == "structure":
-        return lambda _: "tendon"
-    joints = source.data.get("joints")
-    rows = [row for row in joints if isinstance(row, dict)] if isinstance(joints, list) else []
-    sliding = [row.get("name") for row in rows if row.get("kind") == "prismatic"]
-    return lambda drives: "prismatic" if drives in sliding else "revolute"
-
-
-def _builder(source: YamlSource, kind: str) -> Callable[..., BuiltModel]:
-    try:
-        return KINDS[kind].load_builder()
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith(f"{__package__}."):
-            raise
-        line = source.line(("kind",))
-        ready = ", ".join(name for name in KINDS if name != kind)
-        raise RobotFileError(
-            f"{source.name}:{line}: kind: this version cannot build a {kind} from a file; it can build: {ready}."
-        ) from None
 
 
 # -- parts that all robots share ------------------------------------------------------------------------------------

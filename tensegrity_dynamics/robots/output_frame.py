@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector
+from .model import Pose
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
-
-Pose = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,24 @@
-"""The kinds of robot that files can describe: each has a schema and a builder, and more can be registered."""
+"""The registry of robot types: all that the project needs to know of a kind of robot, in one object.
+
+    register_robot_type(RobotType("pendulum", ...))
+
+Structures and mechanisms are registered by `tensegrity_dynamics.robot_types`. Another kind is registered in the same
+way from outside, before its first robot file is loaded; docs/architecture.md walks through one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from ..errors import TensegrityError
-
-if TYPE_CHECKING:
-    from .file_errors import Problems
-    from .schema import CommonBlock
+from ..errors import TensegrityError, unknown_name
+from .file_errors import Problems
+from .model import RobotModel
+from .report import RobotReport
+from .robot import Robot
+from .schema import CommonBlock
+from .state_record import StateCodec
 
 
 @dataclass(frozen=True)
@@ -19,13 +26,13 @@ class BuiltModel:
     """What a builder makes of a file's block.
 
     Attributes:
-        model: the `Structure` or `MechanismModel`.
+        model: of the robot.
         drivable: what an actuator can drive, with its motion ("tendon", "revolute" or "prismatic").
-        outputs: frames of the end effector.
+        outputs: frames of the end effector, with `name` and `controlled` axes.
         starts: position at the start [m or rad] of what can be driven; the limits of an actuator must hold it.
     """
 
-    model: Any
+    model: RobotModel
     drivable: Mapping[str, str]
     outputs: tuple[Any, ...] = ()
     starts: Mapping[str, float] = field(default_factory=dict)
@@ -38,44 +45,80 @@ class Builder(Protocol):
 
 
 @dataclass(frozen=True)
-class RobotKind:
-    """Where the schema (a `CommonBlock`) and the builder of a kind are, as "module:name"; loaded on first use."""
-
-    schema: str
-    builder: str
-
-    def load_schema(self) -> type[CommonBlock]:
-        return _load(self.schema)  # type: ignore[no-any-return]
-
-    def load_builder(self) -> Builder:
-        return _load(self.builder)  # type: ignore[no-any-return]
-
-
-KINDS: dict[str, RobotKind] = {
-    "structure": RobotKind(
-        "tensegrity_dynamics.robots.schema:StructureFile", "tensegrity_dynamics.structures.file_builder:build_structure"
-    ),
-    "mechanism": RobotKind(
-        "tensegrity_dynamics.mechanisms.file_schema:MechanismFile",
-        "tensegrity_dynamics.mechanisms.file_builder:build_mechanism",
-    ),
-}
-
-
-def register_kind(name: str, schema: str, builder: str) -> None:
-    """Let robot files say `kind: <name>`.
+class RobotType:
+    """One kind of robot.
 
     Args:
-        schema, builder: "module:name" of a `CommonBlock` and of a `Builder`.
+        name: what `kind:` of a robot file says; equal to `model.kind`.
+        model: class of the models.
+        schema: fields of the robot file; a `CommonBlock` with the fields of the kind.
+        builder: makes the model from a block of the schema.
+        motions: of the mapping in the file, a function from what an actuator drives to its motion ("tendon", "revolute"
+            or "prismatic"); asked before the schema is checked, because the units of plain numbers depend on it.
+        simulator: makes a `simulation_interface.Simulator` from (robot, time_step, integrator, **options), with the
+            options of `Simulation`; what a kind has no use for, it ignores.
+        integrators: that the simulator knows; the first is the usual one. node_integrator: of the simulator node, where
+            another one is usual; empty for the first.
+        estimators: by method ("rest", "observer"): makes an `estimation_interface.Estimator` from (robot, rigid_bars).
+        codec: makes the `StateCodec` of a robot: its states as the plain values that messages carry.
+        report: makes the `RobotReport` of a robot: what commands print.
+        picture: makes the `visualization.picture.Picture` of a robot: what markers, URDF and the browser view show.
+    """
+
+    name: str
+    model: type[RobotModel]
+    schema: type[CommonBlock]
+    builder: Builder
+    motions: Callable[[Mapping[str, Any]], Callable[[Any], str]]
+    simulator: Callable[..., Any]
+    integrators: tuple[str, ...]
+    estimators: Mapping[str, Callable[..., Any]]
+    codec: Callable[[Robot], StateCodec]
+    report: Callable[[Robot], RobotReport]
+    picture: Callable[[Robot], Any]
+    node_integrator: str = ""
+
+    def __post_init__(self) -> None:
+        if self.model.kind != self.name:
+            raise TensegrityError(f"robot type {self.name!r} has models of kind {self.model.kind!r}; name them alike.")
+        if not self.integrators or "rest" not in self.estimators:
+            raise TensegrityError(f"robot type {self.name!r} needs an integrator and an estimator 'rest'.")
+        if self.node_integrator not in ("", *self.integrators):
+            raise TensegrityError(unknown_name("integrator", self.node_integrator, self.integrators))
+
+
+_types: dict[str, RobotType] = {}
+
+
+def register_robot_type(robot_type: RobotType) -> None:
+    """Let robot files say `kind: <name>`, and everything else serve such robots.
 
     Raises:
         TensegrityError: the name is taken.
     """
-    if name in KINDS:
-        raise TensegrityError(f"robots of kind {name!r} are known already; choose another name.")
-    KINDS[name] = RobotKind(schema, builder)
+    if robot_type.name in _types:
+        raise TensegrityError(f"robots of kind {robot_type.name!r} are registered already; choose another name.")
+    _types[robot_type.name] = robot_type
 
 
-def _load(place: str) -> Any:
-    module, name = place.split(":")
-    return getattr(import_module(module), name)
+def unregister_robot_type(name: str) -> None:
+    """Forget a robot type. Raises TensegrityError where there is none of that name."""
+    robot_type(name)
+    del _types[name]
+
+
+def robot_types() -> tuple[str, ...]:
+    """Names of the registered robot types."""
+    return tuple(_types)
+
+
+def robot_type(name: str) -> RobotType:
+    """The robot type called `name`. Raises TensegrityError for an unknown one."""
+    if name not in _types:
+        raise TensegrityError(unknown_name("kind of robot", name, _types))
+    return _types[name]
+
+
+def type_of(robot: Robot) -> RobotType:
+    """The type of a robot. Raises TensegrityError where its kind is not registered."""
+    return robot_type(robot.kind)

@@ -137,13 +137,8 @@ class TourBlock(Block):
     duration: Annotated[Time, Field(gt=0)] | None = None
 
 
-class ContactBlock(Block):
-    """Ground contact."""
-
-    height: Length = 0.0
-    stiffness: Annotated[Stiffness, Field(gt=0)]
-    damping: Annotated[Damping, Field(ge=0)] = 0.0
-    friction: Annotated[Number, Field(ge=0)] = 0.0
+def _refuse_contact(_: Any) -> None:
+    raise ValueError("ground contact is not supported yet; leave this block out")
 
 
 class ProvenanceBlock(Block):
@@ -194,7 +189,7 @@ class CommonBlock(Block):
     gravity: Vector = [0.0, 0.0, -9.80665]
     actuators: list[ActuatorBlock] = []
     tour: list[TourBlock] = []
-    contact: ContactBlock | None = None
+    contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
     servos: dict[str, Any] | None = None  # read by the package of the servo driver, see `extensions`
     provenance: list[ProvenanceBlock] = []
 

@@ -13,10 +13,12 @@ from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
-from ..estimation import make_estimator
+from ..estimation import Estimate, make_estimator
 from ..robots.load_robot import load_robot
+from ..robots.robot_types import type_of
+from .geometry_messages import nanoseconds, time_message
 from .robot_node import OK, STATE, WARN, RobotNode, run_node
-from .state_encoding import nanoseconds, state_writer, time_message
+from .state_encoding import state_message
 
 
 class EstimatorNode(RobotNode):
@@ -38,7 +40,7 @@ class EstimatorNode(RobotNode):
         )
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
-        self._writer = state_writer(robot)
+        self._codec = type_of(robot).codec(robot)
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
@@ -79,10 +81,11 @@ class EstimatorNode(RobotNode):
             return (efforts,)
         return efforts, dict(zip(tendons.name, tendons.tension, strict=False))
 
-    def _message(self, stamp: Any, estimate: Any) -> StructureState:
-        return self._writer.write(
-            stamp, "estimator", estimate, estimate.pose, estimate.twist, estimate.residual, estimate.converged
+    def _message(self, stamp: Any, estimate: Estimate) -> StructureState:
+        record = self._codec.encode(
+            estimate, estimate.pose, estimate.twist, residual=estimate.residual, converged=estimate.converged
         )
+        return state_message(record, stamp, "estimator")
 
     def _solve(
         self, request: SolveForwardKinematics.Request, response: SolveForwardKinematics.Response
@@ -95,7 +98,7 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             response.success, response.reason = False, str(error)
             return response
-        response.success, response.stable, response.softest = True, bool(still.shape.stable), float(still.softest)
+        response.success, response.stable, response.softest = True, still.stable, float(still.softest)
         response.state = self._message(self.get_clock().now().to_msg(), still)
         response.tendon_name, response.tension = list(still.tensions), list(still.tensions.values())
         return response

@@ -7,21 +7,27 @@ package tf2_msgs is installed) and /diagnostics.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import Point, TransformStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import ColorRGBA, String
 from tensegrity.msg import Reference, StructureState, TendonState
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import Marker as MarkerMessage
+from visualization_msgs.msg import MarkerArray
 
 from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
-from ..visualization.markers import Drawing, make_drawing
+from ..robots.output_frame import Pose
+from ..visualization.marker import Marker
+from ..visualization.markers import MarkerDrawer
+from ..visualization.picture import make_picture
 from ..visualization.urdf import make_urdf
+from .geometry_messages import fill_pose, pose_from_message
 from .paced_node import PacedNode
 from .robot_node import LATCHED, OK, WARN, WORLD, run_node
-from .state_decoding import fill_pose, make_reader, pose_from_message
+from .state_decoding import StateDecoder
 
 try:
     from tf2_msgs.msg import TFMessage
@@ -32,12 +38,12 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation"
 
 KINDS = {
-    "cylinder": Marker.CYLINDER,
-    "box": Marker.CUBE,
-    "sphere": Marker.SPHERE,
-    "lines": Marker.LINE_LIST,
-    "triangles": Marker.TRIANGLE_LIST,
-    "spheres": Marker.SPHERE_LIST,
+    "cylinder": MarkerMessage.CYLINDER,
+    "box": MarkerMessage.CUBE,
+    "sphere": MarkerMessage.SPHERE,
+    "lines": MarkerMessage.LINE_LIST,
+    "triangles": MarkerMessage.TRIANGLE_LIST,
+    "spheres": MarkerMessage.SPHERE_LIST,
 }
 
 
@@ -48,8 +54,9 @@ class MarkersNode(PacedNode):
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
-        self._reader = make_reader(robot)
-        self._drawing = make_drawing(robot)
+        self._decoder = StateDecoder(robot)
+        self._picture = make_picture(robot)
+        self._drawer = MarkerDrawer(self._picture)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
@@ -57,7 +64,7 @@ class MarkersNode(PacedNode):
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
-        self._description.publish(String(data=make_urdf(robot)))
+        self._description.publish(String(data=make_urdf(self._picture)))
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
@@ -78,26 +85,29 @@ class MarkersNode(PacedNode):
         if state is None:
             return
         try:
-            shape = self._reader.shape(state)
+            configuration = self._decoder.configuration(state)
         except TensegrityError as error:
             self.tell(WARN, str(error))
             return
-        if not np.all(np.isfinite(shape)):
-            self.tell(WARN, "the state has positions that are not finite; it is not drawn")
+        problem = self._picture.problem(configuration)
+        if problem is not None:
+            self.tell(WARN, f"a state is not drawn: {problem}")
             return
-        tensions = self._reader.tensions(self._tendons, shape)
+        tensions = self._decoder.tensions(self._tendons, configuration)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         frame = state.header.frame_id or WORLD
-        drawings = self._drawing.draw(shape, tensions, goal)
-        self._markers.publish(MarkerArray(markers=[_marker(each, frame, state.header.stamp) for each in drawings]))
+        snapshot = self._picture.at(configuration)
+        markers = self._drawer.draw(snapshot, tensions, goal)
+        self._markers.publish(MarkerArray(markers=[_marker(each, frame, state.header.stamp) for each in markers]))
         if self._transforms is not None:
-            self._transforms.publish(TFMessage(transforms=self._frames(shape, frame, state.header.stamp)))
+            transforms = self._frames(snapshot.link_poses, frame, state.header.stamp)
+            self._transforms.publish(TFMessage(transforms=transforms))
         self._drawn += 1
         self.tell(OK, "drawing", pictures=self._drawn)
 
-    def _frames(self, shape: np.ndarray, frame: str, stamp: object) -> list[TransformStamped]:
+    def _frames(self, poses: Sequence[Pose], frame: str, stamp: object) -> list[TransformStamped]:
         transforms = []
-        for name, (position, quaternion) in self._drawing.frames(shape):
+        for name, (position, quaternion) in zip(self._picture.link_names, poses, strict=True):
             message = TransformStamped(child_frame_id=name)
             message.header.frame_id, message.header.stamp = frame, stamp
             moved, turned = message.transform.translation, message.transform.rotation
@@ -107,21 +117,21 @@ class MarkersNode(PacedNode):
         return transforms
 
 
-def _marker(drawing: Drawing, frame: str, stamp: object) -> Marker:
-    marker = Marker(ns=drawing.namespace, id=drawing.number, type=KINDS[drawing.kind])
-    marker.header.frame_id, marker.header.stamp = frame, stamp
-    if drawing.position is None and not len(drawing.points):
-        marker.action = Marker.DELETE
-        return marker
-    marker.scale.x, marker.scale.y, marker.scale.z = (float(value) for value in drawing.scale)
-    if drawing.position is not None and drawing.quaternion is not None:
-        fill_pose(marker.pose, drawing.position, drawing.quaternion)
-    marker.points = [Point(x=x, y=y, z=z) for x, y, z in drawing.points.tolist()]
-    red, green, blue = np.atleast_2d(drawing.colours)[0].tolist()
-    marker.color = ColorRGBA(r=red, g=green, b=blue, a=drawing.opacity)
-    if drawing.colours.ndim == 2:
-        marker.colors = [ColorRGBA(r=r, g=g, b=b, a=drawing.opacity) for r, g, b in drawing.colours.tolist()]
-    return marker
+def _marker(marker: Marker, frame: str, stamp: object) -> MarkerMessage:
+    message = MarkerMessage(ns=marker.namespace, id=marker.number, type=KINDS[marker.kind])
+    message.header.frame_id, message.header.stamp = frame, stamp
+    if marker.position is None and not len(marker.points):
+        message.action = MarkerMessage.DELETE
+        return message
+    message.scale.x, message.scale.y, message.scale.z = (float(value) for value in marker.scale)
+    if marker.position is not None and marker.quaternion is not None:
+        fill_pose(message.pose, marker.position, marker.quaternion)
+    message.points = [Point(x=x, y=y, z=z) for x, y, z in marker.points.tolist()]
+    red, green, blue = np.atleast_2d(marker.colours)[0].tolist()
+    message.color = ColorRGBA(r=red, g=green, b=blue, a=marker.opacity)
+    if marker.colours.ndim == 2:
+        message.colors = [ColorRGBA(r=r, g=g, b=b, a=marker.opacity) for r, g, b in marker.colours.tolist()]
+    return message
 
 
 def main() -> int:

@@ -20,13 +20,12 @@ from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
-from ..mechanisms.simulation.mechanism_simulator import INTEGRATORS as MECHANISM_INTEGRATORS
 from ..robots.load_robot import load_robot
+from ..robots.robot_types import type_of
 from ..simulation import Simulation
-from ..structures.dynamics.explicit_integrators import INTEGRATORS
-from ..structures.structure import Structure
+from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
-from .state_encoding import nanoseconds, state_writer, time_message
+from .state_encoding import state_message
 
 MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
@@ -46,10 +45,11 @@ class SimulatorNode(RobotNode):
             "real_time_factor", 1.0, "simulated seconds per second", low=0.01, high=100.0, live=True
         )
         period = self.parameter("control_period", 0.02, "s between two states", low=0.0005, high=1.0)
-        is_structure = isinstance(robot.model, Structure)
-        known = tuple(INTEGRATORS) if is_structure else MECHANISM_INTEGRATORS
-        default = "rattle" if is_structure else "rk4"
-        integrator = self.parameter("integrator", "", f"how to integrate; empty for {default}", choices=("", *known))
+        kind = type_of(robot)
+        default = kind.node_integrator or kind.integrators[0]
+        integrator = self.parameter(
+            "integrator", "", f"how to integrate; empty for {default}", choices=("", *kind.integrators)
+        )
         integrator = integrator or default
         longest = self.parameter(
             "time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0
@@ -81,7 +81,7 @@ class SimulatorNode(RobotNode):
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._gate = CommandGate(robot.actuators, freshness=freshness)
         self._ticks, self._holding = 0, True
-        self._writer = state_writer(robot)
+        self._codec, self._tendons = kind.codec(robot), robot.model.tension_names
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
         self._simulation.reset()
@@ -178,13 +178,13 @@ class SimulatorNode(RobotNode):
         state = self._simulation.state
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
-        truth = self._writer.write(stamp, "simulator", state, seen.pose, seen.twist)
+        truth = state_message(self._codec.encode(state, seen.pose, seen.twist), stamp, "simulator")
         self._truth.publish(truth)
-        tendons = TendonState(name=list(self._writer.tendons), estimated=False)
+        tendons = TendonState(name=list(self._tendons), estimated=False)
         tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
-        tendons.length = [seen.lengths[name] for name in self._writer.tendons]
-        tendons.rest_length = [seen.rest_lengths[name] for name in self._writer.tendons]
-        tendons.tension = [seen.tensions[name] for name in self._writer.tendons]
+        tendons.length = [seen.lengths[name] for name in self._tendons]
+        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
+        tendons.tension = [seen.tensions[name] for name in self._tendons]
         self._tendon_states.publish(tendons)
         joints = JointState(name=list(seen.positions))
         joints.header.stamp, joints.header.frame_id = stamp, WORLD
@@ -231,7 +231,7 @@ class SimulatorNode(RobotNode):
         self._late.append(set_points)
         taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
         for name, (kind, value) in taken.items():
-            self._simulation.model.command(kind.value, {name: value})
+            self._simulation.command(kind.value, {name: value})
 
     # -- services -------------------------------------------------------------------------------------------------
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..robots.model import Pose, RobotModel
+from ..robots.output_frame import OutputFrame
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class Structure(RobotModel):
     """Nodes, members and what holds them; every array is read-only and in SI units.
 
     Args:
@@ -39,6 +42,9 @@ class Structure:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
             node to itself, or two nodes of one member start at the same place.
     """
+
+    kind: ClassVar[str] = "structure"
+    noun: ClassVar[str] = "a pin-jointed structure"
 
     node_names: tuple[str, ...]
     nodes: NDArray[np.float64]
@@ -117,6 +123,32 @@ class Structure:
             return self.member_names.index(name)
         except ValueError:
             raise TensegrityError(unknown_name("member", name, self.member_names)) from None
+
+    # -- what every model answers ---------------------------------------------------------------------------------
+
+    @property
+    def tension_names(self) -> tuple[str, ...]:
+        """Tendons and springs."""
+        return tuple(name for name, kind in zip(self.member_names, self.kinds, strict=True) if kind != "bar")
+
+    @property
+    def tension_kinds(self) -> Mapping[str, str]:
+        """Tendons and springs, but for those between two fixed nodes."""
+        pulls = self.unilateral & ~self.fixed[self.members].all(axis=1)
+        return {self.member_names[k]: self.kinds[k] for k in np.flatnonzero(pulls)}
+
+    @property
+    def initial_configuration(self) -> NDArray[np.float64]:
+        """Nodes (n, 3) m."""
+        return self.nodes
+
+    def output_pose(self, output: OutputFrame, configuration: NDArray[np.float64]) -> Pose:
+        """Pose of an output for nodes (n, 3) m."""
+        return output.pose(configuration)
+
+    def tendon_stiffness(self, driven: str) -> float:
+        """K [N/m] of the member called `driven`."""
+        return float(self.stiffness[self.member(driven)])
 
     # -- variants -------------------------------------------------------------------------------------------------
 

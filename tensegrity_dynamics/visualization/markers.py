@@ -1,171 +1,135 @@
-"""What RViz is to draw of a robot, as plain arrays; the markers node only copies it into messages."""
+"""Markers of a robot for RViz, drawn from its Picture: solids, lines by their tension, nodes, ground and goal."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.output_frame import Pose
-from ..robots.robot import Robot
-from .structure_picture import (
-    BAR_COLOUR,
-    FIXED_COLOUR,
-    GOAL_COLOUR,
-    SLACK_COLOUR,
-    Sizes,
-    dashes,
-    least_ceiling,
-    place_cylinders,
-    round_ceiling,
-    shows_mechanism,
-    slack_members,
-    tension_colours,
-)
-from .urdf import link_names
+from .geometry import dashes, patch
+from .marker import Marker
+from .picture import LineSet, Picture, Snapshot
+from .style import EDGE_COLOUR, GOAL_COLOUR, LOOKS, PLATE_COLOUR, SLACK_COLOUR, Colour, round_up, tension_colours
+
+LINE_WIDTHS = {"strand": 2.0, "wound": 2.0, "coil": 1.2}  # of the radius; a coil is drawn thinner than it is
+GROUND_OPACITY, GOAL_OPACITY = 0.25, 0.35
 
 
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """One marker.
+class MarkerDrawer:
+    """Markers of one robot, snapshot by snapshot. Keeps the full scale of tension, which only grows.
 
     Args:
-        namespace: what it shows; people switch namespaces on and off.
-        number: its number within the namespace.
-        kind: "cylinder", "box" or "sphere" at a pose; "lines", "triangles" or "spheres" at points.
-        scale: (3,) m; of lines and spheres at points the first is the width.
-        colours: (3,) for all or (k, 3) one per point, 0 to 1.
-        opacity: 0 to 1.
-        points: (k, 3) m; for what has a pose none.
-        position, quaternion: of a cylinder along z, a box or a sphere.
-        Without points, what is drawn at points is taken away.
+        picture: of the robot.
     """
 
-    namespace: str
-    number: int
-    kind: str
-    scale: tuple[float, float, float]
-    colours: NDArray[np.float64]
-    points: NDArray[np.float64]
-    opacity: float = 1.0
-    position: NDArray[np.float64] | None = None
-    quaternion: NDArray[np.float64] | None = None
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+        self._full_scale = picture.smallest_full_scale
+        roles = [solid.role for solid in picture.solids]
+        self._numbers = [roles[:k].count(role) for k, role in enumerate(roles)]
+        self._colours = [rgb(LOOKS[role].colour) for role in roles]
 
+    def draw(self, snapshot: Snapshot, tensions: NDArray[np.float64], goal: Pose | None = None) -> list[Marker]:
+        """All markers of a snapshot.
 
-class RobotDrawing(Protocol):
-    """Pictures of one robot for RViz, state by state.
+        Args:
+            snapshot: from `Picture.at`.
+            tensions: (m,) N in the order of `Picture.tension_names`, NaN where unknown.
+            goal: the last accepted goal, or None.
+        """
+        return [
+            *self._draw_ground(),
+            *self._draw_solids(snapshot),
+            *self._draw_balls(snapshot),
+            *self._draw_lines(snapshot, tensions),
+            *self._draw_goal(goal),
+        ]
 
-    A shape is what `ros.shape_messages.make_reader` reads: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
-    """
+    def _draw_ground(self) -> list[Marker]:
+        corners = self._picture.ground
+        if corners is None:
+            return []
+        scale, faces = (1.0, 1.0, 1.0), corners[[0, 1, 2, 0, 2, 3]]
+        return [Marker("ground", 0, "triangles", scale, rgb(PLATE_COLOUR), faces, opacity=GROUND_OPACITY)]
 
-    def draw(self, shape: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None) -> list[Drawing]:
-        """All drawings for a shape, tensions [N] with NaN where unknown, and the last accepted goal."""
-
-    def frames(self, shape: NDArray[np.float64]) -> list[tuple[str, Pose]]:
-        """Name of every link of the robot description, and its pose in the world."""
-
-
-def make_drawing(robot: Robot) -> RobotDrawing:
-    """The drawing that suits the robot's kind of model."""
-    if shows_mechanism(robot):
-        from .mechanism_markers import MechanismDrawing
-
-        return MechanismDrawing(robot)
-    return StructureDrawing(robot)
-
-
-class StructureDrawing:
-    """Drawings of one robot, state by state.
-
-    Args:
-        robot: a robot whose model is a structure.
-    """
-
-    def __init__(self, robot: Robot) -> None:
-        self._robot = robot
-        self._sizes = Sizes.of(robot.structure)
-        kinds = np.array(robot.structure.kinds)
-        self._bars = np.flatnonzero(kinds == "bar")
-        self._kinds = {kind: np.flatnonzero(kinds == kind) for kind in ("tendon", "spring")}
-        self._ceiling = least_ceiling(robot.structure)
-        self._links = link_names(robot)
-
-    def frames(self, nodes: NDArray[np.float64]) -> list[tuple[str, Pose]]:
-        """Link and pose of every bar and output for nodes (n, 3) m."""
-        centres, quaternions, _ = place_cylinders(nodes, self._robot.structure.members[self._bars])
-        poses = list(zip(centres, quaternions, strict=True)) + [each.pose(nodes) for each in self._robot.outputs]
-        return list(zip(self._links, poses, strict=True))
-
-    def draw(
-        self, nodes: NDArray[np.float64], tensions: NDArray[np.float64], goal: Pose | None = None
-    ) -> list[Drawing]:
-        """All drawings for nodes (n, 3) m, tensions (m,) N with NaN where unknown, and the last accepted goal."""
-        structure, sizes = self._robot.structure, self._sizes
-        known = tensions[structure.unilateral & np.isfinite(tensions)]
-        if known.size and known.max() > self._ceiling:
-            self._ceiling = round_ceiling(1.1 * float(known.max()))
-        slack = slack_members(structure, tensions, self._ceiling)
-        colours = tension_colours(tensions, self._ceiling) / 255.0
-        drawings = self._draw_bars(nodes)
-        for kind, width in (("tendon", 2.0 * sizes.tendon), ("spring", 1.2 * sizes.spring)):
-            rows = self._kinds[kind][~slack[self._kinds[kind]]]
-            drawings.append(
-                Drawing(
-                    kind + "s", 0, "lines", (width, 0.0, 0.0), np.repeat(colours[rows], 2, axis=0),
-                    nodes[structure.members[rows]].reshape(-1, 3),
+    def _draw_solids(self, snapshot: Snapshot) -> list[Marker]:
+        markers = []
+        if len(snapshot.edges):
+            width = 0.5 * self._picture.sizes.tendon
+            edges = snapshot.edges.reshape(-1, 3)
+            markers.append(Marker("edges", 0, "lines", (width, 0.0, 0.0), rgb(EDGE_COLOUR), edges))
+        poses = zip(
+            snapshot.solid_sizes.tolist(), snapshot.solid_positions, snapshot.solid_quaternions, strict=True
+        )  # fmt: skip
+        for solid, number, colour, (size, position, quaternion) in zip(
+            self._picture.solids, self._numbers, self._colours, poses, strict=True
+        ):
+            opacity = LOOKS[solid.role].opacity
+            markers.append(
+                Marker(
+                    solid.role, number, solid.kind, (size[0], size[1], size[2]), colour, opacity=opacity,
+                    position=position, quaternion=quaternion,
                 )
             )  # fmt: skip
-        loose = dashes(nodes, structure.members[slack]).reshape(-1, 3)
-        drawings.append(Drawing("slack", 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), rgb(SLACK_COLOUR), loose))
-        node_colours = np.where(structure.fixed[:, None], rgb(FIXED_COLOUR), rgb(BAR_COLOUR))
-        drawings.append(Drawing("nodes", 0, "spheres", (2.0 * sizes.node,) * 3, node_colours, nodes))
-        return drawings + self._draw_goal(goal)
+        return markers
 
-    def _draw_bars(self, nodes: NDArray[np.float64]) -> list[Drawing]:
-        centres, quaternions, lengths = place_cylinders(nodes, self._robot.structure.members[self._bars])
-        width = 2.0 * self._sizes.bar
-        none = np.zeros((0, 3))
-        return [
-            Drawing(
-                "bars", k, "cylinder", (width, width, float(lengths[k])), rgb(BAR_COLOUR), none,
-                position=centres[k], quaternion=quaternions[k],
-            )
-            for k in range(len(self._bars))
-        ]  # fmt: skip
-
-    def _draw_goal(self, goal: Pose | None) -> list[Drawing]:
-        if not self._robot.outputs:
+    def _draw_balls(self, snapshot: Snapshot) -> list[Marker]:
+        balls = self._picture.balls
+        if balls is None:
             return []
-        span, width = self._sizes.span, 1.5 * self._sizes.tendon
-        patch = np.zeros((0, 3))
+        width = 2.0 * self._picture.sizes.node  # a list of spheres has one width for all
+        return [Marker("nodes", 0, "spheres", (width, width, width), balls.colours / 255.0, snapshot.balls)]
+
+    def _draw_lines(self, snapshot: Snapshot, tensions: NDArray[np.float64]) -> list[Marker]:
+        picture = self._picture
+        if not picture.line_sets:
+            return []
+        known = tensions[picture.unilateral & np.isfinite(tensions)]
+        if known.size and known.max() > self._full_scale:
+            self._full_scale = round_up(1.1 * float(known.max()))
+        slack = picture.slack(tensions, self._full_scale)
+        colours = np.where(slack[:, None], rgb(SLACK_COLOUR), tension_colours(tensions, self._full_scale) / 255.0)
+        markers, loose = [], [np.zeros((0, 2, 3))]
+        for lines, points in zip(picture.line_sets, snapshot.lines, strict=True):
+            shown = np.full(len(lines.rows), True)
+            if lines.form != "wound":  # the wound part of a cable lies on its pulley also when the cable is slack
+                shown = ~slack[lines.rows]
+                loose.append(points[~shown])
+            markers.append(_draw_line_set(lines, points[shown], colours[lines.rows[shown]]))
+        width, dashed = 1.5 * picture.sizes.tendon, dashes(np.concatenate(loose)).reshape(-1, 3)
+        return [*markers, Marker("slack", 0, "lines", (width, 0.0, 0.0), rgb(SLACK_COLOUR), dashed)]
+
+    def _draw_goal(self, goal: Pose | None) -> list[Marker]:
+        """Axes in red, green and blue, and a patch or a ball; both are deleted while there is no goal."""
+        corners, sizes = self._picture.goal_corners, self._picture.sizes
+        if not len(corners):
+            return []
+        axes, points = np.zeros((0, 3)), np.zeros((0, 3))
         if goal is not None:
-            turn = matrix_from_quaternion(goal[1])
-            corners = goal[0] + self._robot.output.points @ turn.T
-            here = np.arange(len(corners))
-            if len(corners) >= 3:
-                fan = np.stack(
-                    (corners, corners[(here + 1) % len(corners)], np.tile(corners.mean(axis=0), (len(corners), 1))),
-                    axis=1,
-                )
-                patch = np.concatenate((fan, fan[:, ::-1])).reshape(-1, 3)  # both faces
+            rotation = matrix_from_quaternion(goal[1])
+            axes = np.stack((np.tile(goal[0], (3, 1)), goal[0] + sizes.axes * rotation.T), axis=1).reshape(-1, 3)
+            points = goal[0] + corners @ rotation.T
+        kind, scale = "spheres", (4.0 * sizes.node,) * 3
+        if len(corners) >= 3:
+            kind, scale = "triangles", (1.0, 1.0, 1.0)
+            if goal is not None:
+                vertices, triangles = patch(points)
+                points = vertices[np.concatenate((triangles, triangles[:, ::-1]))].reshape(-1, 3)  # both faces
+        axes_colours = np.repeat(np.eye(3), 2, axis=0)[: len(axes)]
         return [
-            draw_axes(goal, 0.14 * span, width),
-            Drawing("goal", 1, "triangles", (1.0, 1.0, 1.0), rgb(GOAL_COLOUR), patch, opacity=0.35),
+            Marker("goal", 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), axes_colours, axes),
+            Marker("goal", 1, kind, scale, rgb(GOAL_COLOUR), points, opacity=GOAL_OPACITY),
         ]
 
 
-def draw_axes(goal: Pose | None, length: float, width: float) -> Drawing:
-    """The axes of a goal, red, green and blue; length and width in m."""
-    axes = np.zeros((0, 3))
-    if goal is not None:
-        ends = goal[0] + length * matrix_from_quaternion(goal[1]).T
-        axes = np.stack((np.tile(goal[0], (3, 1)), ends), axis=1).reshape(-1, 3)
-    return Drawing("goal", 0, "lines", (width, 0.0, 0.0), np.repeat(np.eye(3), 2, axis=0)[: len(axes)], axes)
+def _draw_line_set(lines: LineSet, points: NDArray[np.float64], colours: NDArray[np.float64]) -> Marker:
+    width = LINE_WIDTHS[lines.form] * lines.radius
+    return Marker(
+        lines.name, 0, "lines", (width, 0.0, 0.0), np.repeat(colours, 2, axis=0), points.reshape(-1, 3)
+    )  # fmt: skip
 
 
-def rgb(colour: tuple[int, int, int]) -> NDArray[np.float64]:
+def rgb(colour: Colour) -> NDArray[np.float64]:
     """(3,) colour from 0 to 1 of one from 0 to 255."""
     return np.array(colour) / 255.0

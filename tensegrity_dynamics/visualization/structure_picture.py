@@ -1,153 +1,136 @@
-"""What a structure looks like in every picture: cylinders between nodes, colours by tension, sizes that suit it."""
+"""Picture of a structure: bars as cylinders between nodes, tendons and springs as lines, nodes as balls."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..mechanisms.mechanism_model import MechanismModel
 from ..robots.robot import Robot
 from ..structures.structure import Structure
-
-# A perceptually uniform map (plasma of matplotlib, public domain) at equal steps. It stops before the yellow end,
-# which nobody can see on a light ground.
-TENSION_COLOURS = np.array(
-    [
-        [13, 8, 135], [56, 4, 154], [89, 1, 165], [122, 2, 168], [150, 19, 161], [177, 42, 144],
-        [198, 65, 125], [217, 88, 106], [232, 112, 89], [245, 139, 71], [252, 166, 54],
-    ],
-    dtype=np.float64,
-)  # fmt: skip
-BAR_COLOUR = (66, 72, 84)
-FIXED_COLOUR = (38, 42, 50)
-PLATE_COLOUR = (150, 158, 172)
-SLACK_COLOUR = (150, 152, 156)
-UNKNOWN_COLOUR = (120, 170, 120)
-GOAL_COLOUR = (38, 139, 110)
-
-SLACK_SHARE = 1e-6  # of the ceiling of the scale; below that a tendon counts as slack
+from .geometry import cylinders_between
+from .picture import Balls, LineSet, Link, Picture, Snapshot, Solid, with_frame_names
+from .style import BAR_COLOUR, FIXED_COLOUR, Sizes, smallest_full_scale
 
 
-def shows_mechanism(robot: Robot) -> bool:
-    """Whether pictures treat a robot as a mechanism; the one place where the kinds of picture part."""
-    return isinstance(robot.model, MechanismModel)
+class StructurePicture(Picture):
+    """Picture of a robot whose model is a structure; a configuration is its node positions (n, 3) [m].
 
-
-@dataclass(frozen=True)
-class Sizes:
-    """Radii that suit a structure [m].
+    Each bar is a link with its frame at the middle and z from its first to its second node.
 
     Args:
-        span: diagonal of the box around the nodes, by which cameras and grids are placed.
-        bar, tendon, spring, node: radii; `spring` is the outer radius of the coil.
+        robot: any such robot. TensegrityError for others.
     """
 
-    span: float
-    bar: float
-    tendon: float
-    spring: float
-    node: float
+    def __init__(self, robot: Robot) -> None:
+        structure = robot.structure
+        kinds = np.array(structure.kinds)
+        bars = np.flatnonzero(kinds == "bar")
+        self.name = robot.name
+        self.start = np.array(structure.nodes)
+        self.sizes = sizes = find_sizes(structure)
+        self.links = with_frame_names(
+            [
+                *(_bar_link(structure, int(row), sizes.bar) for row in bars),
+                *(Link(output.name) for output in robot.outputs),
+            ]
+        )
+        self.solids = tuple(
+            Solid(k, "bars", "cylinder", (2.0 * sizes.bar, 2.0 * sizes.bar, float(structure.rest_lengths[row])))
+            for k, row in enumerate(bars)
+        )
+        sets = (("tendon", "strand", sizes.tendon), ("spring", "coil", sizes.spring))
+        self.line_sets = tuple(
+            LineSet(f"{kind}s", np.flatnonzero(kinds == kind), form, radius)
+            for kind, form, radius in sets
+            if np.any(kinds == kind)
+        )
+        self.balls = Balls(
+            np.where(structure.fixed, 1.25, 1.0) * sizes.node,
+            np.where(structure.fixed[:, None], FIXED_COLOUR, BAR_COLOUR).astype(np.uint8),
+        )
+        self.tension_names = structure.member_names
+        self.unilateral = structure.unilateral
+        self.plotted = robot.actuated_members() if robot.actuators else np.flatnonzero(structure.unilateral)
+        axial_stiffness = structure.stiffness * structure.rest_lengths
+        self.smallest_full_scale = smallest_full_scale(axial_stiffness[structure.unilateral])
+        self.outline = self.start
+        self.goal_corners = robot.output.points if robot.outputs else np.zeros((0, 3))
+        self.has_orientation = bool(robot.outputs) and len(robot.output.nodes) > 1
+        self.goal_sets_orientation = any("r" in axis for output in robot.outputs[:1] for axis in output.controlled)
+        self.label_kind, self.label_names = "nodes", structure.node_names
+        self._outputs = robot.outputs
+        self._bars = structure.members[bars]
+        self._lines = [structure.members[each.rows] for each in self.line_sets]
+        self._plates = bar_triangles(structure)
+        self._bar_sizes = np.array([solid.size for solid in self.solids]).reshape(-1, 3)
 
-    @classmethod
-    def of(cls, structure: Structure) -> Sizes:
-        """Sizes from the longest member, so that small and large robots look alike; a crowd of members gets thinner."""
-        longest = float(np.max(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
-        box = np.ptp(structure.nodes, axis=0) if structure.nodes.size else np.ones(3)
-        shortest = float(np.min(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
-        unit = min(longest, 3.0 * shortest)
-        return cls(
-            span=max(float(np.linalg.norm(box)), longest),
-            bar=0.016 * unit,
-            tendon=0.0055 * unit,
-            spring=0.017 * unit,
-            node=0.023 * unit,
+    def at(self, nodes: NDArray[np.float64]) -> Snapshot:
+        """What the structure looks like with nodes (n, 3) [m]."""
+        nodes = np.asarray(nodes, dtype=np.float64)
+        positions, quaternions, lengths = cylinders_between(nodes[self._bars[:, 0]], nodes[self._bars[:, 1]])
+        sizes = self._bar_sizes.copy()
+        sizes[:, 2] = lengths
+        outputs = [output.pose(nodes) for output in self._outputs]
+        return Snapshot(
+            solid_positions=positions,
+            solid_quaternions=quaternions,
+            solid_sizes=sizes,
+            lines=tuple(nodes[members] for members in self._lines),
+            link_poses=[*zip(positions, quaternions, strict=True), *outputs],
+            output=outputs[0] if outputs else None,
+            label_positions=nodes,
+            balls=nodes,
+            plates=nodes[self._plates],
         )
 
-
-def place_cylinders(
-    nodes: NDArray[np.float64], members: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Where cylinders along z must go to run from node to node.
-
-    Args:
-        nodes: (n, 3) m.
-        members: (m, 2) node indices.
-
-    Returns:
-        centres (m, 3) m, quaternions wxyz (m, 4) that turn z into the member's direction (first to second node), and
-        lengths (m,) m. A member of no length keeps the z direction.
-    """
-    first, second = nodes[members[:, 0]], nodes[members[:, 1]]
-    along = second - first
-    lengths = np.linalg.norm(along, axis=1)
-    safe = np.where(lengths > 0.0, lengths, 1.0)
-    direction = np.where(lengths[:, None] > 0.0, along / safe[:, None], np.array([0.0, 0.0, 1.0]))
-    # The shortest turn from z to d is 1 + z.d + z x d, normalised; straight down, any horizontal axis will do.
-    quaternions = np.column_stack((1.0 + direction[:, 2], -direction[:, 1], direction[:, 0], np.zeros(len(members))))
-    norms = np.linalg.norm(quaternions, axis=1)
-    down = norms < 1e-7
-    quaternions[down] = (0.0, 1.0, 0.0, 0.0)
-    norms[down] = 1.0
-    return 0.5 * (first + second), quaternions / norms[:, None], lengths
+    def problem(self, nodes: NDArray[np.float64]) -> str | None:
+        """Why node positions cannot be drawn, or None."""
+        nodes = np.asarray(nodes)
+        if nodes.shape != self.start.shape:
+            return f"node positions have shape {nodes.shape}, this robot needs {self.start.shape}"
+        if not np.all(np.isfinite(nodes)):
+            row = int(np.argwhere(~np.isfinite(nodes))[0][0])
+            return f"the position of node {self.label_names[row]} is not finite"
+        return None
 
 
-def tension_colours(tensions: ArrayLike, ceiling: float) -> NDArray[np.uint8]:
-    """(m, 3) colours 0-255 for tensions (m,) N on a scale from 0 to ceiling [N]; NaN gets the colour for unknown."""
-    values = np.asarray(tensions, dtype=np.float64)
-    known = np.isfinite(values)
-    place = np.clip(np.where(known, values, 0.0) / max(ceiling, 1e-12), 0.0, 1.0) * (len(TENSION_COLOURS) - 1)
-    low = np.minimum(place.astype(np.int64), len(TENSION_COLOURS) - 2)
-    share = (place - low)[:, None]
-    colours = (1.0 - share) * TENSION_COLOURS[low] + share * TENSION_COLOURS[low + 1]
-    colours[~known] = UNKNOWN_COLOUR
-    return np.rint(colours).astype(np.uint8)
-
-
-def slack_members(structure: Structure, tensions: NDArray[np.float64], ceiling: float) -> NDArray[np.bool_]:
-    """(m,) bool: tendons and springs that are known to carry no tension."""
-    return structure.unilateral & (tensions <= SLACK_SHARE * ceiling)
-
-
-def least_ceiling(structure: Structure) -> float:
-    """The smallest scale [N] worth drawing: a millionth of what doubling a tendon's length would take."""
-    forces = (structure.stiffness * structure.rest_lengths)[structure.unilateral]
-    return round_ceiling(1e-6 * float(forces.max())) if forces.size else 1.0
-
-
-def round_ceiling(value: float) -> float:
-    """The next of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is not below value; 1 for no value."""
-    if not np.isfinite(value) or value <= 0.0:
-        return 1.0
-    power = 10.0 ** np.floor(np.log10(value))
-    for step in (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0):
-        if value <= step * power * (1.0 + 1e-9):
-            return float(step * power)
-    return float(10.0 * power)
-
-
-def dashes(nodes: NDArray[np.float64], members: NDArray[np.int64], count: int = 9) -> NDArray[np.float64]:
-    """(m * count, 2, 3) m: every member as `count` short lines with gaps between them."""
-    first, second = nodes[members[:, 0]], nodes[members[:, 1]]
-    steps = np.arange(count) / (count - 0.5)
-    ends = np.stack((steps, steps + 0.5 / (count - 0.5)), axis=1)  # (count, 2)
-    points = first[:, None, None, :] + ends[None, :, :, None] * (second - first)[:, None, None, :]
-    return points.reshape(-1, 2, 3)
+def find_sizes(structure: Structure) -> Sizes:
+    """Sizes from the longest member, so that small and large robots look alike; a crowd of members gets thinner."""
+    lengths = structure.rest_lengths
+    longest, shortest = (float(lengths.max()), float(lengths.min())) if lengths.size else (1.0, 1.0)
+    box = np.ptp(structure.nodes, axis=0) if structure.nodes.size else np.ones(3)
+    span = max(float(np.linalg.norm(box)), longest)
+    unit = min(longest, 3.0 * shortest)
+    return Sizes(
+        span=span,
+        bar=0.016 * unit,
+        tendon=0.0055 * unit,
+        spring=0.017 * unit,
+        node=0.023 * unit,
+        axes=0.14 * span,
+        axes_radius=0.6 * 0.0055 * unit,
+    )
 
 
 def bar_triangles(structure: Structure) -> NDArray[np.int64]:
-    """(t, 3) node indices of the triangles whose three sides are bars: plates, as people call them."""
+    """(t, 3) node indices of the triangles whose three sides are bars; they are drawn as plates."""
     neighbours: dict[int, set[int]] = {}
     for row in np.flatnonzero(~structure.unilateral):
         i, j = (int(k) for k in structure.members[row])
         neighbours.setdefault(i, set()).add(j)
         neighbours.setdefault(j, set()).add(i)
-    found = [
+    triangles = [
         (i, j, k)
         for i in sorted(neighbours)
         for j in sorted(neighbours[i])
         for k in sorted(neighbours[i] & neighbours[j])
         if i < j < k
     ]
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
+    return np.array(triangles, dtype=np.int64).reshape(-1, 3)
+
+
+def _bar_link(structure: Structure, row: int, radius: float) -> Link:
+    mass, length = float(structure.masses[row]), float(structure.rest_lengths[row])
+    # Half of the mass sits at each end, as in the simulation; along its axis a solid cylinder of the shown radius.
+    across, along = 0.25 * mass * length**2, 0.5 * mass * radius**2
+    return Link(structure.member_names[row], mass, inertia=np.diag([across, across, along]))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.robots.model import Pose
+from tensegrity_dynamics.robots.quantities import read_vector
+from tensegrity_dynamics.robots.report import Report
 
-from ..formatting import pose_words
-from ..output import console, print_json, progress, table
-from .arguments import JsonOption, RigidOption, RobotArgument, read_vector
-from .forward_kinematics import shape_figures, shape_rows
+from ..output import console, print_json, print_report, progress, table
+from .arguments import JsonOption, RigidOption, RobotArgument
+
+GoalOf = Callable[[Pose], tuple[np.ndarray | None, np.ndarray | None]]
+"""Position (3,) m and quaternion (4,) of the goal, or None for what it leaves open, from the pose at rest."""
 
 
 def ik(
@@ -28,22 +33,27 @@ def ik(
     as_json: JsonOption = False,
 ) -> None:
     """Rest lengths, or positions of a mechanism's actuators, for a goal pose; what is not given stays as at rest."""
-    from tensegrity_control import inverse_kinematics
-    from tensegrity_dynamics import forward_kinematics, load_robot
-    from tensegrity_dynamics.structures.structure import Structure
+    from tensegrity_dynamics import load_robot
 
     loaded = load_robot(robot)
-    if not isinstance(loaded.model, Structure):
-        if rigid_bars or method != "newton":
-            raise TensegrityError(f"{loaded.name} is a mechanism: --rigid-bars and --method are for structures.")
-        from .mechanism_shape import ik_mechanism
-
-        ik_mechanism(loaded, lambda rest: _goal(rest, move, turn, position, quaternion), as_json)
-        return
+    if loaded.kind not in COMMANDS:
+        able = " and ".join(f"{kind}s" for kind in COMMANDS)
+        raise TensegrityError(f"{loaded.name} is a {loaded.kind}; inverse kinematics is for {able}.")
     loaded.output  # noqa: B018 - raises where there is none
+    COMMANDS[loaded.kind](
+        loaded, lambda rest: _goal(rest, move, turn, position, quaternion), method, rigid_bars, as_json
+    )
+
+
+def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as_json: bool) -> None:
+    """Print the rest lengths for a goal."""
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_dynamics import forward_kinematics
+    from tensegrity_dynamics.structures.report import pose_words, shape_figures, shape_rows
+
     with progress.status("finding the lengths (the first time kernels are compiled, about half a minute)"):
         home = forward_kinematics(loaded, rigid_bars=rigid_bars)
-        place, orientation = _goal(home.pose, move, turn, position, quaternion)
+        place, orientation = goal_of(home.pose)
         try:
             plan = inverse_kinematics(loaded, place, orientation, start=home, rigid_bars=rigid_bars, method=method)
         except UnreachableGoalError as error:
@@ -90,6 +100,39 @@ def ik(
         )
 
 
+def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as_json: bool) -> None:
+    """Print the positions of the actuators for a goal."""
+    from tensegrity_control.inverse_kinematics.mechanism_equilibria import PathEquilibriumSolver
+    from tensegrity_control.inverse_kinematics.mechanism_ik import plan_path
+    from tensegrity_dynamics.mechanisms.report import equilibrium_figures, equilibrium_parts
+
+    if rigid_bars or method != "newton":
+        raise TensegrityError(f"{robot.name} is a mechanism: --rigid-bars and --method are for structures.")
+    with progress.status("finding the positions (the first time its kernels are compiled, about a minute)"):
+        shapes = PathEquilibriumSolver(robot)
+        place, orientation = goal_of(shapes.home.pose)
+        try:
+            path = plan_path(shapes, shapes.home, place, orientation)
+        except UnreachableGoalError as error:
+            if as_json:
+                print_json({"reached": False, "reason": str(error), "binding": list(error.binding)})
+            raise
+    end = path[-1]
+    names = [cable.name for cable in robot.mechanism.cables]
+    tensions = dict(zip(names, end.tensions.tolist(), strict=True))
+    given = dict(zip((each.name for each in robot.actuators), end.positions.tolist(), strict=True))
+    if as_json:
+        figures = equilibrium_figures(end.pose, end.shape, tensions)
+        print_json({"reached": True, "positions": given, "steps": len(path) - 1, **figures})
+        return
+    title = f"{robot.name} at the goal, {len(path) - 1} steps from rest"
+    print_report(Report({}, equilibrium_parts(robot, title, end.pose, end.shape, tensions, given)))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"structure": _structure_ik, "mechanism": _mechanism_ik}
+"""What finds and prints the lengths or positions, by kind of robot."""
+
+
 def _goal(
     rest: Any, move: str | None, turn: str | None, position: str | None, quaternion: str | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -116,6 +159,8 @@ def _goal(
 
 
 def _unreachable(error: UnreachableGoalError) -> dict[str, Any]:
+    from tensegrity_dynamics.structures.report import shape_figures
+
     figures: dict[str, Any] = {"reached": False, "reason": str(error), "binding": list(error.binding)}
     if error.nearest is not None:
         figures["nearest"] = {"rest_lengths_m": error.rest_lengths, "shape": shape_figures(error.nearest)}

@@ -12,10 +12,11 @@ import typer
 
 from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.quantities import read_vector
 
 from ..dependency_errors import what_is_missing
 from ..output import console, print_json, table
-from .arguments import JsonOption, read_vector
+from .arguments import JsonOption
 
 
 def need_ros() -> None:

@@ -11,15 +11,22 @@ import numpy as np
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.robots.units import BaseUnits
+from tensegrity_dynamics.robots.formatting import millimetres, span, turned
+from tensegrity_dynamics.robots.quantities import read_quantity
+from tensegrity_dynamics.robots.report import Report, Section
 
-from ..formatting import millimetres, span, turned
-from ..output import console, print_json, progress, table
-from .arguments import JsonOption, RobotArgument, check_picture, read_quantity
+from ..output import console, print_json, print_report, progress
+from .arguments import JsonOption, RobotArgument, check_picture
 
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
-MODES = {"position": ("length", "angle"), "velocity": ("speed", "angular speed"), "effort": ("force", "torque")}
+STRAIGHT = {"position": "length", "velocity": "speed", "effort": "force"}
+QUANTITIES = {
+    "tendon": STRAIGHT,
+    "prismatic": STRAIGHT,
+    "revolute": {"position": "angle", "velocity": "angular speed", "effort": "torque"},
+}
+"""What is commanded, by motion of the actuator and mode."""
 
 
 def simulate(
@@ -32,7 +39,7 @@ def simulate(
     effort: Annotated[
         list[str], typer.Option(help="tension of an actuator's tendon, NAME=VALUE such as draw_1=120N")
     ] = [],  # noqa: B006
-    integrator: Annotated[str, typer.Option(help="rk4, rattle or implicit")] = "rk4",
+    integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
     time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
@@ -41,7 +48,6 @@ def simulate(
 ) -> None:
     """Simulate a robot without ROS: from its equilibrium on, with steady commands, if any."""
     from tensegrity_dynamics import Simulation, load_robot
-    from tensegrity_dynamics.structures.structure import Structure
 
     seconds = read_quantity(duration, "time", "--duration")
     if not seconds > 0.0:
@@ -50,14 +56,14 @@ def simulate(
     if plot is not None:
         check_picture(plot)
     loaded = load_robot(robot)
-    model = loaded.model
+    pulling = loaded.model.tension_kinds
     commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
         for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
     }
     began = time.perf_counter()
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
-        simulation = Simulation(loaded, step, integrator)
+        simulation = Simulation(loaded, step, integrator or None)
         first = _sample(simulation)
         simulation.advance(1, **commands)
         began = time.perf_counter()
@@ -70,7 +76,7 @@ def simulate(
     taken = time.perf_counter() - began
     energy, last = simulation.energy(), samples[-1]
     figures = {
-        "integrator": integrator,
+        "integrator": simulation.integrator,
         "time_step_s": simulation.time_step,
         "shortest_period_s": simulation.shortest_period,
         "steps": steps + 1,
@@ -86,35 +92,31 @@ def simulate(
         "plot": str(plot) if plot else None,
     }
     if plot is not None:
-        kinds = dict(zip(model.member_names, model.kinds, strict=True)) if isinstance(model, Structure) else {}
-        _plot(samples, _pulling(loaded, last), kinds, plot, loaded.name)
+        _plot(samples, pulling, plot, loaded.name)
     if as_json:
         print_json(figures)
         return
     rows = [
-        ("steps", f"{steps + 1} of {1e6 * simulation.time_step:.3g} us ({integrator})"),
+        ("steps", f"{steps + 1} of {1e6 * simulation.time_step:.3g} us ({simulation.integrator})"),
         ("speed", f"{seconds / max(taken, 1e-9):.3g} times real time"),
         ("shortest period", f"{1e3 * simulation.shortest_period:.3g} ms"),
     ]
     if last["position_m"] is not None:
         rows += [("output before", _pose(first)), ("output after", _pose(last))]
-    pulling = _pulling(loaded, last)
     if pulling:
         lowest = {name: min(sample["tensions_N"][name] for sample in samples) for name in pulling}
         weakest = min(lowest, key=lambda name: lowest[name])
         rows.append(("tensions after", span([last["tensions_N"][name] for name in pulling], "N")))
         rows.append(("lowest tension", f"{lowest[weakest] + 0.0:.4g} N in {weakest}"))
     rows.append(("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.2g} J"))
-    console.print(table(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows))
+    print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)]))
     if plot is not None:
         console.print(f"picture: {plot}")
 
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
     """Set points in SI by actuator name."""
-    from tensegrity_dynamics.structures.structure import Structure
-
-    known = [actuator.name for actuator in loaded.actuators]
+    known = {actuator.name: actuator for actuator in loaded.actuators}
     result = {}
     for item in items:
         name, equals, value = (part.strip() for part in item.partition("="))
@@ -122,25 +124,8 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
             raise TensegrityError(f"--{mode} {item!r}: write NAME=VALUE.")
         if name not in known:
             raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, known))
-        tendon, joint = MODES[mode]
-        try:
-            result[name] = BaseUnits().to_si(value, tendon)
-        except ValueError as error:
-            if isinstance(loaded.model, Structure):
-                raise TensegrityError(f"--{mode} {item!r}: {error}.") from None
-            result[name] = read_quantity(value, joint, f"--{mode} {item!r}:")
+        result[name] = read_quantity(value, QUANTITIES[known[name].motion][mode], f"--{mode} {item!r}:")
     return result
-
-
-def _pulling(loaded: Any, sample: dict[str, Any]) -> list[str]:
-    """Names of what can only pull: tendons and springs, those between fixed nodes left out; all of a mechanism."""
-    from tensegrity_dynamics.structures.structure import Structure
-
-    model = loaded.model
-    if not isinstance(model, Structure):
-        return list(sample["tensions_N"])
-    wanted = model.unilateral & ~model.fixed[model.members].all(axis=1)
-    return [name for name, is_wanted in zip(model.member_names, wanted, strict=True) if is_wanted]
 
 
 def _sample(simulation: Any) -> dict[str, Any]:
@@ -158,9 +143,7 @@ def _pose(sample: dict[str, Any]) -> str:
     return f"{millimetres(sample['position_m'])}, {turned(sample['quaternion_wxyz'])}"
 
 
-def _plot(
-    samples: list[dict[str, Any]], pulling: Sequence[str], kinds: Mapping[str, str], path: Path, name: str
-) -> None:
+def _plot(samples: list[dict[str, Any]], pulling: Mapping[str, str], path: Path, name: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -176,10 +159,11 @@ def _plot(
     above.set_ylabel("output, change [mm]")
     above.set_title(name)
     named: set[str] = set()
-    for member in pulling:
-        kind = kinds.get(member, "cable")
+    for member, kind in pulling.items():
         tensions = [sample["tensions_N"][member] for sample in samples]
-        below.plot(times, tensions, color=COLOURS[kind], linewidth=0.8, label="" if kind in named else f"{kind}s")
+        below.plot(
+            times, tensions, color=COLOURS.get(kind, "C3"), linewidth=0.8, label="" if kind in named else f"{kind}s"
+        )
         named.add(kind)
     below.legend(loc="best")
     below.set_ylabel("tensions [N]")

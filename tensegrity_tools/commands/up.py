@@ -84,22 +84,13 @@ def _checked(name: str, tour: bool) -> Any:
     """The robot, or a plain word on why it cannot be driven."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
-    from tensegrity_dynamics.structures.structure import Structure
+    from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(name)
     with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
-        stable = make_estimator(loaded).solve({}).shape.stable
+        stable = make_estimator(loaded).solve({}).stable
     if not stable:
-        if isinstance(loaded.model, Structure):
-            raise TensegrityError(
-                f"{loaded.name} is not a prestressed structure at the lengths of its file: its shape is not determined "
-                f"by them, so it cannot be driven. `tensegrity check {name}` shows the free motion; longer bars or "
-                "shorter tendons give it a prestress."
-            )
-        raise TensegrityError(
-            f"{loaded.name} does not stay in its shape with its actuators at their start, so it cannot be driven. "
-            f"`tensegrity check {name}` shows more; tighter cables give it a prestress."
-        )
+        raise TensegrityError(type_of(loaded).report(loaded).not_stable(name))
     if tour and not loaded.tour:
         raise TensegrityError(
             f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."

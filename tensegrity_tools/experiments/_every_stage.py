@@ -29,7 +29,7 @@ def every_stage(
         start: (nq,). drives: velocity coordinates that the law's efforts (u,) act on. law: of time, q and v.
         step, duration: s.
     """
-    flat = robot.mechanism.mechanism.flat
+    flat = robot.mechanism.flat
     work, solver, stages = make_work(flat), make_solver(flat), make_stages(flat)
     q, v = np.array(start), np.zeros(flat.dof_parent.size)
     effort = np.zeros(v.size)

@@ -58,7 +58,7 @@ def run(nodes: bool = False) -> dict[str, Any]:
         nodes: run what a controller does through the real nodes in lock-step as well.
     """
     robot = load_robot(NAME)
-    kinematics, start = loop_kinematics(robot), robot.mechanism.start
+    kinematics, start = loop_kinematics(robot), robot.model.initial_configuration
     return {
         "experiment": NAME,
         "kinematic": [_kinematic(period, nodes) for period in COMMUNICATION],

@@ -95,9 +95,9 @@ def run(
     return {
         "experiment": NAME,
         "height_m": HEIGHT,
-        "gravity_m_per_s2": robot.mechanism.mechanism.gravity,
-        "young_Pa": robot.mechanism.mechanism.cables[0].young,
-        "damping_Pa_s": robot.mechanism.mechanism.cables[0].damping,
+        "gravity_m_per_s2": robot.mechanism.gravity,
+        "young_Pa": robot.mechanism.cables[0].young,
+        "damping_Pa_s": robot.mechanism.cables[0].damping,
         "period_s": PERIOD,
         "floor_N": FLOOR,
         "share_of_the_path": share,
@@ -125,7 +125,7 @@ def _figures(run: TrajectoryRun, spline: HermiteSpline) -> dict[str, Any]:
 
 def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
     """The document's law at every stage of Runge-Kutta, with torques without bounds, until it is lost."""
-    cables = robot.mechanism.mechanism.cables
+    cables = robot.mechanism.cables
     unbounded = replace(robot, actuators=tuple(replace(each, effort=1e6) for each in robot.actuators))
     law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / np.array([cable.young * cable.area for cable in cables]))
     model, times, errors, reason = OutputModel(robot), [0.0], [0.0], "it stayed on the path"

@@ -21,7 +21,7 @@ from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidLaw
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
@@ -82,10 +82,12 @@ def strut_file(
 
 def waypoints(model: NearRigidModel) -> list[Waypoint]:
     """The path's knots as places of the tip."""
-    spline, places, q = path(), BodyPoses(model.robot.mechanism), model.robot.mechanism.start
+    spline, places, q = path(), BodyPoses(model.robot.model_as(MechanismModel)), model.robot.model.initial_configuration
     found: list[Waypoint] = []
     for time in spline.knots[1:]:
-        q = model.place(q, np.concatenate((spline.value(float(time)), model.robot.mechanism.start[model.q_strains])))
+        q = model.place(
+            q, np.concatenate((spline.value(float(time)), model.robot.model.initial_configuration[model.q_strains]))
+        )
         found.append((float(time), places.move(q).output(model.robot.output)[0][0], None))  # type: ignore[arg-type]
     return found
 
@@ -129,7 +131,7 @@ def _printed(variants: Variants, young: float) -> dict[str, Any]:
     robot, spline = load_robot(str(strut_file(variants, young))), path()
     law = NearRigidLaw(robot, TRACKED, STRESS / young)
     step = 1e-3 if young < 1e9 else 2.5e-4
-    every, q = round(SAMPLE / step), robot.mechanism.start
+    every, q = round(SAMPLE / step), robot.model.initial_configuration
     times, angles, strains, error = [0.0], [q[law.model.q_y]], [q[law.model.q_strains]], np.zeros(2)
 
     def efforts(time: float, place: Array, speed: Array) -> Array:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, with_cables
+from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel, with_cables
 
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
@@ -74,13 +74,15 @@ def run(step: float = STEP, duration: float = DURATION) -> dict[str, Any]:
 
 
 def _start_strain() -> float:
-    entry = load_robot("single_strut").mechanism.entries[0]
+    entry = load_robot("single_strut").model_as(MechanismModel).entries[0]
     return float(TORQUES[1] / (entry.radius * YOUNG * np.pi * entry.cable_radius**2))
 
 
 def _motion(variant: str, gravity: tuple[float, ...], step: float, duration: float) -> dict[str, Any]:
     robot = load_robot("single_strut")
-    model = with_cables(robot.mechanism, variant=variant, young=YOUNG, damping=0.0, strain=_start_strain())
+    model = with_cables(
+        robot.model_as(MechanismModel), variant=variant, young=YOUNG, damping=0.0, strain=_start_strain()
+    )
     simulation = Simulation(replace(robot, model=model), step, start="file", gravity=gravity)
     mechanism, places = model.mechanism, BodyPoses(model)
     angles = [mechanism.positions_of(name).start for name in ("x-revoluteJt", "y-revoluteJt")]

@@ -22,10 +22,10 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
 from tensegrity_dynamics.ros.paced_node import PacedNode
 from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD, run_node
-from tensegrity_dynamics.ros.state_decoding import fill_pose, make_reader, pose_from_message, seconds
-from tensegrity_dynamics.visualization.structure_picture import shows_mechanism
+from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
 
@@ -49,8 +49,7 @@ class ViewNode(PacedNode):
             "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view, with its stop, to all"
         )
         self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
-        self._mechanism = shows_mechanism(robot)
-        self._reader = make_reader(robot)
+        self._decoder = StateDecoder(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
@@ -103,7 +102,7 @@ class ViewNode(PacedNode):
 
     def _show(self, message: StructureState) -> None:
         try:
-            shape = self._reader.shape(message)
+            configuration = self._decoder.configuration(message)
         except TensegrityError as error:
             self._complain(str(error))
             return
@@ -111,9 +110,8 @@ class ViewNode(PacedNode):
         reference = self._reference
         state = ViewState(
             time=now,
-            nodes=None if self._mechanism else shape,
-            q=shape if self._mechanism else None,
-            tensions=self._reader.tensions(self._tendons, shape),
+            configuration=configuration,
+            tensions=self._decoder.tensions(self._tendons, configuration),
             goal=pose_from_message(reference.goal) if reference is not None else None,
             mode=reference.mode if reference is not None else "",
             source=message.source,

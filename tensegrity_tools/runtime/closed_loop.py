@@ -111,8 +111,9 @@ def through_libraries(
     def look() -> RobotState:
         state, seen = simulation.state, simulation.observe()
         told = state if estimator is None else estimator.update(state.time, seen.positions, seen.efforts)
-        rows.append((state.q, state.v, np.array(seen.pose[0]), told.q, told.v, np.array(list(seen.tensions.values()))))
-        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=told.q, v=told.v)
+        q, v = told.configuration, told.velocity
+        rows.append((state.q, state.v, np.array(seen.pose[0]), q, v, np.array(list(seen.tensions.values()))))
+        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=q, v=v)
 
     state = look()
     began = time.perf_counter()

@@ -138,7 +138,7 @@ class _Recorder:
         self, nodes: NodeProcesses, waypoints: Sequence[Waypoint], interpolation: str, hold: float
     ) -> TrajectoryRun:
         """Wait for all, send, run, and give what came."""
-        from tensegrity_dynamics.ros.state_decoding import fill_pose
+        from tensegrity_dynamics.ros.geometry_messages import fill_pose
 
         self._wait(
             nodes,

@@ -15,6 +15,7 @@ from typing import Any
 
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.estimation import estimator_methods
 from tensegrity_dynamics.robots.robot import Robot
 
 MODULES = {
@@ -145,8 +146,8 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
     kind = state or ("observer" if moving else "rest")
     if kind not in STATES:
         raise TensegrityError(unknown_name("state", kind, STATES))
-    if kind == "observer" and not _has_observer(robot):
-        raise TensegrityError(f"{robot.name} is a structure, known by shapes at rest; choose --state rest or truth.")
+    if kind == "observer" and kind not in estimator_methods(robot):
+        raise TensegrityError(f"{robot.name} is a {robot.kind}, known by shapes at rest; choose --state rest or truth.")
     if moving and kind == "rest":
         raise TensegrityError(f"{name} needs velocities; choose --state observer or truth.")
     if period != 0.0 and not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
@@ -159,12 +160,6 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
 
 def _needs_velocities(controller: str) -> bool:
     return controller in ("task", "near_rigid", "computed_torque")
-
-
-def _has_observer(robot: Robot) -> bool:
-    from tensegrity_dynamics.structures.structure import Structure
-
-    return not isinstance(robot.model, Structure)
 
 
 def simulation_graph(

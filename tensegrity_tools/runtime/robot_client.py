@@ -18,7 +18,7 @@ from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
-from tensegrity_dynamics.ros.state_decoding import fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
 
 PLANNING = 120.0
 """s of wall time that a plan may take."""

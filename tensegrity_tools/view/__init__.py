@@ -1,4 +1,4 @@
-"""The browser view of a robot: `View(robot, port)`, `.show(state)`, and what to do when people ask for something."""
+"""The browser view of a robot: `View(robot, port)`, `.show(ViewState(...))`, and callbacks for goal, hold and stop."""
 
 from .state import Answer, ViewState
 from .view import View

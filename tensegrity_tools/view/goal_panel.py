@@ -1,4 +1,4 @@
-"""The goal in the browser: a handle to drag, numbers to type, a button to send, and a ghost of what was accepted."""
+"""Goal panel of the browser: a handle to drag, numbers to type, a button to send, and a mark at the accepted goal."""
 
 from __future__ import annotations
 
@@ -10,52 +10,50 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import BodyOutput
-from tensegrity_dynamics.robots.output_frame import OutputFrame, Pose
-from tensegrity_dynamics.visualization.structure_picture import GOAL_COLOUR, Sizes
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.visualization.geometry import patch
+from tensegrity_dynamics.visualization.picture import Picture
+from tensegrity_dynamics.visualization.style import GOAL_COLOUR
 
 from . import meshes
 from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 from .state import Answer
 
-# What the owner does with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
+# Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
 GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]
 
 
 class GoalPanel:
-    """Where people say where the output frame shall go.
+    """Goal pose of the output frame, as set in the browser.
 
-    The handle rests on the last accepted goal (or on the robot, before there is one) until somebody drags it or types
-    a number; from then on it stays where it was put, until the goal is sent and accepted or put back on the robot.
+    The handle follows the last accepted goal (or the robot, before there is one) until it is dragged or a number is
+    typed; then it stays until that goal is accepted or the handle is put back on the robot.
 
     Args:
-        server: the viser server; the panel's fields go into the container that is open.
-        output: the frame that goals mean.
-        corners: (k, 3) m, what is shown of an accepted goal, in that frame: a patch of three and more, or a ball.
-        start: its pose now.
-        sizes, unit: of this robot.
-        on_goal: called with a goal that somebody sends; None makes a view that only looks.
+        server: the viser server; the fields go into the container that is open.
+        picture: of a robot with an output frame.
+        start: pose of that frame now.
+        unit: of the lengths in the fields.
+        on_goal: called with a goal that is sent; None makes the panel read-only.
     """
 
     def __init__(
         self,
         server: viser.ViserServer,
-        output: OutputFrame | BodyOutput,
-        corners: NDArray[np.float64],
+        picture: Picture,
         start: Pose,
-        sizes: Sizes,
         unit: LengthUnit,
         on_goal: GoalCallback | None,
     ) -> None:
         self._server, self._unit, self._on_goal = server, unit, on_goal
-        self._turns = any(axis.startswith("r") for axis in output.controlled)
+        self._turns = picture.goal_sets_orientation
         self._touched = False
         self._present = start
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
         self._handle = server.scene.add_transform_controls(
             "/goal",
-            scale=0.22 * sizes.span,
+            scale=0.22 * picture.sizes.span,
             line_width=2.0,
             opacity=0.75,
             disable_sliders=True,
@@ -65,15 +63,15 @@ class GoalPanel:
             wxyz=start[1],
             visible=on_goal is not None,
         )
-        self._ghost = self._add_ghost(corners, sizes)
+        self._mark = self._add_mark(picture)
         self._add_fields(start)
         self._handle.on_update(lambda event: self._dragged(event.client))
 
-    def _add_ghost(self, corners: NDArray[np.float64], sizes: Sizes) -> viser.FrameHandle:
-        scene = self._server.scene
-        ghost = scene.add_frame("/accepted", show_axes=False, visible=False)
+    def _add_mark(self, picture: Picture) -> viser.FrameHandle:
+        scene, corners, sizes = self._server.scene, picture.goal_corners, picture.sizes
+        mark = scene.add_frame("/accepted", show_axes=False, visible=False)
         if len(corners) >= 3:
-            vertices, faces = meshes.polygon(corners)
+            vertices, faces = patch(corners)
             edge = np.stack((vertices[:-1], np.roll(vertices[:-1], -1, axis=0)), axis=1)
             scene.add_line_segments("/accepted/edge", edge, GOAL_COLOUR, thickness=1.2 * sizes.tendon)
         else:
@@ -82,7 +80,7 @@ class GoalPanel:
         scene.add_mesh_simple(
             "/accepted/patch", vertices, faces, color=GOAL_COLOUR, opacity=0.3, side="double", cast_shadow=False
         )
-        return ghost
+        return mark
 
     def _add_fields(self, start: Pose) -> None:
         gui, unit = self._server.gui, self._unit
@@ -91,39 +89,43 @@ class GoalPanel:
             f"Position [{unit.name}]",
             tuple(start[0] / unit.metres),
             step=step,
-            hint="of the output frame, in the world",
+            hint="of the output frame, in the world frame",
         )
         self._angles = gui.add_vector3(
             "Roll, pitch, yaw [°]",
             tuple(roll_pitch_yaw(start[1])),
             step=0.1,
-            hint="about the fixed axes x, y, z, in this order",
+            hint="rotations about the fixed axes x, y, z, in this order",
             visible=self._turns,
         )
         self._duration = gui.add_number(
-            "Duration [s]", 0.0, min=0.0, max=600.0, step=0.1, hint="0: the shortest time that the limits allow"
+            "Duration [s]", 0.0, min=0.0, max=600.0, step=0.1, hint="0: the shortest duration within the limits"
         )
         self._send = gui.add_button(
-            "Send goal", icon=viser.Icon.SEND, color="teal", disabled=self._on_goal is None, hint="ask the controller"
+            "Send goal",
+            icon=viser.Icon.SEND,
+            color="teal",
+            disabled=self._on_goal is None,
+            hint="send the goal to the controller",
         )
-        self._back = gui.add_button("Put the handle on the robot", color="gray", disabled=self._on_goal is None)
+        self._back = gui.add_button("Move handle to robot", color="gray", disabled=self._on_goal is None)
         self._answer = gui.add_html("", visible=False)
-        self._near = gui.add_button("Put the handle on the nearest reachable pose", color="gray", visible=False)
+        self._near = gui.add_button("Move handle to nearest reachable pose", color="gray", visible=False)
         self._position.on_update(lambda event: self._typed(event.client))
         self._angles.on_update(lambda event: self._typed(event.client))
         self._send.on_click(lambda event: self.send(event.client))
         self._back.on_click(lambda _: self.reset())
-        self._near.on_click(lambda _: self.place(self._nearest) if self._nearest is not None else None)
+        self._near.on_click(lambda _: self.move_handle(self._nearest) if self._nearest is not None else None)
 
-    # -- what people do -------------------------------------------------------------------------------------------
+    # -- input from the browser -----------------------------------------------------------------------------------
 
     @property
     def pose(self) -> Pose:
-        """Where the handle is: position (3,) m and quaternion wxyz (4,)."""
+        """Pose of the handle: position (3,) m and quaternion wxyz (4,)."""
         return np.array(self._handle.position), np.array(self._handle.wxyz)
 
     def _dragged(self, client: viser.ClientHandle | None) -> None:
-        if client is not None:  # the program's own moves come back here without a client
+        if client is not None:  # moves by the program also call this, without a client
             self._touch()
             self._write_fields(*self.pose)
 
@@ -135,32 +137,32 @@ class GoalPanel:
                 self._handle.wxyz = quaternion_from_roll_pitch_yaw(self._angles.value)
 
     def _touch(self) -> None:
-        """From now on the handle is somebody's; the answer to the last goal is not about this one."""
+        """Note that the handle was moved by hand; the last answer does not belong to this goal, so it is hidden."""
         self._touched = True
         self._answer.visible = self._near.visible = False
 
-    def place(self, pose: Pose) -> None:
-        """Put the handle somewhere, as a person would by dragging."""
+    def move_handle(self, pose: Pose) -> None:
+        """Move the handle to a pose, as by dragging it."""
         self._touch()
         self._put(pose)
 
     def send(self, client: viser.ClientHandle | None = None) -> Answer:
-        """Send the goal under the handle; everybody sees the answer."""
+        """Send the pose of the handle as a goal; all browsers show the answer."""
         if self._on_goal is None:
-            return Answer(False, "this view only looks")
+            return Answer(False, "this view is read-only")
         self._send.disabled = True
-        self._say("Waiting for the controller ...", "#555")
+        self._show_answer("Waiting for the controller ...", "#555")
         try:
             answer = self._on_goal(*self.pose, float(self._duration.value))
-        except Exception as error:  # whatever the owner's callback raises belongs before the eyes of who pressed
+        except Exception as error:  # whatever the callback raises is shown to the user who sent the goal
             answer = Answer(False, f"{type(error).__name__}: {error}")
         finally:
             self._send.disabled = False
         if answer.accepted:
             self._touched = False
-            self._say("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
+            self._show_answer("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
         else:
-            self._say(f"Refused: {answer.text}", "#b3261e")
+            self._show_answer(f"Refused: {answer.text}", "#b3261e")
             if client is not None:
                 client.add_notification("Goal refused", shorten(answer.text, 160), color="red", auto_close_seconds=8.0)
         self._nearest = answer.nearest
@@ -168,19 +170,19 @@ class GoalPanel:
         return answer
 
     def reset(self) -> None:
-        """Put the handle where the robot is."""
+        """Move the handle to the robot."""
         self._touch()
         self._put(self._present)
 
-    # -- what the robot does --------------------------------------------------------------------------------------
+    # -- output to the browser ------------------------------------------------------------------------------------
 
     def update(self, present: Pose, accepted: Pose | None) -> None:
-        """Take note of the robot's pose and of the last accepted goal."""
+        """Show the last accepted goal; the handle follows it, or the present pose of the robot, until it is dragged."""
         first = self._accepted is None and accepted is None
         self._present = present
         if accepted is not None:
-            self._ghost.position, self._ghost.wxyz = accepted
-        self._ghost.visible = accepted is not None
+            self._mark.position, self._mark.wxyz = accepted
+        self._mark.visible = accepted is not None
         self._accepted = accepted
         if not self._touched and (first or accepted is not None):
             self._put(accepted if accepted is not None else present)
@@ -199,11 +201,11 @@ class GoalPanel:
         if self._turns:
             self._angles.value = tuple(float(x) for x in np.round(roll_pitch_yaw(quaternion), 1) + 0.0)
 
-    def _say(self, text: str, colour: str) -> None:
+    def _show_answer(self, text: str, colour: str) -> None:
         self._answer.content = paragraph(text, colour)
         self._answer.visible = True
 
 
 def paragraph(text: str, colour: str) -> str:
-    """A line of the panel as HTML; the text is escaped."""
+    """One line of the panel as HTML; the text is escaped."""
     return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.5em;color:{colour}">{escape(text)}</div>'

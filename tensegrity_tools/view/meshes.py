@@ -1,4 +1,4 @@
-"""Unit meshes that the view moves, turns and stretches: cylinder, box, ball, coil spring, and a flat polygon."""
+"""Unit meshes that the view moves, turns and stretches: cylinder, box, ball and coil spring."""
 
 from __future__ import annotations
 
@@ -83,18 +83,6 @@ def coil(length: float, radius: float, wire: float, turns: int = 7, sides: int =
         + wire * np.sin(angles)[None, :, None] * second[:, None, :]
     )
     return rings.reshape(-1, 3), _net(len(path), sides)[:, ::-1]
-
-
-def polygon(points: NDArray[np.float64]) -> Mesh:
-    """The flat patch that points (k, 3) span, as a fan about their middle in the order of their angle."""
-    middle = points.mean(axis=0)
-    _, _, axes = np.linalg.svd(points - middle)
-    angles = np.arctan2((points - middle) @ axes[1], (points - middle) @ axes[0])
-    order = np.argsort(angles)
-    count = len(points)
-    vertices = np.vstack((points[order], middle))
-    here = np.arange(count)
-    return vertices, np.column_stack((here, (here + 1) % count, np.full(count, count)))
 
 
 def _net(rows: int, sides: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The robot in the browser's three-dimensional scene, made once and then only moved and coloured."""
+"""The robot in the browser's three-dimensional scene, made once from its Picture and then only moved and coloured."""
 
 from __future__ import annotations
 
@@ -6,143 +6,161 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.robots.output_frame import Pose
-from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.visualization.structure_picture import (
-    BAR_COLOUR,
-    FIXED_COLOUR,
-    PLATE_COLOUR,
-    SLACK_COLOUR,
-    Sizes,
-    bar_triangles,
-    dashes,
-    place_cylinders,
-    slack_members,
-    tension_colours,
-)
+from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes
+from tensegrity_dynamics.visualization.picture import LineSet, Picture, Snapshot
+from tensegrity_dynamics.visualization.style import EDGE_COLOUR, LOOKS, PLATE_COLOUR, SLACK_COLOUR, tension_colours
 
 from . import meshes
 from .stage import set_up_stage
 
+UNIT_EXTENTS = {"cylinder": (0.5, 0.5, 1.0), "box": (1.0, 1.0, 1.0), "sphere": (0.5, 0.5, 0.5)}
+"""Scale that gives each mesh extents of 1: cylinder and ball have radius 1, a box has sides of 1."""
 
-class Cylinders:
-    """Many cylinders (or coils) between nodes as one batched mesh: one message moves them all."""
+
+class SolidBatch:
+    """Solids of one kind and opacity as one batched mesh: one message moves them all.
+
+    Args:
+        rows: (k,) which solids of the picture.
+    """
 
     def __init__(
-        self,
-        server: viser.ViserServer,
-        name: str,
-        members: NDArray[np.int64],
-        nodes: NDArray[np.float64],
-        mesh: meshes.Mesh,
-        radius: float,
-        nominal: float,
-        colour: tuple[int, int, int],
+        self, server: viser.ViserServer, name: str, picture: Picture, rows: NDArray[np.int64], start: Snapshot
     ) -> None:
-        self.members = members
-        self._radius = radius
-        self._nominal = nominal
-        centres, quaternions, lengths = place_cylinders(nodes, members)
+        solids = [picture.solids[row] for row in rows]
+        kind, opacity = solids[0].kind, LOOKS[solids[0].role].opacity
+        mesh = {"cylinder": lambda: meshes.cylinder(40), "box": meshes.box, "sphere": lambda: meshes.ball(14, 24)}
+        self._rows, self._unit = rows, np.array(UNIT_EXTENTS[kind])
+        self._sizes = start.solid_sizes[rows]
         self._handle = server.scene.add_batched_meshes_simple(
             name,
+            *mesh[kind](),
+            batched_wxyzs=start.solid_quaternions[rows],
+            batched_positions=start.solid_positions[rows],
+            batched_scales=self._sizes * self._unit,
+            batched_colors=np.array([LOOKS[solid.role].colour for solid in solids], dtype=np.uint8),
+            opacity=None if opacity == 1.0 else opacity,
+            flat_shading=kind == "box",
+            cast_shadow=opacity == 1.0,
+            lod="off",
+        )
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Move, and stretch what changes its length."""
+        self._handle.batched_positions = snapshot.solid_positions[self._rows]
+        self._handle.batched_wxyzs = snapshot.solid_quaternions[self._rows]
+        sizes = snapshot.solid_sizes[self._rows]
+        if not np.array_equal(sizes, self._sizes):
+            self._sizes = sizes
+            self._handle.batched_scales = sizes * self._unit
+
+
+class LineBatch:
+    """Lines of one set as one batched mesh of cylinders or coils."""
+
+    def __init__(self, server: viser.ViserServer, lines: LineSet, points: NDArray[np.float64], wire: float) -> None:
+        self.lines = lines
+        centres, quaternions, lengths = cylinders_between(points[:, 0], points[:, 1])
+        if lines.form == "coil":
+            # One coil for all: stretched along its axis only, so that its wire keeps about its thickness.
+            self._length, self._radius = float(np.median(lengths)), 1.0
+            mesh = meshes.coil(self._length, lines.radius, wire)
+        else:
+            self._length, self._radius = 1.0, lines.radius
+            mesh = meshes.cylinder(10)
+        self._handle = server.scene.add_batched_meshes_simple(
+            f"/robot/{lines.name}",
             *mesh,
             batched_wxyzs=quaternions,
             batched_positions=centres,
-            batched_scales=self._scales(lengths, np.zeros(len(members), dtype=bool)),
-            batched_colors=np.tile(np.array(colour, dtype=np.uint8), (len(members), 1)),
+            batched_scales=self._scales(lengths, np.zeros(len(points), dtype=np.bool_)),
+            batched_colors=np.tile(np.array(SLACK_COLOUR, dtype=np.uint8), (len(points), 1)),
             lod="off",
         )
 
     def _scales(self, lengths: NDArray[np.float64], hidden: NDArray[np.bool_]) -> NDArray[np.float64]:
         across = np.where(hidden, 0.0, self._radius)
-        return np.column_stack((across, across, np.where(hidden, 0.0, lengths / self._nominal)))
+        return np.column_stack((across, across, np.where(hidden, 0.0, lengths / self._length)))
 
-    def update(
-        self,
-        nodes: NDArray[np.float64],
-        colours: NDArray[np.uint8] | None = None,
-        hidden: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Move to the nodes (n, 3) m; colours (k, 3) and hidden (k,) are those of this batch's members."""
-        centres, quaternions, lengths = place_cylinders(nodes, self.members)
+    def update(self, points: NDArray[np.float64], colours: NDArray[np.uint8], hidden: NDArray[np.bool_]) -> None:
+        """Move to lines (k, 2, 3) m; colours (k, 3), 0 to 255, and hidden (k,) in the order of the set."""
+        centres, quaternions, lengths = cylinders_between(points[:, 0], points[:, 1])
         self._handle.batched_positions = centres
         self._handle.batched_wxyzs = quaternions
-        self._handle.batched_scales = self._scales(
-            lengths, np.zeros(len(self.members), dtype=bool) if hidden is None else hidden
-        )
-        if colours is not None:
-            self._handle.batched_colors = colours
+        self._handle.batched_scales = self._scales(lengths, hidden)
+        self._handle.batched_colors = colours
 
 
 class RobotScene:
-    """Bars, tendons, springs, nodes, plates, output frame and ground of one structure.
+    """Solids, lines, nodes, plates, output frame, names and ground of one robot.
 
     Args:
         server: the viser server.
-        robot: any robot whose model is a structure.
+        picture: of any robot.
+
+    Attributes:
+        cell: size of a cell of the ground [m].
     """
 
-    def __init__(self, server: viser.ViserServer, robot: Robot) -> None:
-        structure = robot.structure
-        self.robot = robot
-        self.sizes = Sizes.of(structure)
-        self._server = server
-        nodes = np.array(structure.nodes)
-        kinds = np.array(structure.kinds)
-        self._rows = {kind: np.flatnonzero(kinds == kind) for kind in ("bar", "tendon", "spring")}
-        self.cell = set_up_stage(server, nodes, self.sizes.span)
-        self._batches = {kind: self._add_members(kind, rows, nodes) for kind, rows in self._rows.items() if rows.size}
+    def __init__(self, server: viser.ViserServer, picture: Picture) -> None:
+        self._server, self._picture, sizes = server, picture, picture.sizes
+        self._snapshot = start = picture.at(picture.start)
+        self.cell = set_up_stage(server, picture.outline, sizes.span)
+        groups: dict[tuple[str, float], list[int]] = {}
+        for row, solid in enumerate(picture.solids):
+            groups.setdefault((solid.kind, LOOKS[solid.role].opacity), []).append(row)
+        self._solids = [
+            SolidBatch(server, f"/robot/solids/{k}", picture, np.array(rows), start)
+            for k, rows in enumerate(groups.values())
+        ]
+        self._lines = [
+            LineBatch(server, lines, points, 0.75 * sizes.tendon)
+            for lines, points in zip(picture.line_sets, start.lines, strict=True)
+        ]
         self._slack = server.scene.add_line_segments(
             "/robot/slack",
-            dashes(nodes, structure.members[:1]),
+            np.zeros((1, 2, 3)),
             np.array(SLACK_COLOUR, dtype=np.uint8),
-            thickness=1.6 * self.sizes.tendon,
+            thickness=1.6 * sizes.tendon,
             visible=False,
         )
-        self._nodes = server.scene.add_batched_meshes_simple(
+        self._edges = self._add_edges(start)
+        self._balls = self._add_balls(start)
+        self._plates = self._add_plates(start)
+        self._output = self._add_output(start)
+        self._labels: list[viser.LabelHandle] = []
+
+    def _add_edges(self, start: Snapshot) -> viser.LineSegmentsHandle | None:
+        if not len(start.edges):
+            return None
+        return self._server.scene.add_line_segments(
+            "/robot/edges",
+            start.edges,
+            np.array(EDGE_COLOUR, dtype=np.uint8),
+            thickness=0.5 * self._picture.sizes.tendon,
+        )
+
+    def _add_balls(self, start: Snapshot) -> viser.BatchedMeshHandle | None:
+        balls = self._picture.balls
+        if balls is None:
+            return None
+        return self._server.scene.add_batched_meshes_simple(
             "/robot/nodes",
             *meshes.ball(),
-            batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (len(nodes), 1)),
-            batched_positions=nodes,
-            batched_scales=np.where(structure.fixed, 1.25, 1.0) * self.sizes.node,
-            batched_colors=np.where(structure.fixed[:, None], FIXED_COLOUR, BAR_COLOUR).astype(np.uint8),
+            batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (len(balls.radii), 1)),
+            batched_positions=start.balls,
+            batched_scales=balls.radii,
+            batched_colors=balls.colours,
             lod="off",
         )
-        self._triangles = bar_triangles(structure)
-        self._plates = self._add_plates(nodes)
-        self._frame = None
-        if robot.outputs:
-            position, quaternion = robot.output.pose(nodes)
-            self._frame = server.scene.add_frame(
-                "/robot/output",
-                axes_length=0.14 * self.sizes.span,
-                axes_radius=0.6 * self.sizes.tendon,
-                origin_radius=1.2 * self.sizes.tendon,
-                position=position,
-                wxyz=quaternion,
-            )
-        self._labels: list[viser.LabelHandle] = []
-        self._last_nodes = nodes
 
-    def _add_members(self, kind: str, rows: NDArray[np.int64], nodes: NDArray[np.float64]) -> Cylinders:
-        structure, sizes = self.robot.structure, self.sizes
-        members = structure.members[rows]
-        if kind == "spring":
-            # One coil for all: stretched along its axis only, so that its wire keeps about its thickness.
-            nominal = float(np.median(np.linalg.norm(nodes[members[:, 0]] - nodes[members[:, 1]], axis=1)))
-            mesh = meshes.coil(nominal, sizes.spring, 0.75 * sizes.tendon)
-            return Cylinders(self._server, "/robot/springs", members, nodes, mesh, 1.0, nominal, SLACK_COLOUR)
-        radius, colour = (sizes.bar, BAR_COLOUR) if kind == "bar" else (sizes.tendon, SLACK_COLOUR)
-        mesh = meshes.cylinder(18 if kind == "bar" else 10)
-        return Cylinders(self._server, f"/robot/{kind}s", members, nodes, mesh, radius, 1.0, colour)
-
-    def _add_plates(self, nodes: NDArray[np.float64]) -> viser.MeshHandle | None:
-        if not len(self._triangles):
+    def _add_plates(self, start: Snapshot) -> viser.MeshHandle | None:
+        if not len(start.plates):
             return None
         return self._server.scene.add_mesh_simple(
             "/robot/plates",
-            nodes[self._triangles].reshape(-1, 3),
-            np.arange(3 * len(self._triangles)).reshape(-1, 3),
+            start.plates.reshape(-1, 3),
+            np.arange(3 * len(start.plates)).reshape(-1, 3),
             color=PLATE_COLOUR,
             opacity=0.45,
             side="double",
@@ -150,42 +168,59 @@ class RobotScene:
             cast_shadow=False,
         )
 
-    def update(self, nodes: NDArray[np.float64], tensions: NDArray[np.float64], ceiling: float) -> None:
-        """Show nodes (n, 3) m and tensions (m,) N, NaN where unknown, on a colour scale from 0 to ceiling [N]."""
-        structure = self.robot.structure
-        slack = slack_members(structure, tensions, ceiling)
-        colours = tension_colours(tensions, ceiling)
-        colours[slack] = SLACK_COLOUR
-        for kind, batch in self._batches.items():
-            rows = self._rows[kind]
-            if kind == "bar":
-                batch.update(nodes)
-            else:
-                # A slack tendon is dashed; a slack spring stays a coil, in grey.
-                batch.update(nodes, colours[rows], slack[rows] if kind == "tendon" else None)
-        loose = np.flatnonzero(slack & (np.array(structure.kinds) == "tendon"))
-        if loose.size:
-            self._slack.points = dashes(nodes, structure.members[loose])
-        self._slack.visible = bool(loose.size)
-        self._nodes.batched_positions = nodes
-        if self._plates is not None:
-            self._plates.vertices = nodes[self._triangles].reshape(-1, 3)
-        if self._frame is not None:
-            self._frame.position, self._frame.wxyz = self.robot.output.pose(nodes)
-        for label, place in zip(self._labels, nodes, strict=False):
-            label.position = place
-        self._last_nodes = nodes
+    def _add_output(self, start: Snapshot) -> viser.FrameHandle | None:
+        if start.output is None:
+            return None
+        sizes = self._picture.sizes
+        return self._server.scene.add_frame(
+            "/robot/output",
+            axes_length=sizes.axes,
+            axes_radius=sizes.axes_radius,
+            origin_radius=2.0 * sizes.axes_radius,
+            position=start.output[0],
+            wxyz=start.output[1],
+        )
 
-    def pose(self, nodes: NDArray[np.float64]) -> Pose | None:
-        """Pose of the output for nodes (n, 3) m, None where there is no output."""
-        return self.robot.output.pose(nodes) if self.robot.outputs else None
+    def update(self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float) -> None:
+        """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N]."""
+        self._snapshot = snapshot
+        for solids in self._solids:
+            solids.update(snapshot)
+        self._update_lines(snapshot, tensions, full_scale)
+        if self._edges is not None:
+            self._edges.points = snapshot.edges
+        if self._balls is not None:
+            self._balls.batched_positions = snapshot.balls
+        if self._plates is not None:
+            self._plates.vertices = snapshot.plates.reshape(-1, 3)
+        if self._output is not None and snapshot.output is not None:
+            self._output.position, self._output.wxyz = snapshot.output
+        for label, position in zip(self._labels, snapshot.label_positions, strict=False):
+            label.position = position
+
+    def _update_lines(self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float) -> None:
+        slack = self._picture.slack(tensions, full_scale)
+        colours = tension_colours(tensions, full_scale)
+        colours[slack] = SLACK_COLOUR
+        loose = [np.zeros((0, 2, 3))]
+        for batch, points in zip(self._lines, snapshot.lines, strict=True):
+            rows = batch.lines.rows
+            # A slack strand is dashed; a slack coil, and what is wound on a pulley, stays as it is, in grey.
+            hidden = slack[rows] & (batch.lines.form == "strand")
+            loose.append(points[hidden])
+            batch.update(points, colours[rows], hidden)
+        dashed = dashes(np.concatenate(loose))
+        if len(dashed):
+            self._slack.points = dashed
+        self._slack.visible = bool(len(dashed))
 
     def show_names(self, visible: bool) -> None:
-        """Write the names beside the nodes, or take them away."""
+        """Write the names beside the parts of the robot, or take them away."""
         if visible and not self._labels:
+            named = zip(self._picture.label_names, self._snapshot.label_positions, strict=True)
             self._labels = [
-                self._server.scene.add_label(f"/robot/names/{row}", name, position=place, font_screen_scale=0.8)
-                for row, (name, place) in enumerate(zip(self.robot.structure.node_names, self._last_nodes, strict=True))
+                self._server.scene.add_label(f"/robot/names/{row}", name, position=position, font_screen_scale=0.8)
+                for row, (name, position) in enumerate(named)
             ]
         for label in self._labels:
             label.visible = visible

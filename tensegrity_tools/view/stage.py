@@ -6,14 +6,14 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.visualization.structure_picture import round_ceiling
+from tensegrity_dynamics.visualization.style import round_up
 
 FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so that parallels look parallel
-FLAT = 0.1  # of the span; what is lower is looked at from above
+FLAT = 0.1  # of the span; the camera looks at lower robots from above
 
 
 def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> float:
-    """Make the stage for points (n, 3) m of a robot of this span [m]; returns the size of a cell of the ground [m]."""
+    """Add ground, light and camera for points (n, 3) m of a robot of this span [m]; returns a grid cell's size [m]."""
     scene = server.scene
     scene.set_up_direction("+z")
     scene.configure_default_lights(True, cast_shadow=True)
@@ -21,7 +21,7 @@ def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: f
     scene.configure_environment_map(None)
     scene.add_light_ambient("/light", intensity=0.7)
     scene.world_axes.visible = False
-    cell = round_ceiling(span / 12.0)
+    cell = round_up(span / 12.0)
     low, high = points.min(axis=0), points.max(axis=0)
     middle = 0.5 * (low + high)
     side = 2.0 * cell * np.ceil(1.7 * span / cell)

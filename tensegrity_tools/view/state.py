@@ -1,26 +1,24 @@
-"""What the view is told about a robot at one instant."""
+"""State of a robot that the view shows, and the answer to a request from the browser."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose
-
-if TYPE_CHECKING:
-    from .kinds import Kind
+from tensegrity_dynamics.visualization.picture import Picture
 
 
 class Answer(NamedTuple):
-    """What becomes of something that a person asked for.
+    """Answer to a request from the browser (a goal, hold, stop).
 
     Args:
-        accepted: whether it is done.
-        text: why not, or a remark (that it takes longer than asked for, say).
-        nearest: the nearest pose that can be reached, where a goal is refused because it cannot.
+        accepted: whether the request is carried out.
+        text: the reason for a refusal, or a remark (for example that the motion takes longer than requested).
+        nearest: the nearest reachable pose, where a goal is refused because it is out of reach.
     """
 
     accepted: bool
@@ -30,23 +28,22 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ViewState:
-    """One instant of a robot.
+    """State of a robot at one instant.
 
     Args:
         time: s, of the robot's clock.
-        nodes: of a structure: (n, 3) m in the world frame.
-        tensions: (m,) N by member or cable, NaN where not known; None where none is known.
+        configuration: nodes (n, 3) [m] of a structure in the world frame, or position q (nq,) of a mechanism.
+        tensions: (m,) N by member or cable, NaN where unknown; None where all are unknown.
         goal: the last accepted goal: position (3,) m and quaternion wxyz (4,); None before there is one.
-        mode: what the controller does, as it says ("idle", "holding", "moving", "stopped").
-        source: who knows the shape ("simulator", "estimator").
-        real_time_factor: robot seconds per second, NaN where not known.
-        converged: False where the shape is a guess that should not be trusted.
-        notes: further lines for the status text (a lost topic, a stale state).
-        q: of a mechanism: its position (nq,).
+        mode: of the controller ("idle", "holding", "moving", "stopped").
+        source: node that published the state ("simulator", "estimator").
+        real_time_factor: robot time over wall time, NaN where unknown.
+        converged: False where the estimate of the configuration has not converged.
+        notes: further warnings for the status text.
     """
 
     time: float
-    nodes: NDArray[np.float64] | None = None
+    configuration: NDArray[np.float64]
     tensions: NDArray[np.float64] | None = None
     goal: Pose | None = None
     mode: str = ""
@@ -54,17 +51,17 @@ class ViewState:
     real_time_factor: float = float("nan")
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
-    q: NDArray[np.float64] | None = None
 
-    def problem(self, kind: Kind) -> str | None:
-        """Why this state cannot be drawn, or None where it can."""
-        trouble = kind.check(self)
-        if trouble is not None:
-            return trouble
+    def problem(self, picture: Picture) -> str | None:
+        """Why this state cannot be drawn, or None."""
+        problem = picture.problem(self.configuration)
+        if problem is not None:
+            return problem
         if not np.isfinite(self.time):
             return "the time is not finite"
-        if self.tensions is not None and np.asarray(self.tensions).shape != (len(kind.names),):
-            return f"tensions have shape {np.asarray(self.tensions).shape}, this robot needs ({len(kind.names)},)"
+        if self.tensions is not None and np.asarray(self.tensions).shape != (len(picture.tension_names),):
+            count = len(picture.tension_names)
+            return f"tensions have shape {np.asarray(self.tensions).shape}, this robot needs ({count},)"
         if self.goal is not None and not np.all(np.isfinite(np.concatenate((self.goal[0], self.goal[1])))):
             return "the goal pose is not finite"
         return None

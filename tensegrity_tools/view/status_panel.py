@@ -1,4 +1,4 @@
-"""The texts of the panel as HTML: what the robot does, and what its colours mean."""
+"""Texts of the panel as HTML: the state of the robot, and the legend of its colours."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
-from tensegrity_dynamics.visualization.structure_picture import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR
+from tensegrity_dynamics.visualization.picture import Picture
+from tensegrity_dynamics.visualization.style import SLACK_COLOUR, TENSION_COLOURS, UNKNOWN_COLOUR
 
 from .display_units import LengthUnit, roll_pitch_yaw
-from .kinds import Kind
 from .state import ViewState
 
 MODE_COLOURS = {"moving": "#1f6feb", "holding": "#1b7f5f", "idle": "#6b7280", "stopped": "#b3261e"}
-MOST_NAMES = 8
+MAX_NAMES = 8
 
 
 def status_html(
-    kind: Kind, state: ViewState | None, pose: Pose | None, ceiling: float, unit: LengthUnit, notes: tuple[str, ...]
-) -> str:
-    """The status table of one instant; `notes` are shown as warnings."""
+    picture: Picture, state: ViewState | None, pose: Pose | None, full_scale: float, unit: LengthUnit,
+    notes: tuple[str, ...],
+) -> str:  # fmt: skip
+    """The status table of one instant.
+
+    Args:
+        pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings.
+    """
     if state is None:
         return _table([("", "waiting for the first state of the robot ...")]) + _warnings(notes)
     mode = escape(state.mode or "no controller")
@@ -33,27 +38,27 @@ def status_html(
     if pose is not None:
         position = ", ".join(_number(x / unit.metres, unit.decimals) for x in pose[0])
         rows.append(("Position", f"{position} {unit.name}"))
-        if kind.attitude:
+        if picture.has_orientation:
             angles = ", ".join(_number(angle, 1) for angle in roll_pitch_yaw(pose[1]))
             rows.append(("Roll, pitch, yaw", f"{angles} °"))
         if state.goal is not None:
-            rows.append(("Off the goal", _error(state.goal, pose, unit, kind.turns)))
+            rows.append(("Error to goal", _error(state.goal, pose, unit, picture.goal_sets_orientation)))
     tensions = state.tensions
-    if tensions is not None and kind.pulls.any():
-        rows.append(("Tension", _tension_range(kind, tensions)))
-        slack = np.flatnonzero(kind.slack(tensions, ceiling))
-        rows.append(("Slack", _names([kind.names[row] for row in slack])))
+    if tensions is not None and picture.unilateral.any():
+        rows.append(("Tension", _tension_range(picture, tensions)))
+        slack = np.flatnonzero(picture.slack(tensions, full_scale))
+        rows.append(("Slack", _names([picture.tension_names[row] for row in slack])))
     warnings = list(notes) + list(state.notes)
     if not state.converged:
-        warnings.append("the shape has not converged; do not trust it")
+        warnings.append("the estimate of the configuration has not converged; do not rely on it")
     return _table(rows) + _warnings(tuple(warnings))
 
 
-def legend_html(ceiling: float, cell: float, unit: LengthUnit) -> str:
-    """The colour scale from 0 to ceiling [N], what grey means, and how large a cell of the ground is [m]."""
+def legend_html(full_scale: float, cell: float, unit: LengthUnit) -> str:
+    """Legend: the colour scale of tension from 0 to `full_scale` [N], slack, unknown, and the grid cell [m]."""
     steps = ", ".join("rgb({:.0f},{:.0f},{:.0f})".format(*colour) for colour in TENSION_COLOURS)
     grey, green = ("rgb({},{},{})".format(*colour) for colour in (SLACK_COLOUR, UNKNOWN_COLOUR))
-    ticks = "".join(f"<span>{value:.3g}</span>" for value in np.linspace(0.0, ceiling, 5))
+    ticks = "".join(f"<span>{value:.3g}</span>" for value in np.linspace(0.0, full_scale, 5))
     dashed = f"background:repeating-linear-gradient(90deg,{grey} 0 5px,transparent 5px 9px)"
     swatch = "display:inline-block;width:2.2em;height:4px;vertical-align:middle;margin-right:0.4em"
     return (
@@ -62,23 +67,23 @@ def legend_html(ceiling: float, cell: float, unit: LengthUnit) -> str:
         f'<div style="display:flex;justify-content:space-between">{ticks}</div>'
         '<div style="display:flex;justify-content:space-between;margin-top:0.2em"><span>tension [N]</span>'
         f'<span><i style="{swatch};{dashed}"></i>slack</span>'
-        f'<span><i style="{swatch};background:{green}"></i>not known</span></div>'
+        f'<span><i style="{swatch};background:{green}"></i>unknown</span></div>'
         f"{_ground(cell, unit)}</div>"
     )
 
 
 def ground_html(cell: float, unit: LengthUnit) -> str:
-    """How large a cell of the ground is [m], for robots without a colour scale."""
+    """Legend of a robot without a colour scale: the cell of the ground [m]."""
     return f'<div style="font-size:0.85em;padding:0.2em 0.8em 0.4em">{_ground(cell, unit)}</div>'
 
 
 def _ground(cell: float, unit: LengthUnit) -> str:
     size = f"{round(cell / unit.metres, 9):g} {unit.name}"
-    return f'<div style="color:#777;margin-top:0.2em">ground: one cell is {size}</div>'
+    return f'<div style="color:#777;margin-top:0.2em">grid cell: {size}</div>'
 
 
 def _number(value: float, decimals: int) -> str:
-    """Fixed decimals, and never a minus before zero."""
+    """Fixed decimals, without a minus sign before zero."""
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
 
 
@@ -88,23 +93,23 @@ def _time(state: ViewState) -> str:
     return f"{state.time:.1f} s{speed}"
 
 
-def _error(goal: Pose, pose: Pose, unit: LengthUnit, turns: bool) -> str:
+def _error(goal: Pose, pose: Pose, unit: LengthUnit, with_orientation: bool) -> str:
     error = pose_error(goal, pose)
     text = f"{np.linalg.norm(error[:3]) / unit.metres:.{unit.decimals + 1}f} {unit.name}"
-    return text + (f", {np.degrees(np.linalg.norm(error[3:])):.2f} °" if turns else "")
+    return text + (f", {np.degrees(np.linalg.norm(error[3:])):.2f} °" if with_orientation else "")
 
 
-def _tension_range(kind: Kind, tensions: NDArray[np.float64]) -> str:
-    values = tensions[kind.pulls]
+def _tension_range(picture: Picture, tensions: NDArray[np.float64]) -> str:
+    values = tensions[picture.unilateral]
     values = values[np.isfinite(values)]
-    return f"{values.min():.2f} to {values.max():.2f} N" if values.size else "not known"
+    return f"{values.min():.2f} to {values.max():.2f} N" if values.size else "unknown"
 
 
 def _names(names: list[str]) -> str:
     if not names:
         return "none"
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f'<b style="color:#b3261e">{escape(", ".join(names[:MOST_NAMES]))}{more}</b>'
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f'<b style="color:#b3261e">{escape(", ".join(names[:MAX_NAMES]))}{more}</b>'
 
 
 def _table(rows: list[tuple[str, str]]) -> str:

@@ -1,6 +1,6 @@
-"""Tension over time for the last seconds, as a drawing (SVG) in the panel.
+"""Plot of tension over time for the last seconds, as a drawing (SVG) in the panel.
 
-The chart of viser itself was tried first; it loses its time axis when data arrive while the panel still unfolds.
+The chart of viser itself loses its time axis when data arrive while the panel still unfolds.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.robots.robot import Robot
-
-from .kinds import kind_of
+from tensegrity_dynamics.visualization.picture import Picture
 
 WINDOW = 20.0  # s of robot time
 SPACING = 0.08  # s between points
-MOST_LINES = 24
+MAX_LINES = 24
 
 # Hues that stay apart on white, also for most colour-blind people (Tol's bright and muted sets).
 LINE_COLOURS = (
@@ -30,21 +28,25 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 8, 8, 30  # margins around the lines
 
 
 class TensionPlot:
-    """A line per actuated tendon or cable (any where none is actuated); many are thinned to lowest, mean and highest.
+    """Tension over time: one line per actuated tendon or cable, or per passive one where none is actuated.
+
+    More than `MAX_LINES` are reduced to three lines: lowest, mean and highest.
 
     Args:
-        robot: a robot whose model is a structure or a mechanism.
+        picture: of the robot.
+
+    Attributes:
+        names: of the lines.
     """
 
-    def __init__(self, robot: Robot) -> None:
-        kind = kind_of(robot)
-        self._rows = rows = kind.plotted
-        self._summary = len(rows) > MOST_LINES
-        self.names = ["lowest", "mean", "highest"] if self._summary else [kind.names[row] for row in rows]
+    def __init__(self, picture: Picture) -> None:
+        self._rows = rows = picture.plotted
+        self._summary = len(rows) > MAX_LINES
+        self.names = ["lowest", "mean", "highest"] if self._summary else [picture.tension_names[row] for row in rows]
         self._points: deque[tuple[float, NDArray[np.float64]]] = deque(maxlen=int(WINDOW / SPACING) + 2)
 
     def add(self, time: float, tensions: NDArray[np.float64]) -> None:
-        """Remember one instant [s] and its tensions (m,) N; a clock that jumps back starts a new plot."""
+        """Add the tensions (m,) [N] of one instant [s]; a clock that jumps back starts a new plot."""
         if self._points and time < self._points[-1][0]:
             self._points.clear()
         if self._points and time < self._points[-1][0] + SPACING:
@@ -57,22 +59,27 @@ class TensionPlot:
         while time - self._points[0][0] > WINDOW:
             self._points.popleft()
 
-    def svg(self, ceiling: float) -> str:
-        """The drawing, on a scale from 0 to ceiling [N]; a line rests where its tension is not known."""
+    @property
+    def times(self) -> list[float]:
+        """Instants [s] that the plot holds, in order."""
+        return [time for time, _ in self._points]
+
+    def svg(self, full_scale: float) -> str:
+        """The drawing, on a scale from 0 to `full_scale` [N]; unknown tensions are left out of a line."""
         wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-        lines = "".join(self._lines(ceiling, wide, high))
+        lines = "".join(self._lines(full_scale, wide, high))
         return (
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" style="width:100%;display:block" font-size="10" fill="currentColor">'
-            f"{_grid(ceiling, wide, high)}{lines}</svg>"
+            f"{_grid(full_scale, wide, high)}{lines}</svg>"
         )
 
-    def _lines(self, ceiling: float, wide: int, high: int) -> list[str]:
+    def _lines(self, full_scale: float, wide: int, high: int) -> list[str]:
         if len(self._points) < 2:
             return []
         times = np.array([time for time, _ in self._points]) - self._points[-1][0]
-        values = np.clip(np.array([values for _, values in self._points]), 0.0, ceiling)
+        values = np.clip(np.array([values for _, values in self._points]), 0.0, full_scale)
         across = np.char.mod("%.1f", LEFT + wide * (1.0 + times / WINDOW))
-        down = np.char.mod("%.1f", TOP + high * (1.0 - values / ceiling))
+        down = np.char.mod("%.1f", TOP + high * (1.0 - values / full_scale))
         known = np.isfinite(values)
         drawn = []
         for k, name in enumerate(self.names):
@@ -86,13 +93,13 @@ class TensionPlot:
         return drawn
 
 
-def _grid(ceiling: float, wide: int, high: int) -> str:
+def _grid(full_scale: float, wide: int, high: int) -> str:
     parts = []
     for k in range(5):
         y = TOP + high * (1.0 - k / 4.0)
         parts.append(f'<path d="M{LEFT} {y:.1f}h{wide}" stroke="#e3e6ea"/>')
         if k % 2 == 0:
-            parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{ceiling * k / 4.0:.3g}</text>')
+            parts.append(f'<text x="{LEFT - 5}" y="{y + 3.5:.1f}" text-anchor="end">{full_scale * k / 4.0:.3g}</text>')
         x = LEFT + wide * k / 4.0
         parts.append(f'<path d="M{x:.1f} {TOP}v{high}" stroke="#e3e6ea"/>')
         label = "now" if k == 4 else f"{-WINDOW * (1.0 - k / 4.0):g}"

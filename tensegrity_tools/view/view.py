@@ -1,4 +1,4 @@
-"""The view itself: a web server with one scene, fed by `show`, and calling back when somebody wants something."""
+"""Browser view of a robot: a web server with one scene, fed by `show`; goals, hold and stop go to callbacks."""
 
 from __future__ import annotations
 
@@ -13,41 +13,47 @@ import viser
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.visualization.structure_picture import round_ceiling
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_dynamics.visualization.style import round_up
 
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
-from .kinds import kind_of
+from .robot_scene import RobotScene
 from .state import Answer, ViewState
 from .status_panel import ground_html, legend_html, status_html
 from .tension_plot import TensionPlot
 
-# What the owner does when somebody presses hold or stop.
+# Called when hold or stop is pressed.
 Callback = Callable[[], Answer]
 
-PANEL_PERIOD = 0.2  # s between new texts; faster nobody can read
-FADE = 0.7  # the colour scale shrinks only when the one wanted is below this share of it
-MEMORY = 20.0  # s for which the largest tension counts
+PANEL_PERIOD = 0.2  # s between updates of the texts
+SHRINK_BELOW = 0.7  # the full scale of tension shrinks only when the new one is below this fraction of it
+PEAK_MEMORY = 20.0  # s for which the largest tension counts
 
 
 class View:
-    """Show a robot in any number of browsers.
+    """Browser view of one robot, for any number of browsers.
 
-    `show` only takes a note and may be called at any rate from any thread; a thread of the view draws the latest
-    state, at most `rate` times per second, and only while a browser looks.
+    `show` only stores the state and may be called at any rate from any thread; a thread of the view draws the latest
+    one, at most `rate` times per second, and only while a browser is connected.
 
     Args:
-        robot: a robot whose model is a structure or a mechanism.
-        port: where browsers find the view; the next free one is taken where it is in use (`port_note` says so).
-        host: address to listen on. The default is this machine alone, because whoever sees the view can stop the
-            robot; "0.0.0.0" opens it to the network.
-        rate: largest number of pictures per second.
-        on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when somebody sends a goal; returns
-            an `Answer`. Without it, the view only looks.
-        on_hold, on_stop: called when somebody presses the button; return an `Answer`.
+        robot: any robot that has a Picture.
+        port: TCP port; the next free one is used where it is taken (`port_note` says so).
+        host: address to listen on. The default is this machine alone, because every browser can stop the robot;
+            "0.0.0.0" opens the view to the network.
+        rate: largest number of pictures per second; more are smoother and take more computing time.
+        on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
+            `Answer`. Without it, the view takes no goals.
+        on_hold, on_stop: called when the button is pressed; return an `Answer`.
+
+    Attributes:
+        goal: the goal panel, None for a robot without outputs.
+        drawn: pictures sent so far. ignored: states that could not be drawn.
+        port, url: where the view is.
 
     Raises:
-        TensegrityError: the robot is neither.
+        TensegrityError: the robot has no Picture.
         ValueError: rate is not above zero.
     """
 
@@ -62,33 +68,31 @@ class View:
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
     ) -> None:
-        kind = kind_of(robot)
+        picture = make_picture(robot)
         if not rate > 0.0:
             raise ValueError(f"rate is {rate}, must be above zero (pictures per second).")
-        self.robot, self._kind = robot, kind
-        self.ignored = 0  # states that could not be drawn
-        self.drawn = 0  # pictures sent
+        self.robot, self._picture = robot, picture
+        self.ignored = self.drawn = 0
         self._period = 1.0 / rate
         with _quiet():
             self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
         self.port = self._server.get_port()
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
         self.url = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.port}"
-        self._least = kind.least
-        self._ceiling = 1.0
+        self._full_scale = 1.0  # N
         self._peaks: list[tuple[float, float]] = []
-        self._note = ""
-        self._warning = ""
-        self._trouble = ""
+        self._failure = ""  # of a button
+        self._warning = ""  # from the owner of the view
+        self._problem = ""  # of the last state
         self._latest: ViewState | None = None
-        self._fresh = threading.Event()
+        self._changed = threading.Event()
         self._closing = False
         with self._server.atomic():
-            self._scene = kind.scene(self._server)
-            self._pose = self._scene.pose(kind.start)
-            self._unit = LengthUnit.for_span(self._scene.sizes.span)
+            self._scene = RobotScene(self._server, picture)
+            self._pose = picture.at(picture.start).output
+            self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_hold, on_stop)
-        self._server.on_client_connect(lambda _: self._fresh.set())
+        self._server.on_client_connect(lambda _: self._changed.set())
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
@@ -99,9 +103,13 @@ class View:
         )
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
-        # On top, where no text that grows can push them from under the mouse.
+        # At the top, where no growing text moves them away from the mouse.
         self._hold = gui.add_button(
-            "Hold here", icon=viser.Icon.PLAYER_PAUSE, color="blue", disabled=on_hold is None, hint="end the motion"
+            "Hold here",
+            icon=viser.Icon.PLAYER_PAUSE,
+            color="blue",
+            disabled=on_hold is None,
+            hint="brake and hold the position",
         )
         self._stop = gui.add_button(
             "Stop", icon=viser.Icon.HAND_STOP, color="red", disabled=on_stop is None, hint="stop all actuators"
@@ -111,24 +119,21 @@ class View:
                 button.on_click(
                     lambda event, callback=callback: self._press(event.target.label, callback, event.client)
                 )
-        self._status = gui.add_html(status_html(self._kind, None, None, 1.0, self._unit, ()))
-        self._plot = TensionPlot(self.robot)
+        self._status = gui.add_html(status_html(self._picture, None, None, 1.0, self._unit, ()))
+        self._plot = TensionPlot(self._picture)
         self._legend: viser.GuiHtmlHandle | None = None
-        if self._kind.pulls.any():
+        if self._picture.unilateral.any():
             with gui.add_folder("Tension"):
-                self._legend = gui.add_html(legend_html(self._ceiling, self._scene.cell, self._unit))
-                self._chart = gui.add_html(self._plot.svg(self._ceiling))
+                self._legend = gui.add_html(legend_html(self._full_scale, self._scene.cell, self._unit))
+                self._chart = gui.add_html(self._plot.svg(self._full_scale))
         else:
             gui.add_html(ground_html(self._scene.cell, self._unit))
         self.goal: GoalPanel | None = None
         if self._pose is not None:
             with gui.add_folder("Goal"):
-                self.goal = GoalPanel(
-                    self._server, self.robot.output, self._kind.corners, self._pose, self._scene.sizes, self._unit,
-                    on_goal,
-                )  # fmt: skip
+                self.goal = GoalPanel(self._server, self._picture, self._pose, self._unit, on_goal)
         with gui.add_folder("Picture", expand_by_default=False):
-            names = gui.add_checkbox(f"Names of the {self._kind.labelled}", False)
+            names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
             if self.goal is not None:
                 handle = gui.add_checkbox("Goal handle", on_goal is not None)
@@ -137,43 +142,43 @@ class View:
     def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:
         try:
             answer = callback()
-        except Exception as error:  # the person who pressed must learn that nothing happened
+        except Exception as error:  # the user must see that nothing happened
             answer = Answer(False, f"{type(error).__name__}: {error}")
-        self._note = "" if answer.accepted else f"{label} failed: {answer.text}"
+        self._failure = "" if answer.accepted else f"{label} failed: {answer.text}"
         if not answer.accepted and client is not None:
             client.add_notification(f"{label} failed", answer.text, color="red", auto_close_seconds=8.0)
-        self._fresh.set()
+        self._changed.set()
 
-    # -- the face -------------------------------------------------------------------------------------------------
+    # -- public ---------------------------------------------------------------------------------------------------
 
     @property
     def clients(self) -> int:
-        """How many browsers look."""
+        """Number of connected browsers."""
         return len(self._server.get_clients())
 
     def show(self, state: ViewState) -> bool:
         """Draw this state soon. False where it cannot be drawn (wrong shape, not finite); the picture then stays."""
-        problem = state.problem(self._kind)
+        problem = state.problem(self._picture)
         if problem is not None:
             self.ignored += 1
-            self._trouble = f"ignored {self.ignored} state{'s' if self.ignored > 1 else ''}: {problem}"
-            self._fresh.set()
+            self._problem = f"ignored {self.ignored} state{'s' if self.ignored > 1 else ''}: {problem}"
+            self._changed.set()
             return False
-        self._latest, self._trouble = state, ""
-        self._fresh.set()
+        self._latest, self._problem = state, ""
+        self._changed.set()
         return True
 
     def warn(self, text: str) -> None:
-        """Show a warning above the buttons (a lost topic, say) until another one, or "", replaces it."""
+        """Show a warning below the status (for example a lost topic) until another one, or "", replaces it."""
         if text != self._warning:
             self._warning = text
-            self._fresh.set()
+            self._changed.set()
 
     def close(self) -> None:
         """Stop the server; browsers lose the connection."""
         if not self._closing:
             self._closing = True
-            self._fresh.set()
+            self._changed.set()
             self._thread.join(timeout=5.0)
             with _quiet():
                 self._server.stop()
@@ -190,14 +195,14 @@ class View:
         next_panel = 0.0
         written = True
         while True:
-            # The last picture before a pause still owes its texts.
-            self._fresh.wait(timeout=None if written else PANEL_PERIOD)
+            # After the last picture before a pause the texts are still to be written.
+            self._changed.wait(timeout=None if written else PANEL_PERIOD)
             if self._closing:
                 return
-            self._fresh.clear()
+            self._changed.clear()
             begun = time.monotonic()
             state = self._latest
-            tensions = self._remember(state, begun)
+            tensions = self._update_scale(state, begun)
             if self._server.get_clients():
                 with self._server.atomic():
                     if state is not None and tensions is not None:
@@ -208,41 +213,41 @@ class View:
                         self._write(state)
             time.sleep(max(0.0, self._period - (time.monotonic() - begun)))
 
-    def _remember(self, state: ViewState | None, now: float) -> NDArray[np.float64] | None:
-        """Keep what the plot and the colour scale need, also while nobody looks; returns the tensions to draw."""
+    def _update_scale(self, state: ViewState | None, now: float) -> NDArray[np.float64] | None:
+        """Update plot and colour scale, also while no browser is connected; returns the tensions to draw."""
         if state is None:
             return None
         tensions = (
-            np.full(len(self._kind.names), np.nan)
+            np.full(len(self._picture.tension_names), np.nan)
             if state.tensions is None
             else np.asarray(state.tensions, dtype=np.float64)
         )
         self._plot.add(state.time, tensions)
-        known = tensions[self._kind.pulls & np.isfinite(tensions)]
+        known = tensions[self._picture.unilateral & np.isfinite(tensions)]
         if known.size:
-            self._peaks = [peak for peak in self._peaks if now - peak[0] < MEMORY and peak[1] > known.max()]
+            self._peaks = [peak for peak in self._peaks if now - peak[0] < PEAK_MEMORY and peak[1] > known.max()]
             self._peaks.append((now, float(known.max())))
-            wanted = max(round_ceiling(1.1 * self._peaks[0][1]), self._least)
-            if wanted > self._ceiling or wanted < FADE * self._ceiling:
-                self._ceiling = wanted
+            full_scale = max(round_up(1.1 * self._peaks[0][1]), self._picture.smallest_full_scale)
+            if full_scale > self._full_scale or full_scale < SHRINK_BELOW * self._full_scale:
+                self._full_scale = full_scale
         return tensions
 
     def _draw(self, state: ViewState, tensions: NDArray[np.float64]) -> None:
-        shape = self._kind.shape(state)
-        self._scene.update(shape, tensions, self._ceiling)
-        self._pose = self._scene.pose(shape)
+        snapshot = self._picture.at(state.configuration)
+        self._scene.update(snapshot, tensions, self._full_scale)
+        self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
             self.goal.update(self._pose, state.goal)
         self.drawn += 1
 
     def _write(self, state: ViewState | None) -> None:
-        notes = tuple(note for note in (self._warning, self._trouble, self._note) if note)
-        self._status.content = status_html(self._kind, state, self._pose, self._ceiling, self._unit, notes)
+        notes = tuple(note for note in (self._warning, self._problem, self._failure) if note)
+        self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes)
         if self._legend is not None:
-            self._legend.content = legend_html(self._ceiling, self._scene.cell, self._unit)
-            self._chart.content = self._plot.svg(self._ceiling)
+            self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
+            self._chart.content = self._plot.svg(self._full_scale)
 
 
 def _quiet() -> contextlib.redirect_stdout:
-    """viser greets and says goodbye on the standard output, where a status line of ours may stand."""
+    """viser prints when it starts and stops, where a status line of ours may stand."""
     return contextlib.redirect_stdout(io.StringIO())

@@ -14,7 +14,7 @@ from tensegrity_dynamics.robots.robot import Actuator, Robot
 from tensegrity_dynamics.structures.structure import make_structure
 
 MECHANISMS = [name for name in shipped_robots() if isinstance(load_robot(name).model, MechanismModel)]
-WITH_CABLES = [name for name in MECHANISMS if load_robot(name).mechanism.entries]
+WITH_CABLES = [name for name in MECHANISMS if load_robot(name).model.entries]
 WITHOUT_CABLES = [name for name in MECHANISMS if name not in WITH_CABLES]
 
 BOTTOM, TOP = ("a", "b", "c"), ("d", "e", "f")
@@ -46,8 +46,8 @@ def prism_robot() -> Robot:
 
 def moved(robot: Robot, seed: int = 1) -> np.ndarray:
     """The start with all coordinates but quaternions a little elsewhere; loops stand open, which no picture minds."""
-    mechanism = robot.mechanism.mechanism
-    q = np.array(robot.mechanism.start)
+    mechanism = robot.mechanism
+    q = np.array(robot.model.start)
     random = np.random.default_rng(seed)
     for joint in mechanism.joints:
         if joint.kind not in ("floating", "spherical"):

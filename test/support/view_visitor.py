@@ -1,17 +1,29 @@
-"""What tests of the browser view need: a free port, patience, and a visitor that does what a browser does."""
+"""What tests of the browser view need: a free port, patience, and a visitor that sees and does what a browser does.
+
+The visitor speaks viser's protocol on the websocket: it keeps the scene and the panel that the server sends, and sends
+what a user does with mouse and keyboard. Buttons and fields are found by their labels.
+"""
 
 from __future__ import annotations
 
+import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
+import numpy as np
 import viser
+import zstandard
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from tensegrity_tools.view import View
+
+CAMERA = {"SetCameraPositionMessage": "position", "SetCameraLookAtMessage": "look_at", "SetCameraFovMessage": "fov"}
 
 
 def free_port() -> int:
@@ -27,30 +39,132 @@ def wait(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     return condition()
 
 
+def decode(data: bytes) -> list[dict[str, Any]]:
+    """The messages of one packet: sizes, compressed msgpack, then the arrays that placeholders point to."""
+    size = int.from_bytes(data[8:16], "little")
+    content = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(data[16 : 16 + size]))
+    start, buffers = 16 + size, []
+    for length in content["binaryBufferLengths"]:
+        start += -start % 8
+        buffers.append(data[start : start + length])
+        start += length
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "__binary_index" in value:
+                return np.frombuffer(buffers[value["__binary_index"]], dtype=value["dtype"])
+            return {key: filled(item) for key, item in value.items()}
+        return [filled(item) for item in value] if isinstance(value, list) else value
+
+    return [filled(message) for message in content["messages"]]
+
+
 class Visitor:
-    """What a browser is to the server: a websocket that has a camera, listens, and sends what people do."""
+    """A browser without a screen.
+
+    Attributes:
+        scene: by name, the properties of everything in the three-dimensional scene.
+        panel: by identifier, the properties of every part of the panel.
+        camera: position, look_at, fov as the server sets them.
+    """
 
     def __init__(self, connection: ClientConnection) -> None:
+        self.scene: dict[str, dict[str, Any]] = {}
+        self.panel: dict[str, dict[str, Any]] = {}
+        self.camera: dict[str, np.ndarray] = {}
+        self.heard = 0
         self._connection = connection
         self.send(
             "ViewerCameraMessage", wxyz=(1, 0, 0, 0), position=(1, 0, 0), fov=0.7, near=0.01, far=100.0,
             image_height=600, image_width=800, look_at=(0, 0, 0), up_direction=(0, 0, 1),
         )  # fmt: skip
+        self._thread = threading.Thread(target=self._listen, name="visitor", daemon=True)
+        self._thread.start()
 
-    def send(self, kind: str, **fields) -> None:
-        self._connection.send(msgspec.msgpack.encode({"type": kind, **fields}))
+    def _listen(self) -> None:
+        try:
+            for packet in self._connection:
+                for message in decode(packet):
+                    self._take(message.pop("type"), message)
+                self.heard += 1
+        except ConnectionClosed:
+            pass
 
-    def press(self, button) -> None:
-        self.send("GuiUpdateMessage", uuid=button._impl.uuid, updates={"value": True})
+    def _take(self, kind: str, message: dict[str, Any]) -> None:
+        if kind == "GuiUpdateMessage":
+            self.panel[message["uuid"]].update(message["updates"])
+        elif kind == "SceneNodeUpdateMessage":
+            self.scene[message["name"]].update(message["updates"])
+        elif kind in ("SetPositionMessage", "SetOrientationMessage", "SetSceneNodeVisibilityMessage"):
+            self.scene.setdefault(message["name"], {}).update(message)
+        elif kind == "RemoveSceneNodeMessage":
+            self.scene.pop(message["name"], None)
+        elif kind in CAMERA:
+            self.camera[CAMERA[kind]] = np.array(message[CAMERA[kind]])
+        elif kind.startswith("Gui") and "props" in message:
+            value = {"value": message["value"]} if "value" in message else {}
+            self.panel[message["uuid"]] = {"uuid": message["uuid"], **message["props"], **value}
+        elif "name" in message and "props" in message:
+            self.scene[message["name"]] = {"visible": True, **message["props"]}
 
-    def type(self, field, value) -> None:
-        self.send("GuiUpdateMessage", uuid=field._impl.uuid, updates={"value": value})
+    # -- what a user sees -----------------------------------------------------------------------------------------
 
-    def drag_goal(self, position, quaternion) -> None:
-        self.send("TransformControlsUpdateMessage", name="/goal", wxyz=quaternion, position=position, owner="")
+    def text(self) -> str:
+        """All texts of the panel that are visible, as HTML."""
+        return "\n".join(
+            part["content"] for part in list(self.panel.values()) if part.get("visible", True) and "content" in part
+        )
+
+    def row(self, name: str) -> str:
+        """The value beside a name in the status table, without its style; "" where there is no such row."""
+        match = re.search(rf">{re.escape(name)}</td><td>(.*?)</td>", self.text())
+        return re.sub("<[^>]*>", "", match[1]) if match else ""
+
+    def labels(self) -> list[str]:
+        """Labels of the buttons, fields and folders that are visible."""
+        return [part["label"] for part in list(self.panel.values()) if part.get("visible", True) and part.get("label")]
+
+    def part(self, label: str) -> dict[str, Any]:
+        """The button, field or folder with this label."""
+        (part,) = [part for part in list(self.panel.values()) if part.get("label") == label]
+        return part
+
+    def full_scale(self) -> float:
+        """The largest number at the colour scale of tension [N]."""
+        return float(re.findall(r"<span>([0-9.e+-]+)</span>", self.text())[-1])
+
+    def array(self, name: str, key: str, width: int = 3) -> np.ndarray:
+        """An array of a thing in the scene, in rows of `width`."""
+        return np.array(self.scene[name][key], dtype=np.float64).reshape(-1, width)
+
+    def names_in_scene(self) -> set[str]:
+        """The names that are written beside the parts of the robot."""
+        return {props["text"] for props in list(self.scene.values()) if "text" in props and props.get("visible", True)}
 
     def hears(self, timeout: float = 10.0) -> bool:
-        return bool(self._connection.recv(timeout=timeout))
+        """Whether something more comes from the server."""
+        before = self.heard
+        return wait(lambda: self.heard > before, timeout)
+
+    # -- what a user does -----------------------------------------------------------------------------------------
+
+    def send(self, kind: str, **fields: Any) -> None:
+        self._connection.send(msgspec.msgpack.encode({"type": kind, **fields}))
+
+    def press(self, label: str) -> None:
+        part = self.part(label)
+        assert part["visible"] and not part["disabled"], f"nobody can press {label}"
+        self.send("GuiUpdateMessage", uuid=part["uuid"], updates={"value": True})
+
+    def type(self, label: str, value: Any) -> None:
+        part = self.part(label)
+        assert part["visible"] and not part["disabled"], f"nobody can change {label}"
+        part["value"] = value  # the server tells the others only
+        self.send("GuiUpdateMessage", uuid=part["uuid"], updates={"value": value})
+
+    def drag_goal(self, position: Any, quaternion: Any) -> None:
+        self.scene["/goal"].update(position=position, wxyz=quaternion)
+        self.send("TransformControlsUpdateMessage", name="/goal", wxyz=quaternion, position=position, owner="")
 
 
 @contextmanager
@@ -61,4 +175,5 @@ def visit(view: View) -> Iterator[Visitor]:
         before = view.clients
         visitor = Visitor(connection)
         assert wait(lambda: view.clients > before)
+        assert wait(lambda: bool(visitor.text())), "the server sent no panel"
         yield visitor

@@ -16,7 +16,7 @@ from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import ActuatorCommand, Reference  # noqa: E402
 
 from tensegrity_dynamics import load_robot  # noqa: E402
-from tensegrity_dynamics.ros.state_decoding import fill_pose  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
 from tensegrity_tools.runtime.closed_loop import through_libraries  # noqa: E402
 from tensegrity_tools.runtime.lockstep_run import through_nodes  # noqa: E402
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402

@@ -32,19 +32,22 @@ from ..spatial import (
 Work = namedtuple(
     "Work",
     "rotation position velocity acceleration jacobian composite force "
-    "mass bias loop loop_bias loop_error passive strain tension "
+    "load mass bias loop loop_bias loop_error passive strain tension "
     "joint_rotation joint_translation subspace joint_bias axes six other three first second point gap speed "
     "direction change",
 )
 
 
 def make_work(flat: Flat) -> Work:
-    """Scratch and result arrays for one mechanism; not to be shared between threads."""
+    """Scratch and result arrays for one mechanism; not to be shared between threads.
+
+    load (b, 6) is input: the moment [N m] and the force [N] that act on each body at its origin, in world axes.
+    """
     bodies, dofs, rows, cables = flat.kind.size, flat.dof_parent.size, flat.row_kind.size, flat.cable_joint.size
     return Work(
         rotation=np.zeros((bodies, 3, 3)), position=np.zeros((bodies, 3)), velocity=np.zeros((bodies, 6)),
         acceleration=np.zeros((bodies, 6)), jacobian=np.zeros((dofs, 6)), composite=np.zeros((bodies, 10)),
-        force=np.zeros((bodies, 6)), mass=np.zeros((dofs, dofs)), bias=np.zeros(dofs),
+        force=np.zeros((bodies, 6)), load=np.zeros((bodies, 6)), mass=np.zeros((dofs, dofs)), bias=np.zeros(dofs),
         loop=np.zeros((rows, dofs)), loop_bias=np.zeros(rows), loop_error=np.zeros(rows), passive=np.zeros(dofs),
         strain=np.zeros(cables), tension=np.zeros(cables), joint_rotation=np.zeros((3, 3)),
         joint_translation=np.zeros(3), subspace=np.zeros((6, 6)), joint_bias=np.zeros(6), axes=np.zeros((3, 3)),
@@ -104,15 +107,29 @@ def place_bodies(flat, q, v, work):
 
 
 @allocation_free
+def subtract_load(work, i):
+    """Take the load of body i, moved to the origin of the world, from the force that the body needs."""
+    x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
+    fx, fy, fz = work.load[i, 3], work.load[i, 4], work.load[i, 5]
+    work.force[i, 0] -= work.load[i, 0] + y * fz - z * fy
+    work.force[i, 1] -= work.load[i, 1] + z * fx - x * fz
+    work.force[i, 2] -= work.load[i, 2] + x * fy - y * fx
+    work.force[i, 3] -= fx
+    work.force[i, 4] -= fy
+    work.force[i, 5] -= fz
+
+
+@allocation_free
 def mass_and_bias(flat, work):
-    """Fill M and c for bodies that are already placed; entries of M that are always zero are never touched."""
+    """Fill M and c for bodies that are already placed, loads in c; entries of M that are always zero stay untouched."""
     for i in range(flat.kind.shape[0]):
         tensor = flat.inertia[i]
         if flat.mass[i] == 0.0 and tensor[0, 0] + tensor[1, 1] + tensor[2, 2] == 0.0:
-            for k in range(6):
-                work.force[i, k] = 0.0
             for k in range(10):
                 work.composite[i, k] = 0.0
+            for k in range(6):
+                work.force[i, k] = 0.0
+            subtract_load(work, i)
             continue
         world_inertia(flat.mass[i], flat.centre[i], tensor, work.rotation[i], work.position[i], work.composite[i])
         inertia_times(work.composite[i], work.velocity[i], work.six)
@@ -120,6 +137,7 @@ def mass_and_bias(flat, work):
         inertia_times(work.composite[i], work.acceleration[i], work.six)
         for k in range(6):
             work.force[i, k] += work.six[k]
+        subtract_load(work, i)
     for i in range(flat.kind.shape[0] - 1, -1, -1):
         b = flat.v_start[i]
         for d in range(b, b + flat.v_count[i]):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ..mechanism import Mechanism
+from ..mechanism_model import MechanismModel
 from ..simulation.rosenbrock import derivative, make_implicit
 from ..simulation.runge_kutta import make_stages
 from ..statics.equilibrium_solver import close_loops
@@ -44,7 +45,7 @@ class ReducedModel:
     """
 
     def __init__(self, robot: Robot, index: ArrayLike | None = None, q_index: ArrayLike | None = None) -> None:
-        model = robot.mechanism
+        model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
         self._work, self._solver = make_work(self._flat), make_solver(self._flat)
@@ -175,7 +176,7 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
     part as they must.
     """
-    mechanism = robot.mechanism.mechanism
+    mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
     work, solver, carried = make_work(flat), make_solver(flat), flat.mass.copy()
     for i in range(carried.size - 1, -1, -1):
@@ -190,7 +191,7 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
         solver.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
     solver.weight[chosen] *= 1e-12
-    evaluate(flat, robot.mechanism.start, np.zeros(mechanism.velocity_count), work)
+    evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
     reduce_rows(work.loop, work.loop_bias, solver, False)
     count = independent_basis(mechanism.velocity_count, solver)
     return [int(k) for k in solver.independent[:count]]

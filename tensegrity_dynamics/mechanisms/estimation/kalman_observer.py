@@ -70,8 +70,8 @@ class MechanismObserver(MechanismEstimator):
         self.noise = noise or Noise()
         self._reduced = ReducedModel(robot)
         self._copy = MechanismSimulator(robot, time_step, "rk4", start="file")
-        self._work = make_work(robot.mechanism.mechanism.flat)
-        mechanism = robot.mechanism.mechanism
+        self._work = make_work(robot.mechanism.flat)
+        mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
         self._gain: tuple[tuple, Array, Array] | None = None  # what it was made for, w there, K
@@ -82,7 +82,7 @@ class MechanismObserver(MechanismEstimator):
         super().reset()
         self._running, self._gain = False, None
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         time: float,
         positions: Mapping[str, float],
@@ -121,7 +121,9 @@ class MechanismObserver(MechanismEstimator):
             estimate = None
         if estimate is None:
             still = super().update(time, positions)
-            self._last = replace(still, v=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist)
+            self._last = replace(
+                still, velocity=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist
+            )
             self._gain = None
             return self._last
         self._last = estimate
@@ -161,7 +163,7 @@ class MechanismObserver(MechanismEstimator):
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return None
         tension = self._tensions(q, v)
-        shape = replace(last.shape, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
+        shape = replace(last.equilibrium, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
         return self._estimate(time, shape, v)
 
     def _tensions(self, q: Array, v: Array) -> Array:

@@ -9,56 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
-from ...robots.output_frame import Pose
+from ...estimation_interface import Estimate, Estimator
 from ...robots.robot import Robot
 from ..kinematics.loop_closure import difference
-from ..mechanism_model import BodyPoses
+from ..mechanism_model import BodyPoses, MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismEstimate:
-    """An estimated shape in motion.
-
-    Attributes:
-        time: s. shape: the equilibrium with the actuators where they were read.
-        q, v: (nq,) and (nv,); v from the last two shapes.
-        pose, twist: of the output and its motion, or None without one.
-        tensions: N by cable; NaN for rigid ones.
-        converged: the shape belongs to the readings of this time; False: it is the last one that did.
-        reason: why not, or empty.
-    """
-
-    time: float
-    shape: MechanismEquilibrium
-    v: NDArray[np.float64]
-    pose: Pose | None
-    twist: NDArray[np.float64] | None
-    tensions: Mapping[str, float]
-    converged: bool
-    reason: str = ""
+class MechanismEstimate(Estimate):
+    """An `Estimate` whose `equilibrium` is a `MechanismEquilibrium`."""
 
     @property
     def q(self) -> NDArray[np.float64]:
-        return self.shape.q
+        """(nq,) positions."""
+        return self.configuration
 
     @property
-    def residual(self) -> float:
-        """Largest reduced force left [N or N m]."""
-        return self.shape.residual
-
-    @property
-    def softest(self) -> float:
-        """Lowest reduced stiffness."""
-        return self.shape.softest
-
-    @property
-    def slack(self) -> tuple[str, ...]:
-        """Cables that carry nothing."""
-        return tuple(name for name, tension in self.tensions.items() if tension <= 0.0)
+    def v(self) -> NDArray[np.float64]:
+        """(nv,) velocities."""
+        return self.velocity
 
 
-class MechanismEstimator:
+class MechanismEstimator(Estimator):
     """Quasi-static estimator: every reading of the actuators is solved for its equilibrium, from the last one.
 
     Args:
@@ -69,7 +42,7 @@ class MechanismEstimator:
     """
 
     def __init__(self, robot: Robot) -> None:
-        model = robot.mechanism
+        model = robot.model_as(MechanismModel)
         self.robot, self._model = robot, model
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
         self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
@@ -79,11 +52,9 @@ class MechanismEstimator:
 
     @property
     def actuators(self) -> tuple[str, ...]:
-        """Names of what `update` wants to know."""
         return tuple(self._joints)
 
     def reset(self) -> None:
-        """Forget the past; the next shape is sought from the one at rest."""
         self._last = self._estimate(-np.inf, self._home, np.zeros(self._model.mechanism.velocity_count))
 
     def solve(self, positions: Mapping[str, float], method: str = "newton") -> MechanismEstimate:
@@ -97,12 +68,14 @@ class MechanismEstimator:
         shape = self._solver.solve(self._home.q, self._by_joint(positions))
         return self._estimate(0.0, shape, np.zeros(self._model.mechanism.velocity_count))
 
-    def update(self, time: float, positions: Mapping[str, float]) -> MechanismEstimate:
-        """The estimate for positions [rad or m] by actuator name at a time [s].
-
-        The same time again gives the same answer. A time before the last one starts anew. Readings that are not
-        finite, unknown or without an equilibrium give the last shape with `converged` False and the reason.
-        """
+    def update(
+        self,
+        time: float,
+        positions: Mapping[str, float],
+        efforts: Mapping[str, float] | None = None,
+        tensions: Mapping[str, float] | None = None,
+    ) -> MechanismEstimate:
+        """See `Estimator.update`; positions are rad or m by actuator."""
         last = self._last
         if time == last.time:
             return last
@@ -112,7 +85,7 @@ class MechanismEstimator:
         try:
             shape = self._solver.solve(last.q, self._by_joint(positions))
         except TensegrityError as error:
-            self._last = self._estimate(time, last.shape, 0.0 * last.v, str(error))
+            self._last = self._estimate(time, last.equilibrium, 0.0 * last.v, str(error))
             return self._last
         interval = time - last.time
         moving = np.isfinite(interval) and last.converged
@@ -134,4 +107,8 @@ class MechanismEstimator:
             pose, twist = self._places.move(shape.q, v).output(self.robot.outputs[0])
         known = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
         tensions = {name: known.get(name, float("nan")) for name in self._model.cable_names}
-        return MechanismEstimate(time, shape, v, pose, twist, tensions, not reason, reason)
+        return MechanismEstimate(
+            time=time, configuration=shape.q, velocity=v, pose=pose, twist=twist, tensions=tensions,
+            slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=shape.residual,
+            softest=shape.softest, stable=bool(shape.stable), converged=not reason, reason=reason, equilibrium=shape,
+        )  # fmt: skip

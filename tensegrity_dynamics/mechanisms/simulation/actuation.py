@@ -18,8 +18,8 @@ from collections import namedtuple
 import numpy as np
 
 from ...numerics.compilation import compiled
-from ...structures.dynamics.spools import EFFORT, VELOCITY
-from ..dynamics.equations_of_motion import cable_efforts
+from ...simulation_interface import EFFORT, VELOCITY
+from ..dynamics.equations_of_motion import cable_efforts, place_bodies
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate, cholesky, cholesky_solve
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from .rosenbrock import rosenbrock
@@ -153,14 +153,36 @@ def cable_powers(flat, q, v, work, out):
 
 
 @compiled
+def load_power(flat, q, v, work):
+    """Power [W] of the wrenches in work.load; places the bodies at q and v."""
+    loaded = False
+    for i in range(work.load.shape[0]):
+        for k in range(6):
+            loaded = loaded or work.load[i, k] != 0.0
+    if not loaded:
+        return 0.0
+    place_bodies(flat, q, v, work)
+    power = 0.0
+    for i in range(work.load.shape[0]):
+        moment, force, turning, moving = work.load[i, :3], work.load[i, 3:], work.velocity[i, :3], work.velocity[i, 3:]
+        x, y, z = work.position[i]
+        power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
+        power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
+        power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
+        power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
+    return power
+
+
+@compiled
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, solver, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
 
-    works (3,) J grows by the work of the actuators, what damping takes, and what winding takes. Where a cable would be
-    wound past its end, the state stays as before that step.
+    works (4,) J grows by the work of the actuators, by what damping and what winding take, and by the work of the
+    wrenches in work.load. Where a cable would be wound past its end, the state stays as before that step.
     """
     before_q, before_v = np.empty(q.shape[0]), np.empty(v.shape[0])
     cable_powers(flat, q, v, work, powers)
+    pushing = load_power(flat, q, v, work)
     for done in range(steps):
         status = servo_torques(flat, drives, q, v, effort, step, work, solver)
         before_q[:] = q
@@ -182,4 +204,6 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         cable_powers(flat, q, v, work, powers)
         works[1] += 0.5 * step * (damping + powers[0])
         works[2] += 0.5 * step * (winding + powers[1])
+        pushed, pushing = pushing, load_power(flat, q, v, work)
+        works[3] += 0.5 * step * (pushed + pushing)
     return REGULAR, steps

@@ -19,7 +19,7 @@ from ...errors import TensegrityError
 from ..dynamics.equations_of_motion import cable_efforts, check_state, make_work
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from ..mechanism import Mechanism
-from .actuation import Ends, cable_powers, past_end
+from .actuation import Ends, cable_powers, load_power, past_end
 from .runge_kutta import make_stages, project, rate_of_position
 
 MOST_EVENTS = 100_000
@@ -40,7 +40,7 @@ class MechanismPath:
 
     Attributes:
         times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
-        works: (2,) J that damping and winding took.
+        works: (3,) J that damping and winding took, and that the loads did.
         events: in order of time.
     """
 
@@ -79,12 +79,14 @@ def integrate(
     relative: float = 1e-9,
     absolute: float = 1e-11,
     longest_step: float = np.inf,
+    load: ArrayLike | None = None,
 ) -> MechanismPath:
     """The motion from (q, v) for `duration` s.
 
     Args:
         effort: (nv,) N or N m, or a function of time [s], q and v that gives it.
-        relative, absolute: tolerances on every coordinate.
+        relative, absolute: tolerances on every coordinate. longest_step: s.
+        load: (b, 6) N m and N, moment and force on each body at its origin, in world axes; none without it.
 
     Raises:
         TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
@@ -92,9 +94,9 @@ def integrate(
     position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
     if not (np.isfinite(duration) and duration > 0.0):
         raise TensegrityError(f"duration is {duration} s, must be a finite time above zero.")
-    motion = _Motion(mechanism, effort)
+    motion = _Motion(mechanism, effort, load)
     nq, nv = motion.sizes
-    state = np.concatenate((position, velocity, np.zeros(2)))
+    state = np.concatenate((position, velocity, np.zeros(3)))
     times, states, pieces, events = [np.zeros(1)], [state[None, :]], [], []
     time, taut = 0.0, motion.strains(state) > 0.0
     scale = np.full(state.size, absolute)
@@ -131,11 +133,13 @@ def integrate(
 
 
 class _Motion:
-    """Right side and events over one state vector (q, v, work of damping, work of winding)."""
+    """Right side and events over one state vector (q, v, work of damping, of winding, of the loads)."""
 
-    def __init__(self, mechanism: Mechanism, effort: ArrayLike | Callable) -> None:
+    def __init__(self, mechanism: Mechanism, effort: ArrayLike | Callable, load: ArrayLike | None) -> None:
         self.mechanism, self.flat = mechanism, mechanism.flat
         self.work, self.solver, self.stages = make_work(self.flat), make_solver(self.flat), make_stages(self.flat)
+        if load is not None:
+            self.work.load[:] = load
         self.sizes = (mechanism.position_count, mechanism.velocity_count)
         self.powers, self.rates = np.zeros(2), np.zeros(self.sizes[0])
         cables = mechanism.cables
@@ -166,7 +170,8 @@ class _Motion:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
         rate_of_position(self.flat, q, v, self.rates)
         cable_powers(self.flat, q, v, self.work, self.powers)
-        return np.concatenate((self.rates, self.solver.acceleration, self.powers))
+        pushing = load_power(self.flat, q, v, self.work)
+        return np.concatenate((self.rates, self.solver.acceleration, self.powers, [pushing]))
 
     def strains(self, state: NDArray) -> NDArray[np.float64]:
         q, v = self.split(state)

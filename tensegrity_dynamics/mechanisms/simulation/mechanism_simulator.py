@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...robots.output_frame import Pose
 from ...robots.robot import Robot
-from ...simulation import checked_commands
-from ...structures.dynamics.spools import EFFORT, MODES, POSITION
+from ...simulation_interface import EFFORT, MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..dynamics.equations_of_motion import check_state, evaluate, make_work
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, make_solver, massless_message
 from ..kinematics.loop_closure import assemble
+from ..mechanism import Mechanism
 from ..mechanism_model import BodyPoses, MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .actuation import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
@@ -35,55 +34,32 @@ class MechanismState:
     q: NDArray[np.float64]
     v: NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class MechanismEnergy:
-    """Energies [J] and what was added and taken since the start.
-
-    total - actuators + damping + winding stays the same: `actuators` is the work of the drives, `damping` what the
-    cables turned to heat, `winding` what stretched cable took along onto the pulleys (the convention of 000, 3.1.9, by
-    which winding moves the rest length at constant elongation).
-    """
-
-    kinetic: float
-    elastic: float
-    gravity: float
-    actuators: float
-    damping: float
-    winding: float
+    @property
+    def configuration(self) -> NDArray[np.float64]:
+        """q (nq,)."""
+        return self.q
 
     @property
-    def total(self) -> float:
-        return self.kinetic + self.elastic + self.gravity
+    def velocity(self) -> NDArray[np.float64]:
+        """v (nv,)."""
+        return self.v
 
 
 @dataclass(frozen=True, eq=False)
-class MechanismObservation:
-    """What sensors of an ideal robot would read.
+class MechanismObservation(Observation):
+    """What sensors of an ideal robot would read, and what only a model knows.
 
     Attributes:
-        time: s. lengths, rest_lengths, strains, tensions: by cable, m, m, - and N.
-        positions, rates, efforts: by actuator, m or rad, and N or N m.
-        pose: of the output, or None. twist: (6,) m/s and rad/s, or None.
-        constraint_error: largest gap of the loops [m, or sine of an angle].
+        strains: by cable. constraint_error: largest gap of the loops [m, or sine of an angle].
         actuator_power: W that the actuators give at this instant.
     """
 
-    time: float
-    lengths: dict[str, float]
-    rest_lengths: dict[str, float]
     strains: dict[str, float]
-    tensions: dict[str, float]
-    positions: dict[str, float]
-    rates: dict[str, float]
-    efforts: dict[str, float]
-    pose: Pose | None
-    twist: NDArray[np.float64] | None
     constraint_error: float
     actuator_power: float
 
 
-class MechanismSimulator:
+class MechanismSimulator(Simulator):
     """The mechanism of a robot, simulated. See `Simulation` for the arguments.
 
     Args:
@@ -103,7 +79,7 @@ class MechanismSimulator:
     ) -> None:
         if integrator not in INTEGRATORS:
             raise TensegrityError(unknown_name("integrator for mechanisms", integrator, INTEGRATORS))
-        model: MechanismModel = robot.mechanism
+        model = robot.model_as(MechanismModel)
         if gravity is not None:
             mechanism = replace(model.mechanism, gravity=np.asarray(gravity, dtype=np.float64))
             model = replace(model, mechanism=mechanism)
@@ -117,7 +93,7 @@ class MechanismSimulator:
         self._scratch = make_implicit(flat, self._mechanism.position_count)
         self._places = BodyPoses(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
-        self._works, self._powers, self._steps = np.zeros(3), np.zeros(2), 0
+        self._works, self._powers, self._steps = np.zeros(4), np.zeros(2), 0
         self.events: list[tuple[float, str, str]] = []
         self._start, self._start_effort = self._find_start(start)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
@@ -127,39 +103,53 @@ class MechanismSimulator:
         self.time_step = min(1e-3, self.shortest_period / 20.0) if time_step is None else float(time_step)
         self.reset()
 
-    # -- the face of `Simulation` -----------------------------------------------------------------------------------
+    # -- the face of `Simulator` ------------------------------------------------------------------------------------
 
     @property
     def state(self) -> MechanismState:
-        """A copy of the present state."""
         return MechanismState(self.time, self._q.copy(), self._v.copy())
 
     @property
     def time(self) -> float:
-        """s; counted in steps, so that it never drifts."""
         return self._steps * self.time_step
 
-    def set_state(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
+    def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
         """Put the mechanism somewhere else: position (nq,) and velocity (nv,), brought onto closed loops."""
         zero = np.zeros(self._v.size)
-        position, velocity = check_state(
-            self._mechanism, np.array(q, dtype=np.float64), np.array(zero if v is None else v, dtype=np.float64)
+        q, v = check_state(
+            self._mechanism,
+            np.array(configuration, dtype=np.float64),
+            np.array(zero if velocity is None else velocity, dtype=np.float64),
         )
-        self._q[:] = assemble(self._mechanism, position)
-        self._v[:] = velocity
+        self._q[:] = assemble(self._mechanism, q)
+        self._v[:] = v
         project(self._flat, self._q, self._v, self._work, self._solver, self._stages)
         self._drives.wanted[:] = self._q[self._drives.q]
 
+    def set_motion(self, velocity: ArrayLike) -> None:
+        """Give the coordinates velocities (nv,); what would open a loop is taken out."""
+        _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
+        self._v[:] = v
+        project(self._flat, self._q, self._v, self._work, self._solver, self._stages)
+
+    def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
+        """Steady forces from now on, beside the weight, in world axes.
+
+        Args:
+            forces: by body name: (3,) N at the body's origin, or (6,) N and N m, a force there and a moment; all bodies
+                in sweep order as (b, 6); None for none.
+        """
+        self._work.load[:] = load_array(self._mechanism, forces)
+
     def command(self, mode: str, values: Mapping[str, float]) -> None:
-        """Set points of some actuators: position [rad or m], velocity [1/s of it] or effort [N m or N]."""
         drives = self._drives
-        for index, value in checked_commands(values, self._names).items():
+        for index, value in checked_commands(mode, values, self._names).items():
             if drives.mode[index] == EFFORT and MODES[mode] != EFFORT:
                 drives.wanted[index] = self._q[drives.q[index]]
             drives.mode[index], drives.target[index] = MODES[mode], value
 
     def advance(self, steps: int) -> None:
-        """So many steps.
+        """Many steps in one call.
 
         Raises:
             TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
@@ -178,7 +168,6 @@ class MechanismSimulator:
             raise TensegrityError(self._reason(int(status)))
 
     def observe(self) -> MechanismObservation:
-        """Cables, actuators, output."""
         places = self._places.move(self._q, self._v)
         evaluate(self._flat, self._q, self._v, self._work)
         names, drives = self.model.cable_names, self._drives
@@ -189,34 +178,33 @@ class MechanismSimulator:
         pose, twist = places.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
         return MechanismObservation(
-            self.time,
-            dict(zip(names, places.lengths().tolist(), strict=True)),
-            dict(zip(names, places.rest_lengths().tolist(), strict=True)),
-            dict(zip(names, places.strains().tolist(), strict=True)),
-            tensions,
-            dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
-            dict(zip(self._names, speeds.tolist(), strict=True)),
-            dict(zip(self._names, drives.torque.tolist(), strict=True)),
-            pose,
-            twist,
-            float(np.max(np.abs(self._work.loop_error), initial=0.0)),
-            float(drives.torque @ speeds),
+            time=self.time,
+            lengths=dict(zip(names, places.lengths().tolist(), strict=True)),
+            rest_lengths=dict(zip(names, places.rest_lengths().tolist(), strict=True)),
+            tensions=tensions,
+            positions=dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
+            rates=dict(zip(self._names, speeds.tolist(), strict=True)),
+            efforts=dict(zip(self._names, drives.torque.tolist(), strict=True)),
+            pose=pose,
+            twist=twist,
+            strains=dict(zip(names, places.strains().tolist(), strict=True)),
+            constraint_error=float(np.max(np.abs(self._work.loop_error), initial=0.0)),
+            actuator_power=float(drives.torque @ speeds),
         )
 
-    def energy(self) -> MechanismEnergy:
-        """Energies of the present state."""
+    def energy(self) -> Energy:
         evaluate(self._flat, self._q, self._v, self._work)
         work, flat = self._work, self._flat
         kinetic = 0.5 * float(self._v @ work.mass @ self._v)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
         gravity = -float(flat.mass @ centres @ flat.gravity)
         elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
-        return MechanismEnergy(kinetic, elastic, gravity, *(float(each) for each in self._works))
+        actuators, damping, winding, forces = (float(each) for each in self._works)
+        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding)
 
     def reset(self) -> None:
-        """Back to the start, at rest, actuators holding."""
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
-        self._works[:], self._effort[:] = 0.0, 0.0
+        self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
         drives = self._drives
         drives.mode[:] = POSITION
         drives.target[:] = drives.wanted[:] = self._q[drives.q]
@@ -224,16 +212,11 @@ class MechanismSimulator:
         self.events.clear()
 
     def hold(self) -> None:
-        """All actuators hold where they are."""
         drives = self._drives
         moving = drives.mode == EFFORT
         drives.wanted[moving] = self._q[drives.q][moving]
         drives.mode[:] = POSITION
         drives.target[:] = drives.wanted
-
-    def positions(self) -> NDArray[np.float64]:
-        """(a,) rad or m, of the actuators."""
-        return self._q[self._drives.q]
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -307,7 +290,7 @@ class MechanismSimulator:
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
             servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._solver)
-            path = integrate(self._mechanism, self._q, self._v, self._effort, length)
+            path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
@@ -331,3 +314,34 @@ class MechanismSimulator:
             f"the simulation lost its way at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
             f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
         )
+
+
+def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:
+    """(b, 6) moment [N m] and force [N] on each body at its origin, in world axes and sweep order.
+
+    Args:
+        forces: by body name (3,) N or (6,) N and N m (force, then moment), (b, 6) of the same order, or None.
+
+    Raises:
+        TensegrityError: unknown body, the world, a wrong shape, or numbers that are not finite.
+    """
+    index = {name: row for name, row in mechanism.body_index.items() if row >= 0}
+    given = np.zeros((len(index), 6))
+    if isinstance(forces, Mapping):
+        for name, value in forces.items():
+            if name not in index:
+                raise TensegrityError(unknown_name("body", name, index))
+            wrench = np.asarray(value, dtype=np.float64)
+            if wrench.shape not in ((3,), (6,)):
+                raise TensegrityError(
+                    f"the force on body {name} has shape {wrench.shape}; give (3,) N, or (6,) N and N m."
+                )
+            given[index[name], : wrench.size] += wrench
+    elif forces is not None:
+        given = np.array(forces, dtype=np.float64)
+        if given.shape != (len(index), 6):
+            raise TensegrityError(f"forces has shape {given.shape}, expected ({len(index)}, 6).")
+    if not np.isfinite(given).all():
+        name = list(index)[int(np.argwhere(~np.isfinite(given))[0][0])]
+        raise TensegrityError(f"force on body {name} is not finite; give numbers in N and N m.")
+    return np.hstack((given[:, 3:], given[:, :3]))

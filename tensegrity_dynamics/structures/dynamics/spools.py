@@ -12,12 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...numerics.compilation import compiled
-from ...robots.robot import Actuator
+from ...robots.actuator import Actuator
+from ...simulation_interface import POSITION, VELOCITY
 from ..structure import Structure
 
-POSITION, VELOCITY, EFFORT = 0, 1, 2
-MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
-"""What the values of a command mean, for spools and for the drives of mechanisms."""
 TENSION_TIME = 0.05
 """Time constant [s] with which a spool in effort mode approaches the tension asked for."""
 

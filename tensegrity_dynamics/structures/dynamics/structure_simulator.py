@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...robots.robot import Robot
-from ...simulation import Energy, Observation, SimulationState, checked_commands
+from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -18,19 +18,43 @@ from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .explicit_integrators import INTEGRATORS, make_stages
 from .point_masses import accelerations, kinetic_energy, make_network, make_room
-from .spools import MODES, POSITION, make_spools
+from .spools import make_spools
 from .status import DEPENDENT_BARS, DONE
 
 DENSE_LIMIT, IMPLICIT_LIMIT = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
 
 
-class StructureSimulator:
+@dataclass(frozen=True, eq=False)
+class StructureState:
+    """Where a structure is and how it moves.
+
+    Attributes:
+        time: s. nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m.
+    """
+
+    time: float
+    nodes: NDArray[np.float64]
+    velocities: NDArray[np.float64]
+    rest_lengths: NDArray[np.float64]
+
+    @property
+    def configuration(self) -> NDArray[np.float64]:
+        """The nodes."""
+        return self.nodes
+
+    @property
+    def velocity(self) -> NDArray[np.float64]:
+        """Their velocities."""
+        return self.velocities
+
+
+class StructureSimulator(Simulator):
     """The structure of a robot, simulated. See `Simulation` for the arguments."""
 
     def __init__(
         self,
-        robot: Robot | Structure,
+        robot: Robot,
         time_step: float | None,
         integrator: str,
         *,
@@ -41,14 +65,14 @@ class StructureSimulator:
     ) -> None:
         if not (np.isfinite(air_damping) and air_damping >= 0.0):
             raise TensegrityError(f"air_damping is {air_damping} N s/m, must be a finite number, zero or more.")
-        structure = robot if isinstance(robot, Structure) else robot.structure
+        structure = robot.model_as(Structure)
         if gravity is not None:
             structure = replace(structure, gravity=np.asarray(gravity, dtype=np.float64))
         if integrator not in INTEGRATORS:
             raise TensegrityError(unknown_name("integrator", integrator, INTEGRATORS))
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
-        self.actuators = () if isinstance(robot, Structure) else robot.actuators
-        self.output = robot.outputs[0] if isinstance(robot, Robot) and robot.outputs else None
+        self.actuators = robot.actuators
+        self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
         self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
         if integrator == "implicit" and structure.free.size > IMPLICIT_LIMIT:
@@ -73,21 +97,29 @@ class StructureSimulator:
         self._room.horizon[0] = self.time_step if integrator == "implicit" else 0.0
         self.reset()
 
-    # -- the face of `Simulation` -----------------------------------------------------------------------------------
+    # -- the face of `Simulator` ------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> SimulationState:
-        """A copy of the present state."""
-        return SimulationState(self.time, self._nodes.copy(), self._velocities.copy(), self._rest.copy())
+    def state(self) -> StructureState:
+        return StructureState(self.time, self._nodes.copy(), self._velocities.copy(), self._rest.copy())
 
     @property
     def time(self) -> float:
-        """s; counted in steps, so that it never drifts."""
         return self._steps * self.time_step
 
-    def set_motion(self, velocities: ArrayLike) -> None:
+    def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
+        """Move the nodes to (n, 3) m; rigid bars are brought to their lengths, fixed nodes and rest lengths stay."""
+        nodes = np.array(configuration, dtype=np.float64)
+        if nodes.shape != self._nodes.shape or not np.isfinite(nodes).all():
+            raise TensegrityError(f"nodes must be finite with shape {self._nodes.shape}.")
+        nodes[self.structure.fixed] = self.structure.nodes[self.structure.fixed]
+        self._close(nodes)
+        self._nodes[:] = nodes
+        self.set_motion(np.zeros_like(nodes) if velocity is None else velocity)
+
+    def set_motion(self, velocity: ArrayLike) -> None:
         """Give the nodes velocities (n, 3) m/s; what would stretch a rigid bar is taken out."""
-        array = np.array(velocities, dtype=np.float64)
+        array = np.array(velocity, dtype=np.float64)
         if array.shape != self._nodes.shape or not np.isfinite(array).all():
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
         array[self.structure.fixed] = 0.0
@@ -101,13 +133,11 @@ class StructureSimulator:
         self._network.load[:] = self._network.weight + self.structure.force_array(forces)
 
     def command(self, mode: str, values: Mapping[str, float]) -> None:
-        """Set points of some actuators: position [m], velocity [m/s] or effort [N]."""
-        for index, value in checked_commands(values, self._names).items():
+        for index, value in checked_commands(mode, values, self._names).items():
             self._spools.mode[index] = MODES[mode]
             self._spools.target[index] = value
 
     def advance(self, steps: int) -> None:
-        """So many steps."""
         before = self._nodes.copy()
         status = self._advance(
             self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._room,
@@ -125,7 +155,6 @@ class StructureSimulator:
         self._steps += steps
 
     def observe(self) -> Observation:
-        """Lengths, tensions and pose."""
         accelerations(self._network, self._nodes, self._velocities, self._rest, self._room)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:
@@ -145,7 +174,6 @@ class StructureSimulator:
         )
 
     def energy(self) -> Energy:
-        """Energies of the present state."""
         network = self._network
         elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.unilateral)
         return Energy(
@@ -155,7 +183,6 @@ class StructureSimulator:
         )  # fmt: skip
 
     def reset(self) -> None:
-        """Back to the start, at rest, spools holding, without applied forces."""
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
         self._network.load[:], self._force_work = self._network.weight, 0.0
         self._velocities[:] = 0.0
@@ -167,7 +194,6 @@ class StructureSimulator:
         self._forget()
 
     def hold(self) -> None:
-        """All spools hold their rest lengths."""
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
 

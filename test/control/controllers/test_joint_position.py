@@ -39,14 +39,14 @@ def test_slopes_are_the_derivatives_of_pose_and_tensions(name):
 def test_a_goal_is_reached_by_the_simulated_robot(name):
     robot = load_robot(name)
     controller, simulation = make_controller("joint_position", robot), Simulation(robot)
-    controller.reset(0.0, RobotState(positions=simulation.model.positions()))
+    controller.reset(0.0, RobotState(positions=np.array(list(simulation.observe().positions.values()))))
     goal = controller.home.pose[0] + np.array([0.05, 0.02, 0.0])
     accepted = controller.set_goal(0.0, goal)
-    while simulation.model.time < accepted.arrival + 1.0:
-        simulation.advance(duration=0.02, position=controller.command(simulation.model.time).as_dict())
+    while simulation.time < accepted.arrival + 1.0:
+        simulation.advance(duration=0.02, position=controller.command(simulation.time).as_dict())
     rows = robot.outputs[0].rows
     assert np.max(np.abs((simulation.observe().pose[0] - goal)[rows])) < 2e-4
-    assert controller.status(simulation.model.time).phase == "holding"
+    assert controller.status(simulation.time).phase == "holding"
 
 
 def test_shapes_of_a_plan_keep_the_limits_and_end_at_the_goal(manipulator):

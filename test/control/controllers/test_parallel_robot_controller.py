@@ -39,7 +39,7 @@ def jacobian(place):
 def largest_error(robot, path, period, gain=2.0):
     """m, at the instants of communication, with the active joints moving at held rates in between."""
     kinematics = loop_kinematics(robot)
-    control, q = KinematicTracker(kinematics, path, gain=gain), np.array(robot.mechanism.start)
+    control, q = KinematicTracker(kinematics, path, gain=gain), np.array(robot.model.start)
     active, worst = np.zeros(2), 0.0
     for k in range(round(DURATION / period)):
         active = active + period * control.velocity(k * period, q)
@@ -52,7 +52,7 @@ def test_rates_are_those_of_the_closed_form(robot, path):
     kinematics = loop_kinematics(robot)
     control = KinematicTracker(kinematics, path, gain=0.0)
     for time in (0.3, 1.0, 1.7):
-        q = kinematics.inverse(path.value(time), robot.mechanism.start)
+        q = kinematics.inverse(path.value(time), robot.model.start)
         own = jacobian(path.value(time)) @ control.velocity(time, q)
         np.testing.assert_allclose(own, path.value(time, 1), atol=1e-9)
 
@@ -70,7 +70,7 @@ def test_an_error_dies_out_with_the_gain(robot):
     for gain in (2.0, 0.0):
         control, q, active = (
             KinematicTracker(kinematics, still, gain=gain),
-            np.array(robot.mechanism.start),
+            np.array(robot.model.start),
             np.zeros(2),
         )
         for k in range(200):
@@ -83,7 +83,7 @@ def test_an_error_dies_out_with_the_gain(robot):
 def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
     kinematics = loop_kinematics(robot)
     edge = LEG - 0.5 * WIDTH
-    q = kinematics.inverse([edge - 1e-7, 0.1], robot.mechanism.start)
+    q = kinematics.inverse([edge - 1e-7, 0.1], robot.model.start)
     still = HermiteSpline([0.0, 1.0], [[0.0, 0.3], [0.0, 0.3]], np.zeros((2, 2)))
     with pytest.raises(InfeasibleControlError, match=r"joint rail_\d cannot move the output any more \(Type 1"):
         KinematicTracker(kinematics, still).velocity(0.0, q)
@@ -92,7 +92,7 @@ def test_edge_of_the_reach_is_refused_with_the_joint_that_lost_its_hold(robot):
 def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
     """tau = m_f q'' + m_p J' P'' (002, 2.32) without deviations."""
     kinematics = loop_kinematics(robot)
-    control = ComputedTorqueTracker(kinematics, path, robot.mechanism.start)
+    control = ComputedTorqueTracker(kinematics, path, robot.model.start)
     for time in (0.4, 1.0, 1.6):
         wanted = control.reference(time)
         found = control.effort(time, wanted.q, wanted.v)
@@ -103,7 +103,7 @@ def test_efforts_on_the_path_are_those_of_the_closed_form(robot, path):
 
 def test_computed_torque_follows_the_path_in_simulation(robot, path):
     kinematics = loop_kinematics(robot)
-    control = ComputedTorqueTracker(kinematics, path, robot.mechanism.start)
+    control = ComputedTorqueTracker(kinematics, path, robot.model.start)
     simulation, worst = Simulation(robot, 1e-3), 0.0
     for _ in range(2000):
         state = simulation.state
@@ -118,8 +118,8 @@ def test_deviations_die_out_as_the_gains_say(robot):
     """K_p = 1, K_d = 2: critically damped with one second, whatever the mass."""
     kinematics = loop_kinematics(robot)
     still = HermiteSpline([0.0, 10.0], [[0.0, 0.30005393]] * 2, np.zeros((2, 2)))
-    control = ComputedTorqueTracker(kinematics, still, robot.mechanism.start)
-    simulation = Simulation(robot, 1e-3, start=kinematics.direct([0.01, 0.01], robot.mechanism.start))
+    control = ComputedTorqueTracker(kinematics, still, robot.model.start)
+    simulation = Simulation(robot, 1e-3, start=kinematics.direct([0.01, 0.01], robot.model.start))
     for _ in range(3000):
         state = simulation.state
         force = control.effort(state.time, state.q, state.v)
@@ -129,14 +129,14 @@ def test_deviations_die_out_as_the_gains_say(robot):
 
 
 def test_efforts_stay_within_their_limits_and_cuts_are_counted(robot, path):
-    control = ComputedTorqueTracker(loop_kinematics(robot), path, robot.mechanism.start, limits=np.array([0.01, 0.01]))
+    control = ComputedTorqueTracker(loop_kinematics(robot), path, robot.model.start, limits=np.array([0.01, 0.01]))
     wanted = control.reference(0.5)
     assert np.max(np.abs(control.effort(0.5, wanted.q, wanted.v))) <= 0.01
     assert control.saturated == 1
 
 
 def test_gains_and_limits_are_checked(robot, path):
-    kinematics, start = loop_kinematics(robot), robot.mechanism.start
+    kinematics, start = loop_kinematics(robot), robot.model.start
     with pytest.raises(TensegrityError, match="stiffness is -1"):
         ComputedTorqueTracker(kinematics, path, start, stiffness=-1.0)
     with pytest.raises(TensegrityError, match="limits must be 2 efforts above zero"):

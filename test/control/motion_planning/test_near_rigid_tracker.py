@@ -27,7 +27,7 @@ FLOOR = STRESS * AREA
 def strut(young, *, scale=1.0, inertia=1.0):
     """The single strut of 000, section 5.3, without gravity; `scale` and `inertia` make the plant another one."""
     robot = load_robot("single_strut")
-    model = with_cables(robot.mechanism, young=young * scale, damping=1e7, strain=STRESS / young)
+    model = with_cables(robot.model, young=young * scale, damping=1e7, strain=STRESS / young)
     bodies = tuple(
         replace(body, inertia=inertia * body.inertia) if body.name.endswith("-pulley") else body
         for body in model.mechanism.bodies
@@ -98,9 +98,9 @@ def test_width_of_the_smoothing_must_be_a_time():
 
 def test_reduced_equations_give_the_accelerations_of_the_forward_dynamics():
     robot = strut(2e8)
-    model, mechanism = NearRigidModel(robot, TRACKED), robot.mechanism.mechanism
+    model, mechanism = NearRigidModel(robot, TRACKED), robot.mechanism
     random = np.random.default_rng(0)
-    q = model.place(robot.mechanism.start, np.array([0.1, -0.2, 0.1, 0.12, 0.11]))
+    q = model.place(robot.model.start, np.array([0.1, -0.2, 0.1, 0.12, 0.11]))
     reduced = model.reduced(q, random.normal(size=5))
     effort, torque = random.normal(size=3), np.zeros(14)
     torque[model.drives] = effort
@@ -113,7 +113,7 @@ def test_reduced_equations_give_the_accelerations_of_the_forward_dynamics():
 def test_linearisation_predicts_a_small_deviation():
     robot = strut(2e8)
     model = NearRigidModel(robot, TRACKED)
-    q = model.place(robot.mechanism.start, np.array([0.1, -0.2, 0.1, 0.1, 0.1]))
+    q = model.place(robot.model.start, np.array([0.1, -0.2, 0.1, 0.1, 0.1]))
     rate = 0.2 * np.random.default_rng(1).normal(size=5)
     effort = np.array([4.0, 4.2, 4.4])
     matrix, inputs, _ = model.linearised(q, rate, effort)
@@ -143,7 +143,7 @@ def test_degrees_of_freedom_that_are_left_over_are_named():
     with pytest.raises(TensegrityError, match="There is no coordinate 'x-revolute'"):
         NearRigidModel(strut(2e9), ("x-revolute",))
     robot = strut(2e9)
-    other = replace(robot, model=with_cables(robot.mechanism, variant="length"))
+    other = replace(robot, model=with_cables(robot.model, variant="length"))
     with pytest.raises(TensegrityError, match="cable B1 has variant length; this control needs epsilon"):
         NearRigidModel(other, TRACKED)
 
@@ -154,13 +154,13 @@ def test_degrees_of_freedom_that_are_left_over_are_named():
 def test_law_at_rest_holds_the_start():
     robot = strut(2e9)
     law = NearRigidLaw(robot, TRACKED, STRESS / 2e9)
-    torques = law.effort(robot.mechanism.start, np.zeros(14), np.zeros(2))
+    torques = law.effort(robot.model.start, np.zeros(14), np.zeros(2))
     np.testing.assert_allclose(torques, 0.07 * FLOOR, rtol=1e-6)
 
 
 def test_corrected_sign_pulls_strains_back_to_the_floor_and_the_printed_one_lets_them_go():
     robot = strut(2e9)
-    q = np.array(robot.mechanism.start)
+    q = np.array(robot.model.start)
     model = NearRigidModel(robot, TRACKED)
     q = model.place(q, np.concatenate((np.zeros(2), np.full(3, 0.9 * STRESS / 2e9))))
     for corrected, side in ((True, 1.0), (False, -1.0)):
@@ -168,14 +168,14 @@ def test_corrected_sign_pulls_strains_back_to_the_floor_and_the_printed_one_lets
         torques = law.effort(q, np.zeros(14), np.zeros(2))
         held = np.zeros(14)
         held[model.drives] = torques
-        winding = forward_dynamics(robot.mechanism.mechanism, q, np.zeros(14), held).acceleration[model.strains]
+        winding = forward_dynamics(robot.mechanism, q, np.zeros(14), held).acceleration[model.strains]
         assert np.all(side * winding > 1.0)
 
 
 def test_law_gives_the_wanted_accelerations_where_the_cables_are_rigid_at_that_instant():
     robot = strut(2e9)
     law = NearRigidLaw(robot, TRACKED, STRESS / 2e9)
-    model, q = law.model, np.array(robot.mechanism.start)
+    model, q = law.model, np.array(robot.model.start)
     wanted = np.array([0.4, -0.3])
     torques = law.effort(q, np.zeros(14), wanted)
     reduced = model.reduced(q, np.zeros(5))
@@ -224,7 +224,7 @@ def test_inputs_keep_the_limits_of_the_actuators():
     robot = strut(2e9)
     weak = replace(robot, actuators=tuple(replace(each, effort=4.5) for each in robot.actuators))
     control = NearRigidTracker(weak, TRACKED, short_path(), period=1e-3, floor=FLOOR)
-    q = weak.mechanism.start
+    q = weak.model.start
     assert np.max(np.abs(control.effort(0.5, q, np.zeros(14)))) <= 4.5
 
 

@@ -60,11 +60,11 @@ def test_chosen_coordinates_are_all_independent_ones_with_the_drives_among_them(
     model = OutputModel(robot)
     freedom = {"manipulator": 12, "single_strut": 5, "biglide": 2}[name]
     assert len(model.names) == freedom
-    assert {robot.mechanism.joint_of(each.drives) for each in robot.actuators} <= set(model.names)
+    assert {robot.model.joint_of(each.drives) for each in robot.actuators} <= set(model.names)
 
 
 def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
-    model, mechanism = OutputModel(manipulator), manipulator.mechanism.mechanism
+    model, mechanism = OutputModel(manipulator), manipulator.mechanism
     simulation = Simulation(manipulator)
     q = simulation.state.q
     effort = np.array(list(simulation.observe().efforts.values()))
@@ -160,7 +160,7 @@ def test_path_is_followed_and_held_at_its_end(manipulator, planned):
 def test_same_gains_follow_with_other_cables(manipulator, planned, scale):
     model, path, plan = planned
     young = 2e9 * scale
-    other = replace(manipulator, model=with_cables(manipulator.mechanism, young=young))
+    other = replace(manipulator, model=with_cables(manipulator.model, young=young))
     worst, _, least = follow(other, path, OutputTracker(model, plan), plan.position, 1.2)
     assert worst < 2e-4 and least > 5.0
 

@@ -29,7 +29,7 @@ def machine():
     """Kinematics, and a position at (0.1, 0.3) on the working mode (+, -)."""
     robot = load_robot("biglide")
     kinematics = loop_kinematics(robot)
-    q = kinematics.inverse([0.1, 0.3], robot.mechanism.start)
+    q = kinematics.inverse([0.1, 0.3], robot.model.start)
     for place in kinematics.working_modes(q).values():
         if place[0] > 0.3 > place[2]:
             return kinematics, place

@@ -65,8 +65,8 @@ def test_a_swing_that_was_not_known_at_the_start_is_found():
 
 def test_measured_tensions_correct_a_model_with_wrong_cables():
     robot = load_robot("single_strut")
-    young = robot.mechanism.entries[0].young
-    other = replace(robot, model=with_cables(robot.mechanism, young=0.9 * young))
+    young = robot.model.entries[0].young
+    other = replace(robot, model=with_cables(robot.model, young=0.9 * young))
     found = {}
     for tensions in (False, True):
         simulation = Simulation(other, start="file")

@@ -20,7 +20,7 @@ from tensegrity_dynamics.mechanisms.simulation.runge_kutta import make_stages, r
 
 def with_other_cables(name, **changes):
     robot = load_robot(name)
-    return replace(robot, model=with_cables(robot.mechanism, **changes))
+    return replace(robot, model=with_cables(robot.model, **changes))
 
 
 def kept(energy):
@@ -61,13 +61,11 @@ def test_undamped_energy_is_conserved_while_no_cable_winds():
     q = simulation.state.q
     v = np.zeros(14)
     v[:2] = 0.3
-    basis_start = equations(robot.mechanism.mechanism, q, v).loop
-    pulleys = [
-        robot.mechanism.mechanism.velocities_of(robot.mechanism.joint_of(a.drives)).start for a in robot.actuators
-    ]
+    basis_start = equations(robot.mechanism, q, v).loop
+    pulleys = [robot.mechanism.velocities_of(robot.model.joint_of(a.drives)).start for a in robot.actuators]
     held = np.vstack((basis_start, np.eye(14)[pulleys]))
     v -= np.linalg.pinv(held) @ (held @ v)
-    simulation.model.set_state(q, v)
+    simulation.set_state(q, v)
     before = simulation.energy()
     simulation.advance(3000)
     after = simulation.energy()
@@ -115,9 +113,9 @@ def test_three_integrators_agree(name):
 
 def test_adaptive_steps_find_where_a_cable_goes_slack_and_taut_again():
     robot = with_other_cables("single_strut", damping=0.0, strain=0.0005)
-    model = robot.mechanism
+    model = robot.model
     mechanism = model.mechanism
-    effort = Simulation(robot).model.observe().efforts
+    effort = Simulation(robot).observe().efforts
     held_torques = np.zeros(14)
     for entry in model.entries:
         held_torques[mechanism.velocities_of(entry.joints[1])] = effort[entry.name]
@@ -141,7 +139,7 @@ def test_adaptive_steps_find_where_a_cable_goes_slack_and_taut_again():
 
 def test_dense_output_lies_on_the_motion():
     robot = load_robot("manipulator")
-    model = robot.mechanism
+    model = robot.model
     effort = np.zeros(39)
     whole = integrate(model.mechanism, model.start, np.zeros(39), effort, 0.05)
     half = integrate(model.mechanism, model.start, np.zeros(39), effort, 0.025)

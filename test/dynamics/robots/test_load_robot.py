@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tensegrity_dynamics.errors import RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot, parse_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.robots.robot_types import KINDS, register_kind
+from tensegrity_dynamics.robots.robot_types import register_robot_type, robot_type
 
 TRIPOD = """\
 kind: structure
@@ -289,14 +289,15 @@ def test_a_mechanism_has_bodies_and_no_nodes() -> None:
     assert "nodes: unknown field." in message and "bodies: missing; add it." in message
 
 
-def test_further_kinds_of_robot_can_be_registered() -> None:
-    with pytest.raises(TensegrityError, match="known already"):
-        register_kind("structure", "x:y", "x:y")
-    register_kind("echo", "tensegrity_dynamics.robots.schema:StructureFile", "tensegrity_dynamics.nowhere:build")
-    try:
-        assert "kind" in problem(changed("kind: structure", "kind: echo"))
-    finally:
-        del KINDS["echo"]
+def test_a_kind_is_registered_once() -> None:
+    with pytest.raises(TensegrityError, match="'structure' are registered already"):
+        register_robot_type(robot_type("structure"))
+
+
+def test_ground_contact_is_refused_by_name() -> None:
+    message = problem(TRIPOD + "contact:\n  stiffness: 10000 N/m\n")
+    line = len(TRIPOD.splitlines()) + 1
+    assert message.startswith(f"tripod.yaml:{line}: contact: ground contact is not supported yet")
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What RViz gets: drawings as arrays, the robot description, and the markers node on real DDS."""
+"""Markers for RViz: as arrays, and from the markers node on real DDS."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import os
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from view_robots import MECHANISMS, prism_robot
+from view_robots import MECHANISMS, WITH_CABLES, prism_robot
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.ros.state_decoding import ShapeReader, fill_pose, pose_from_message, seconds
 from tensegrity_dynamics.structures.structure import Structure
-from tensegrity_dynamics.visualization.markers import StructureDrawing
-from tensegrity_dynamics.visualization.urdf import link_names, make_urdf
+from tensegrity_dynamics.visualization.marker import Marker
+from tensegrity_dynamics.visualization.markers import MarkerDrawer
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_dynamics.visualization.urdf import make_urdf
 
-SHIPPED = [name for name in shipped_robots() if isinstance(load_robot(name).model, Structure)]
+STRUCTURES = [name for name in shipped_robots() if isinstance(load_robot(name).model, Structure)]
+GOAL = (np.array([0.1, 0.2, 0.3]), np.array([1.0, 0.0, 0.0, 0.0]))
+
+Markers = dict[tuple[str, int], Marker]
 
 
 @pytest.fixture
@@ -30,71 +31,54 @@ def prism() -> Robot:
     return prism_robot()
 
 
-def by_name(drawings):
-    return {(each.namespace, each.number): each for each in drawings}
+@pytest.fixture(scope="module", params=[*STRUCTURES, *MECHANISMS])
+def robot(request) -> Robot:
+    return load_robot(request.param)
 
 
-def state_message(robot: Robot, order=None) -> SimpleNamespace:
-    structure = robot.structure
-    order = range(len(structure.node_names)) if order is None else order
-    return SimpleNamespace(
-        node_name=[structure.node_names[k] for k in order],
-        node_position=[SimpleNamespace(x=p[0], y=p[1], z=p[2]) for p in structure.nodes[list(order)]],
-    )
+@pytest.fixture(scope="module", params=WITH_CABLES)
+def winch(request) -> Robot:
+    return load_robot(request.param)
 
 
-# -- robot description --------------------------------------------------------------------------------------------
+def draw(robot: Robot, tensions: float | np.ndarray = np.nan, goal: Pose | None = None) -> Markers:
+    """The markers of a robot at its start, by namespace and number."""
+    picture = make_picture(robot)
+    tensions = np.broadcast_to(tensions, len(picture.tension_names))
+    markers = MarkerDrawer(picture).draw(picture.at(picture.start), tensions, goal)
+    by_name = {(each.namespace, each.number): each for each in markers}
+    assert len(by_name) == len(markers), "two markers of one namespace with the same number"
+    return by_name
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_description_is_a_tree_with_a_link_for_every_bar(name):
-    robot = load_robot(name)
-    root = ET.fromstring(make_urdf(robot))
-    links = [link.get("name") for link in root.findall("link")]
-    children = [joint.find("child").get("link") for joint in root.findall("joint")]
-    parents = [joint.find("parent").get("link") for joint in root.findall("joint")]
-    assert root.tag == "robot"
-    assert len(set(links)) == len(links)
-    assert sorted([*children, "world"]) == sorted(links)
-    assert set(parents) == {"world"}
-    lengths = [float(each.get("length")) for each in root.iterfind("link/visual/geometry/cylinder")]
-    bars = robot.structure.rest_lengths[~robot.structure.unilateral]
-    np.testing.assert_allclose(lengths, bars, rtol=1e-8)
+# -- every robot --------------------------------------------------------------------------------------------------
 
 
-def test_description_carries_the_mass_of_each_bar(prism):
-    root = ET.fromstring(make_urdf(prism))
-    masses = [float(each.get("value")) for each in root.iterfind("link/inertial/mass")]
-    assert sum(masses) == pytest.approx(prism.structure.masses.sum())
+def test_markers_have_either_a_pose_or_points(robot):
+    markers = draw(robot)
+    assert all((each.position is None) == (each.kind in ("lines", "triangles", "spheres")) for each in markers.values())
+    assert all((each.position is None) == (each.quaternion is None) for each in markers.values())
+    assert all(each.colours.shape in ((3,), each.points.shape) for each in markers.values())
 
 
-def test_taken_and_forbidden_names_are_changed(prism):
-    structure = prism.structure
-    names = tuple({"bar_0": "flange", "bar_1": "my bar/1", "bar_2": "world"}.get(n, n) for n in structure.member_names)
-    robot = replace(prism, model=replace(structure, member_names=names))
-    links = link_names(robot)
-    assert len(set(links)) == len(links)
-    assert "my_bar_1" in links
-    assert "world_2" in links
-    assert {"flange", "flange_2"} <= set(links)
-    assert not any(letter in "".join(links) for letter in " /<>")
+def test_goal_is_drawn_at_its_pose_and_deleted_without_one(robot):
+    without, with_goal = draw(robot), draw(robot, goal=GOAL)
+    assert len(without["goal", 0].points) == len(without["goal", 1].points) == 0
+    np.testing.assert_array_equal(with_goal["goal", 0].points[::2], [GOAL[0]] * 3)
+    points = with_goal["goal", 1].points
+    assert points.min(axis=0) == pytest.approx(GOAL[0], abs=make_picture(robot).sizes.span)
+    assert len(points) > 0
 
 
-def test_robot_of_no_known_kind_has_no_description():
-    with pytest.raises(TensegrityError, match="mechanism"):
-        make_urdf(Robot(name="arm", model=object()))
-
-
-# -- drawings -----------------------------------------------------------------------------------------------------
+# -- structures ---------------------------------------------------------------------------------------------------
 
 
 def test_slack_tendon_leaves_the_tendons_and_is_dashed(prism):
     structure = prism.structure
-    drawing = StructureDrawing(prism)
     tensions = np.where(structure.unilateral, 4.0, np.nan)
-    tight = by_name(drawing.draw(structure.nodes, tensions))
+    tight = draw(prism, tensions)
     tensions[structure.member("side_0")] = 0.0
-    loose = by_name(drawing.draw(structure.nodes, tensions))
+    loose = draw(prism, tensions)
     assert len(tight["tendons", 0].points) == 12
     assert len(tight["slack", 0].points) == 0
     assert len(loose["tendons", 0].points) == 10
@@ -104,79 +88,56 @@ def test_slack_tendon_leaves_the_tendons_and_is_dashed(prism):
 
 def test_bars_are_cylinders_of_their_present_length(prism):
     structure = prism.structure
-    tensions = np.full(len(structure.member_names), np.nan)
-    drawings = [each for each in StructureDrawing(prism).draw(structure.nodes, tensions) if each.namespace == "bars"]
-    assert len(drawings) == 6
+    bars = [each for (namespace, _), each in draw(prism).items() if namespace == "bars"]
     ends = structure.members[~structure.unilateral]
     lengths = np.linalg.norm(structure.nodes[ends[:, 0]] - structure.nodes[ends[:, 1]], axis=1)
-    np.testing.assert_allclose([each.scale[2] for each in drawings], lengths)
+    np.testing.assert_allclose([each.scale[2] for each in bars], lengths)
 
 
 def test_goal_patch_lies_where_the_output_nodes_will_be(prism):
     structure = prism.structure
-    tensions = np.full(len(structure.member_names), np.nan)
-    drawing = StructureDrawing(prism)
-    assert len(by_name(drawing.draw(structure.nodes, tensions))["goal", 1].points) == 0
-    goal = prism.output.pose(structure.nodes)
-    corners = by_name(drawing.draw(structure.nodes, tensions, goal))["goal", 1].points
+    corners = draw(prism, goal=prism.output.pose(structure.nodes))["goal", 1].points
     for node in prism.output.nodes:
         assert np.linalg.norm(corners - structure.nodes[node], axis=1).min() < 1e-9
 
 
-# -- messages -----------------------------------------------------------------------------------------------------
+def test_nodes_are_balls_and_fixed_ones_are_darker(prism):
+    nodes = draw(prism)["nodes", 0]
+    np.testing.assert_array_equal(nodes.points, prism.structure.nodes)
+    fixed = prism.structure.fixed
+    assert nodes.colours[fixed].max() < nodes.colours[~fixed].max()
 
 
-def test_nodes_are_read_in_the_order_of_the_robot(prism):
-    order = [3, 1, 5, 0, 2, 4]
-    reader = ShapeReader(prism)
-    np.testing.assert_array_equal(reader.nodes(state_message(prism, order)), prism.structure.nodes)
-    np.testing.assert_array_equal(reader.nodes(state_message(prism)), prism.structure.nodes)
+# -- mechanisms ---------------------------------------------------------------------------------------------------
 
 
-def test_state_of_another_robot_is_refused_by_name(prism):
-    message = state_message(prism)
-    message.node_name[2] = "elbow"
-    with pytest.raises(TensegrityError, match="no node 'elbow'"):
-        ShapeReader(prism).nodes(message)
-    with pytest.raises(TensegrityError, match="lacks the nodes e, f"):
-        ShapeReader(prism).nodes(state_message(prism, range(4)))
+def test_slack_cable_leaves_the_cables_and_is_dashed(winch):
+    picture = make_picture(winch)
+    tensions = np.full(len(picture.tension_names), 4.0)
+    tight = draw(winch, tensions)
+    tensions[1] = 0.0
+    loose = draw(winch, tensions)
+    assert len(tight["cables", 0].points) == 2 * len(tensions)
+    assert len(tight["slack", 0].points) == 0
+    assert len(loose["cables", 0].points) == 2 * len(tensions) - 2
+    cables = picture.at(picture.start).lines[0]
+    np.testing.assert_allclose(loose["slack", 0].points[[0, -1]], cables[1], atol=1e-12)
+    for drawn in (tight, loose):  # the wound part of a slack cable stays on its pulley
+        assert len(drawn["wound", 0].colours) == len(drawn["wound", 0].points) == len(tight["wound", 0].points)
 
 
-def test_tensions_come_by_tendon_or_actuator_and_springs_from_their_stretch(prism):
-    structure = prism.structure
-    message = SimpleNamespace(name=["side_0", "spool_1", "unknown"], tension=[3.0, 4.0, 9.0])
-    tensions = ShapeReader(prism).tensions(message, structure.nodes)
-    assert tensions[structure.member("side_0")] == 3.0
-    assert tensions[structure.member("side_1")] == 4.0
-    assert np.isnan(tensions[structure.member("side_2")])
-    assert np.isnan(tensions[structure.member("bar_0")])
-    coil = structure.member("coil")
-    i, j = structure.members[coil]
-    stretch = np.linalg.norm(structure.nodes[i] - structure.nodes[j]) - structure.rest_lengths[coil]
-    assert tensions[coil] == pytest.approx(structure.stiffness[coil] * stretch)
-
-
-def test_unset_pose_is_no_goal():
-    def message(w: float, x: float = 0.0):
-        return SimpleNamespace(
-            position=SimpleNamespace(x=x, y=0.0, z=0.0), orientation=SimpleNamespace(w=w, x=0.0, y=0.0, z=0.0)
-        )
-
-    assert pose_from_message(message(0.0)) is None
-    assert pose_from_message(message(1.0)) is None  # as the message is made
-    assert pose_from_message(message(1.0, 0.1)) is not None
-    assert pose_from_message(message(1.0, np.nan)) is None
-    position, quaternion = pose_from_message(fill_pose(message(0.0), [1.0, 2.0, 3.0], [0.0, 0.0, 1.0, 0.0]))
-    np.testing.assert_array_equal(position, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(quaternion, [0.0, 0.0, 1.0, 0.0])
-    assert seconds(SimpleNamespace(sec=3, nanosec=500_000_000)) == 3.5
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_ground_lies_beneath_a_mechanism(name):
+    robot = load_robot(name)
+    picture, ground = make_picture(robot), draw(robot)["ground", 0]
+    assert ground.points[:, 2].max() <= picture.outline[:, 2].min()
 
 
 # -- nodes on DDS -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [SHIPPED[0], MECHANISMS[0]])
+@pytest.mark.parametrize("name", [STRUCTURES[0], MECHANISMS[0]])
 def test_markers_and_view_follow_a_robot_on_dds(name):
     rclpy = pytest.importorskip("rclpy")
     interfaces = pytest.importorskip("tensegrity.msg")
@@ -216,8 +177,8 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             message.node_name = list(robot.structure.node_names)
             message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
         else:
-            message.coordinate_name = list(robot.mechanism.mechanism.coordinate_names())
-            message.q = robot.mechanism.start.tolist()
+            message.coordinate_name = list(robot.mechanism.coordinate_names())
+            message.q = robot.model.start.tolist()
         message.header.frame_id = "world"
 
         def complete() -> bool:
@@ -238,10 +199,10 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         if is_structure:
             assert seen.count("bars") == int(np.count_nonzero(~robot.structure.unilateral))
         else:
-            shapes = sum(len(body.shapes) for body in robot.mechanism.mechanism.bodies)
+            shapes = sum(len(body.shapes) for body in robot.mechanism.bodies)
             assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
-        assert heard["description"].data == make_urdf(robot)
+        assert heard["description"].data == make_urdf(make_picture(robot))
         values = {pair.key: pair.value for pair in heard["diagnostics"]["view"].values}
         assert values["url"].startswith("http://localhost:")
         assert "tf" in {pair.key for pair in heard["diagnostics"]["markers"].values}

@@ -14,7 +14,8 @@ from view_visitor import free_port, visit, wait
 from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, with_cables
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.visualization.mechanism_picture import COLOURS, MechanismPicture
+from tensegrity_dynamics.visualization.mechanism_picture import MechanismPicture
+from tensegrity_dynamics.visualization.style import PULLEY_COLOUR
 from tensegrity_tools.view import Answer, View, ViewState
 from tensegrity_tools.view.tension_plot import TensionPlot
 
@@ -30,67 +31,72 @@ def winch(request) -> Robot:
 
 
 def state_of(robot: Robot, time: float = 1.0, tension: float = 5.0, **more) -> ViewState:
-    tensions = np.full(len(robot.mechanism.cable_names), tension)
-    return ViewState(time=time, q=np.array(robot.mechanism.start), tensions=tensions, **more)
+    tensions = np.full(len(robot.model.cable_names), tension)
+    return ViewState(time=time, configuration=np.array(robot.model.start), tensions=tensions, **more)
 
 
 def test_every_shipped_mechanism_can_be_seen_and_follows_its_coordinates(robot):
-    with View(robot, free_port()) as view, visit(view):
+    with View(robot, free_port()) as view, visit(view) as visitor:
         q = moved(robot)
-        assert view.show(ViewState(time=1.0, q=q)), view._trouble
-        assert wait(lambda: view.drawn > 0)
-        picture = MechanismPicture(robot).move(q)
-        centres, _ = picture.solid_poses()
-        for solids in view._scene._solids:
-            np.testing.assert_allclose(solids._handle.batched_positions, centres[solids._rows], atol=1e-6)
-        np.testing.assert_allclose(view._scene._frame.position, picture.output_poses()[0][0])
-        view._scene.show_names(True)
-        assert set(robot.mechanism.cable_names) <= {label.text for label in view._scene._labels}
+        snapshot = MechanismPicture(robot).at(q)
+
+        def follows() -> bool:
+            batches = [name for name in visitor.scene if name.startswith("/robot/solids/")]
+            drawn = np.vstack([visitor.array(name, "batched_positions") for name in batches])
+            assert drawn.shape == snapshot.solid_positions.shape
+            apart = np.linalg.norm(drawn[:, None, :] - snapshot.solid_positions[None, :, :], axis=2)
+            return bool(max(apart.min(axis=0).max(), apart.min(axis=1).max()) < 1e-5)
+
+        assert not follows()
+        assert view.show(ViewState(time=1.0, configuration=q))
+        assert wait(follows)
+        np.testing.assert_allclose(visitor.scene["/robot/output"]["position"], snapshot.output[0])
+        visitor.type("Names of bodies and cables", True)
+        assert wait(lambda: set(robot.model.cable_names) < visitor.names_in_scene())
 
 
 def test_slack_cable_is_named_dashed_and_plotted(winch):
-    names = winch.mechanism.cable_names
-    with View(winch, free_port()) as view, visit(view):
+    names = winch.model.cable_names
+    with View(winch, free_port()) as view, visit(view) as visitor:
         state = state_of(winch)
         state.tensions[1] = 0.0
         assert view.show(state)
-        assert wait(lambda: f">{names[1]}</b>" in view._status.content)
-        assert view._scene._slack.visible
-        hidden = view._scene._cables._handle.batched_scales[:, 0] == 0.0
+        assert wait(lambda: visitor.row("Slack") == names[1])
+        assert visitor.scene["/robot/slack"]["visible"]
+        hidden = visitor.array("/robot/cables", "batched_scales")[:, 0] == 0.0
         assert [name for name, gone in zip(names, hidden, strict=True) if gone] == [names[1]]
         view.show(state_of(winch, time=2.0))
-        assert wait(lambda: f">{names[1]}</b>" not in view._status.content)
-        assert not view._scene._slack.visible
-        assert tuple(view._plot.names) == names
-        assert view._plot.svg(10.0).count("<polyline") == len(names)
+        assert wait(lambda: visitor.row("Slack") == "none")
+        assert not visitor.scene["/robot/slack"]["visible"]
+        assert wait(lambda: visitor.text().count("<polyline") == len(names))
+        assert all(f"<title>{name}</title>" in visitor.text() for name in names)
 
 
 @pytest.mark.parametrize("name", WITHOUT_CABLES)
 def test_robot_without_cables_has_no_scale_of_tensions(name):
     robot = load_robot(name)
-    with View(robot, free_port()) as view, visit(view):
+    with View(robot, free_port()) as view, visit(view) as visitor:
         assert view.show(state_of(robot))
-        assert wait(lambda: "Position" in view._status.content)
-        assert "Tension" not in view._status.content
-        assert view._legend is None
-    assert TensionPlot(robot).names == []
+        assert wait(lambda: visitor.row("Position") != "")
+        assert "ension" not in visitor.text()
+        assert "Tension" not in visitor.labels()
+    assert TensionPlot(MechanismPicture(robot)).names == []
 
 
 @pytest.mark.parametrize("bad", ["nodes", "shape", "nan", "tensions"])
 def test_state_that_cannot_be_drawn_is_ignored_and_said(bad):
     robot = load_robot("single_strut")
-    q, tensions = np.array(robot.mechanism.start), np.zeros(3)
+    q, tensions = np.array(robot.model.start), np.zeros(3)
     q[3] = np.nan if bad == "nan" else q[3]
     state = ViewState(
         time=1.0,
-        nodes=np.zeros((4, 3)) if bad == "nodes" else None,
-        q=None if bad == "nodes" else q[:-1] if bad == "shape" else q,
+        configuration=np.zeros((4, 3)) if bad == "nodes" else q[:-1] if bad == "shape" else q,
         tensions=tensions[:2] if bad == "tensions" else tensions,
     )
-    words = {"nodes": "no position q", "shape": "(13,)", "nan": "q[3] is not finite", "tensions": "(2,)"}
-    with View(robot, free_port()) as view, visit(view):
+    reasons = {"nodes": "(4, 3)", "shape": "(13,)", "nan": "q[3] is not finite", "tensions": "(2,)"}
+    with View(robot, free_port()) as view, visit(view) as visitor:
         assert not view.show(state)
-        assert wait(lambda: words[bad] in view._status.content)
+        assert wait(lambda: reasons[bad] in visitor.text())
 
 
 def test_goal_of_a_mechanism_is_sent_from_the_handle():
@@ -101,24 +107,24 @@ def test_goal_of_a_mechanism_is_sent_from_the_handle():
     ):
         view.show(state_of(robot))
         assert wait(lambda: view.drawn > 0)
-        np.testing.assert_allclose(view.goal.pose[0], BodyPoses(robot.mechanism).move(robot.mechanism.start).output(
-            robot.output)[0][0])  # fmt: skip
+        output = BodyPoses(robot.model).move(robot.model.start).output(robot.output)[0][0]
+        np.testing.assert_allclose(view.goal.pose[0], output)
         visitor.drag_goal([0.1, -0.05, 1.1], [1.0, 0.0, 0.0, 0.0])
-        assert wait(lambda: np.allclose(view.goal._position.value, [100.0, -50.0, 1100.0]))
-        assert not view.goal._angles.visible  # its file lets goals set the position alone
-        visitor.press(view.goal._send)
+        assert wait(lambda: np.allclose(visitor.part("Position [mm]")["value"], [100.0, -50.0, 1100.0]))
+        assert "Roll, pitch, yaw [°]" not in visitor.labels()  # its file lets goals set the position alone
+        visitor.press("Send goal")
         assert wait(lambda: bool(asked))
         np.testing.assert_allclose(asked[0][0], [0.1, -0.05, 1.1])
         view.show(state_of(robot, time=2.0, goal=(asked[0][0], asked[0][1])))
-        assert wait(lambda: view.goal._ghost.visible)
+        assert wait(lambda: visitor.scene["/accepted"]["visible"])
 
 
-def test_rigid_cables_are_drawn_with_a_tension_that_is_not_known():
+def test_rigid_cables_are_drawn_with_an_unknown_tension():
     robot = load_robot("single_strut")
-    robot = replace(robot, model=with_cables(robot.mechanism, variant="rigid"))
-    with View(robot, free_port()) as view, visit(view):
+    robot = replace(robot, model=with_cables(robot.model, variant="rigid"))
+    with View(robot, free_port()) as view, visit(view) as visitor:
         assert view.show(state_of(robot, tension=np.nan))
-        assert wait(lambda: "not known" in view._status.content)
+        assert wait(lambda: visitor.row("Tension") == "unknown")
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
@@ -135,7 +141,7 @@ def test_real_browser_shows_body_and_cables_in_their_colours():
             scene = picture[:, : picture.shape[1] // 2]
             return bool(np.count_nonzero(wanted(*np.moveaxis(scene, 2, 0))) > 40)
 
-        assert COLOURS["pulleys"][2] > COLOURS["pulleys"][0] + 40
+        assert PULLEY_COLOUR[2] > PULLEY_COLOUR[0] + 40
         assert browser.wait(lambda: share(lambda r, g, b: (b > r + 25) & (b > g + 5) & (g > r)))  # pulleys
         assert browser.wait(lambda: share(lambda r, g, b: (r > g + 25) & (r > b)))  # cables, at 5 of 6 N
         assert browser.wait(lambda: share(lambda r, g, b: (r < 90) & (abs(r - b) < 30)))  # the strut

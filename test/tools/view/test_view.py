@@ -1,4 +1,4 @@
-"""The browser view: its scene, its answers to people, its server, and what a real browser makes of it."""
+"""The browser view: its scene, goals and buttons, its server, and what a real browser makes of it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from hypothesis import strategies as st
 from view_robots import prism_robot
 from view_visitor import free_port, visit, wait
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.load_robot import load_robot, shipped_robots
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
+from tensegrity_dynamics.visualization.structure_picture import StructurePicture
+from tensegrity_dynamics.visualization.style import UNKNOWN_COLOUR
 from tensegrity_tools.view import Answer, View, ViewState, meshes
 from tensegrity_tools.view.display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
-from tensegrity_tools.view.tension_plot import MOST_LINES, TensionPlot
+from tensegrity_tools.view.tension_plot import MAX_LINES, TensionPlot
 
 
 def state_of(robot: Robot, time: float = 1.0, tension: float = 5.0, **more) -> ViewState:
     structure = robot.structure
     tensions = np.where(structure.unilateral, tension, np.nan)
-    return ViewState(time=time, nodes=np.array(structure.nodes), tensions=tensions, **more)
+    return ViewState(time=time, configuration=np.array(structure.nodes), tensions=tensions, **more)
 
 
 @pytest.fixture
@@ -55,34 +56,39 @@ def test_every_shipped_structure_can_be_seen(name):
         assert wait(lambda: view.drawn > 0)
 
 
-def test_robot_of_no_known_kind_is_refused_by_name():
-    with pytest.raises(TensegrityError, match="arm is a mechanism"):
-        View(Robot(name="arm", model=object()), free_port())
-
-
 def test_slack_tendon_is_named_and_dashed(view, prism):
     state = state_of(prism)
     state.tensions[prism.structure.member("side_2")] = 0.0
-    with visit(view):
+    tendons = [name for name, kind in zip(prism.structure.member_names, prism.structure.kinds, strict=True)
+               if kind == "tendon"]  # fmt: skip
+    with visit(view) as visitor:
         view.show(state)
-        assert wait(lambda: "side_2" in view._status.content)
-        assert view._scene._slack.visible
-        assert len(view._scene._slack.points) > 1
-        hidden = view._scene._batches["tendon"]._handle.batched_scales[:, 0] == 0.0
-        assert [prism.structure.member_names[row] for row in view._scene._rows["tendon"][hidden]] == ["side_2"]
+        assert wait(lambda: visitor.row("Slack") == "side_2")
+        assert visitor.scene["/robot/slack"]["visible"]
+        assert len(visitor.array("/robot/slack", "points")) > 2
+        hidden = visitor.array("/robot/tendons", "batched_scales")[:, 0] == 0.0
+        assert [name for name, gone in zip(tendons, hidden, strict=True) if gone] == ["side_2"]
         view.show(state_of(prism, time=2.0))
-        assert wait(lambda: "side_2" not in view._status.content)
-        assert not view._scene._slack.visible
+        assert wait(lambda: visitor.row("Slack") == "none")
+        assert not visitor.scene["/robot/slack"]["visible"]
 
 
 def test_scene_follows_the_nodes(view, prism):
     moved = np.array(prism.structure.nodes)
     moved[prism.structure.node("d")] += (0.01, 0.02, 0.03)
-    with visit(view):
-        view.show(ViewState(time=1.0, nodes=moved))
-        assert wait(lambda: view.drawn > 0)
-        np.testing.assert_allclose(view._scene._nodes.batched_positions, moved, atol=1e-6)
-        np.testing.assert_allclose(view._scene._frame.position, prism.output.pose(moved)[0])
+    with visit(view) as visitor:
+        view.show(ViewState(time=1.0, configuration=moved))
+        assert wait(lambda: np.allclose(visitor.array("/robot/nodes", "batched_positions"), moved, atol=1e-6))
+        np.testing.assert_allclose(visitor.scene["/robot/output"]["position"], prism.output.pose(moved)[0])
+
+
+def test_names_are_written_beside_the_nodes_and_taken_away(view, prism):
+    with visit(view) as visitor:
+        assert visitor.names_in_scene() == set()
+        visitor.type("Names of nodes", True)
+        assert wait(lambda: visitor.names_in_scene() == set(prism.structure.node_names))
+        visitor.type("Names of nodes", False)
+        assert wait(lambda: visitor.names_in_scene() == set())
 
 
 @pytest.mark.parametrize("bad", ["node", "shape", "time", "goal", "tensions"])
@@ -95,47 +101,49 @@ def test_state_that_cannot_be_drawn_is_ignored_and_said(view, prism, bad):
     elif bad == "tensions":
         tensions = np.zeros(3)
     goal = (np.full(3, np.inf), np.array([1.0, 0.0, 0.0, 0.0])) if bad == "goal" else None
-    state = ViewState(time=np.nan if bad == "time" else 1.0, nodes=nodes, tensions=tensions, goal=goal)
-    with visit(view):
+    state = ViewState(time=np.nan if bad == "time" else 1.0, configuration=nodes, tensions=tensions, goal=goal)
+    with visit(view) as visitor:
         assert view.show(state_of(prism))
         assert wait(lambda: view.drawn > 0)
-        before = np.array(view._scene._nodes.batched_positions)
+        before = visitor.array("/robot/nodes", "batched_positions")
         assert not view.show(state)
-        assert wait(lambda: "ignored 1 state" in view._status.content)
-        np.testing.assert_array_equal(view._scene._nodes.batched_positions, before)
+        assert wait(lambda: "ignored 1 state" in visitor.text())
+        np.testing.assert_array_equal(visitor.array("/robot/nodes", "batched_positions"), before)
         view.show(state_of(prism, time=2.0))
-        assert wait(lambda: "ignored" not in view._status.content)
+        assert wait(lambda: "ignored" not in visitor.text())
 
 
-def test_tension_that_is_not_known_is_drawn_as_not_known(view, prism):
-    with visit(view):
-        view.show(ViewState(time=1.0, nodes=np.array(prism.structure.nodes)))
-        assert wait(lambda: "Position" in view._status.content)
-        assert "Slack" not in view._status.content
+def test_unknown_tension_is_drawn_as_unknown(view, prism):
+    with visit(view) as visitor:
+        view.show(ViewState(time=1.0, configuration=np.array(prism.structure.nodes)))
+        assert wait(lambda: visitor.row("Position") != "")
+        assert visitor.row("Tension") == visitor.row("Slack") == ""
+        colours = visitor.array("/robot/tendons", "batched_colors")
+        np.testing.assert_array_equal(colours, np.tile(UNKNOWN_COLOUR, (len(colours), 1)))
 
 
 def test_names_from_a_robot_file_cannot_become_html(view, prism):
-    with visit(view):
+    with visit(view) as visitor:
         view.show(state_of(prism, mode="<script>"))
-        assert wait(lambda: "&lt;script&gt;" in view._status.content)
-        assert "<script>" not in view._status.content
+        assert wait(lambda: "&lt;script&gt;" in visitor.text())
+        assert "<script>" not in visitor.text()
 
 
-def test_nothing_is_drawn_while_nobody_looks(view, prism):
+def test_nothing_is_drawn_while_no_browser_is_connected(view, prism):
     for k in range(20):
         view.show(state_of(prism, time=0.1 * k))
-    assert wait(lambda: not view._fresh.is_set())
+        time.sleep(0.01)
     assert view.drawn == 0
     with visit(view):
-        assert wait(lambda: view.drawn > 0)  # who comes later sees the latest state at once
+        assert wait(lambda: view.drawn > 0)  # a browser that comes later sees the latest state at once
 
 
 def test_faster_states_than_pictures_are_skipped(prism):
-    with View(prism, free_port(), rate=5.0) as view, visit(view):
+    with View(prism, free_port(), rate=5.0) as view, visit(view) as visitor:
         for k in range(200):
             view.show(state_of(prism, time=0.01 * k))
             time.sleep(0.002)
-        assert wait(lambda: "2.0 s" in view._status.content)
+        assert wait(lambda: "2.0 s" in visitor.text())
         assert view.drawn < 50
 
 
@@ -152,48 +160,69 @@ def test_dragged_goal_is_sent_with_its_pose_and_duration(prism):
         assert wait(lambda: view.drawn > 0)
         quaternion = quaternion_from_roll_pitch_yaw([5.0, -10.0, 20.0])
         visitor.drag_goal([0.01, -0.02, 0.22], quaternion.tolist())
-        assert wait(lambda: np.allclose(view.goal._position.value, [10.0, -20.0, 220.0]))
-        np.testing.assert_allclose(view.goal._angles.value, [5.0, -10.0, 20.0])
-        visitor.type(view.goal._duration, 2.5)
-        visitor.press(view.goal._send)
+        assert wait(lambda: np.allclose(visitor.part("Position [mm]")["value"], [10.0, -20.0, 220.0]))
+        assert wait(lambda: np.allclose(visitor.part("Roll, pitch, yaw [°]")["value"], [5.0, -10.0, 20.0]))
+        visitor.type("Duration [s]", 2.5)
+        visitor.press("Send goal")
         assert wait(lambda: bool(asked))
         position, sent, duration = asked[0]
         np.testing.assert_allclose(position, [0.01, -0.02, 0.22])
         np.testing.assert_allclose(sent, quaternion, atol=1e-12)
         assert duration == 2.5
-        assert wait(lambda: "Accepted" in view.goal._answer.content)
+        assert wait(lambda: "Accepted" in visitor.text())
         visitor.drag_goal([0.0, 0.0, 0.22], quaternion.tolist())
-        assert wait(lambda: not view.goal._answer.visible)  # that answer was to another goal
+        assert wait(lambda: "Accepted" not in visitor.text())  # that answer was to another goal
 
 
 def test_typed_numbers_move_the_handle(prism):
     with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
-        visitor.type(view.goal._position, [10.0, 20.0, 250.0])
-        assert wait(lambda: np.allclose(view.goal.pose[0], [0.01, 0.02, 0.25]))
+        visitor.type("Position [mm]", [10.0, 20.0, 250.0])
+        assert wait(lambda: np.allclose(visitor.scene["/goal"]["position"], [0.01, 0.02, 0.25]))
+        np.testing.assert_allclose(view.goal.pose[0], [0.01, 0.02, 0.25])
+
+
+def test_handle_is_hidden_and_shown_by_its_checkbox(prism):
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
+        assert visitor.scene["/goal"]["visible"]
+        visitor.type("Goal handle", False)
+        assert wait(lambda: not visitor.scene["/goal"]["visible"])
 
 
 def test_refused_goal_shows_the_reason_and_keeps_the_handle(prism):
-    with View(
-        prism, free_port(), on_goal=lambda *_: Answer(False, "side_1 would need 61 N, its limit is 50 N")
-    ) as view:
-        goal = (np.array([0.0, 0.0, 0.9]), np.array([1.0, 0.0, 0.0, 0.0]))
-        view.goal.place(goal)
-        assert view.goal.send()[:2] == (False, "side_1 would need 61 N, its limit is 50 N")
-        assert "its limit is 50 N" in view.goal._answer.content
-        view.goal.update(prism.output.pose(np.array(prism.structure.nodes)), None)
-        np.testing.assert_allclose(view.goal.pose[0], goal[0])
+    reason = "side_1 would need 61 N, its limit is 50 N"
+    with View(prism, free_port(), on_goal=lambda *_: Answer(False, reason)) as view, visit(view) as visitor:
+        visitor.drag_goal([0.0, 0.0, 0.9], [1.0, 0.0, 0.0, 0.0])
+        assert wait(lambda: np.allclose(view.goal.pose[0], [0.0, 0.0, 0.9]))
+        visitor.press("Send goal")
+        assert wait(lambda: f"Refused: {reason}" in visitor.text())
+        drawn = view.drawn
+        view.show(state_of(prism))
+        assert wait(lambda: view.drawn > drawn)
+        np.testing.assert_allclose(view.goal.pose[0], [0.0, 0.0, 0.9])
 
 
 def test_handle_can_be_put_on_the_nearest_reachable_pose(prism):
     nearest = (np.array([0.0, 0.01, 0.24]), np.array([1.0, 0.0, 0.0, 0.0]))
-    with View(prism, free_port(), on_goal=lambda *_: Answer(False, "out of reach", nearest)) as view:
-        with visit(view) as visitor:
-            assert not view.goal._near.visible
-            view.goal.send()
-            assert view.goal._near.visible
-            visitor.press(view.goal._near)
-            assert wait(lambda: np.allclose(view.goal.pose[0], nearest[0]))
-            assert not view.goal._near.visible
+    button = "Move handle to nearest reachable pose"
+    with (
+        View(prism, free_port(), on_goal=lambda *_: Answer(False, "out of reach", nearest)) as view,
+        visit(view) as visitor,
+    ):
+        assert button not in visitor.labels()
+        visitor.press("Send goal")
+        assert wait(lambda: button in visitor.labels())
+        visitor.press(button)
+        assert wait(lambda: np.allclose(visitor.scene["/goal"]["position"], nearest[0]))
+        assert wait(lambda: button not in visitor.labels())
+
+
+def test_handle_can_be_put_back_on_the_robot(prism):
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
+        visitor.drag_goal([0.0, 0.0, 0.9], [1.0, 0.0, 0.0, 0.0])
+        assert wait(lambda: np.allclose(view.goal.pose[0], [0.0, 0.0, 0.9]))
+        visitor.press("Move handle to robot")
+        present = prism.output.pose(np.array(prism.structure.nodes))[0]
+        assert wait(lambda: np.allclose(visitor.scene["/goal"]["position"], present))
 
 
 def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
@@ -201,28 +230,31 @@ def test_failing_callback_is_shown_and_does_not_end_the_view(prism):
         raise OSError("the bus is gone")
 
     with View(prism, free_port(), on_goal=broken, on_stop=broken) as view, visit(view) as visitor:
-        assert "the bus is gone" in view.goal.send().text
-        visitor.press(view._stop)
-        assert wait(lambda: "Stop failed: OSError: the bus is gone" in view._status.content)
+        visitor.press("Send goal")
+        assert wait(lambda: "Refused: OSError: the bus is gone" in visitor.text())
+        visitor.press("Stop")
+        assert wait(lambda: "Stop failed: OSError: the bus is gone" in visitor.text())
         view.show(state_of(prism))
         assert wait(lambda: view.drawn > 0)
 
 
-def test_handle_and_ghost_go_to_an_accepted_goal_until_somebody_drags(prism):
-    goal = (np.array([0.0, 0.0, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
-    other = (np.array([0.0, 0.05, 0.25]), np.array([1.0, 0.0, 0.0, 0.0]))
-    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view:
-        present = prism.output.pose(np.array(prism.structure.nodes))
-        view.goal.update(present, goal)
-        np.testing.assert_allclose(view.goal.pose[0], goal[0])
-        assert view.goal._ghost.visible
-        view.goal.place(present)
-        view.goal.update(present, other)
-        np.testing.assert_allclose(view.goal.pose[0], present[0])
-        np.testing.assert_allclose(view.goal._ghost.position, other[0])
-        view.goal.send()
-        view.goal.update(present, other)
-        np.testing.assert_allclose(view.goal.pose[0], other[0])
+def test_handle_and_mark_go_to_an_accepted_goal_until_the_handle_is_dragged(prism):
+    goal, other = ((np.array([0.0, y, 0.25]), np.array([1.0, 0.0, 0.0, 0.0])) for y in (0.0, 0.05))
+    with View(prism, free_port(), on_goal=lambda *_: Answer(True)) as view, visit(view) as visitor:
+        assert not visitor.scene["/accepted"]["visible"]
+        view.show(state_of(prism, goal=goal))
+        assert wait(lambda: visitor.scene["/accepted"]["visible"])
+        assert wait(lambda: np.allclose(visitor.scene["/goal"]["position"], goal[0]))
+        dragged = [0.0, 0.0, 0.3]
+        visitor.drag_goal(dragged, [1.0, 0.0, 0.0, 0.0])
+        assert wait(lambda: np.allclose(view.goal.pose[0], dragged))
+        view.show(state_of(prism, time=2.0, goal=other))
+        assert wait(lambda: np.allclose(visitor.scene["/accepted"]["position"], other[0]))
+        np.testing.assert_allclose(view.goal.pose[0], dragged)
+        visitor.press("Send goal")
+        assert wait(lambda: "Accepted" in visitor.text())
+        view.show(state_of(prism, time=3.0, goal=other))
+        assert wait(lambda: np.allclose(visitor.scene["/goal"]["position"], other[0]))
 
 
 def test_hold_and_stop_are_passed_on(prism):
@@ -236,17 +268,17 @@ def test_hold_and_stop_are_passed_on(prism):
         View(prism, free_port(), on_hold=lambda: note("hold"), on_stop=lambda: note("stop")) as view,
         visit(view) as visitor,
     ):
-        visitor.press(view._hold)
+        visitor.press("Hold here")
         assert wait(lambda: pressed == ["hold"])
-        visitor.press(view._stop)
+        visitor.press("Stop")
         assert wait(lambda: pressed == ["hold", "stop"])
 
 
-def test_view_without_callbacks_only_looks(view):
-    assert view._hold.disabled
-    assert view._stop.disabled
-    assert view.goal._send.disabled
-    assert view.goal.send()[:2] == (False, "this view only looks")
+def test_view_without_callbacks_is_read_only(view):
+    with visit(view) as visitor:
+        assert all(visitor.part(label)["disabled"] for label in ("Hold here", "Stop", "Send goal"))
+        assert not visitor.scene["/goal"]["visible"]
+    assert view.goal.send()[:2] == (False, "this view is read-only")
 
 
 # -- server -------------------------------------------------------------------------------------------------------
@@ -301,15 +333,17 @@ def test_real_browser_shows_the_robot_without_a_network(prism):
 
 def pixel(view: View, browser: HeadlessBrowser, point: np.ndarray) -> tuple[float, float]:
     """Where on the page a point (3,) m of the world is, as seen by the first camera."""
-    camera = view._server.initial_camera
-    back = (camera.position - camera.look_at) / np.linalg.norm(camera.position - camera.look_at)
+    with visit(view) as visitor:
+        assert wait(lambda: {"position", "look_at", "fov"} <= set(visitor.camera))
+        eye, target, angle = (visitor.camera[key] for key in ("position", "look_at", "fov"))
+    back = (eye - target) / np.linalg.norm(eye - target)
     right = np.cross([0.0, 0.0, 1.0], back)
     right /= np.linalg.norm(right)
-    away = point - camera.position
+    away = point - eye
     boxes = "[...document.querySelectorAll('canvas')].map(c => c.getBoundingClientRect())"
     largest = f"{boxes}.map(r => [r.x, r.y, r.width, r.height]).sort((a, b) => b[2] * b[3] - a[2] * a[3])[0]"
     x, y, width, height = browser.run(largest)
-    scale = 0.5 * height / np.tan(0.5 * camera.fov) / -(away @ back)
+    scale = 0.5 * height / np.tan(0.5 * angle) / -(away @ back)
     return x + 0.5 * width + scale * (away @ right), y + 0.5 * height - scale * (away @ np.cross(back, right))
 
 
@@ -326,7 +360,8 @@ def test_goal_dragged_by_mouse_is_sent_and_its_refusal_read(prism):
         view.show(state_of(prism))
         assert browser.wait(lambda: "Position" in browser.text(), timeout=120.0), browser.text()
         start = view.goal.pose[0]
-        grip = start + [0.0, 0.0, 0.9 * view.goal._handle.scale]
+        with visit(view) as visitor:
+            grip = start + [0.0, 0.0, 0.9 * visitor.scene["/goal"]["scale"]]
         places = [pixel(view, browser, grip), pixel(view, browser, grip + [0.0, 0.0, 0.03])]
 
         def dragged() -> bool:  # the page may still be building its scene when the mouse first comes by
@@ -375,32 +410,30 @@ def test_mesh_faces_outward_and_holds_its_volume(mesh, volume, share):
 @settings(max_examples=20)
 @given(st.integers(2, 400))
 def test_plot_keeps_the_last_seconds_only(count):
-    robot = prism_robot()
-    plot = TensionPlot(robot)
+    picture = StructurePicture(prism_robot())
+    plot = TensionPlot(picture)
     for k in range(count):
-        plot.add(0.1 * k, np.full(len(robot.structure.member_names), float(k)))
-    times = [moment for moment, _ in plot._points]
-    assert times[-1] == pytest.approx(0.1 * (count - 1))
-    assert times[-1] - times[0] <= 20.0 + 1e-9
+        plot.add(0.1 * k, np.full(len(picture.tension_names), float(k)))
+    assert plot.times[-1] == pytest.approx(0.1 * (count - 1))
+    assert plot.times[-1] - plot.times[0] <= 20.0 + 1e-9
     assert plot.svg(100.0).count("<polyline") == 3
 
 
 def test_plot_starts_anew_when_the_clock_jumps_back():
-    robot = prism_robot()
-    plot = TensionPlot(robot)
-    tensions = np.ones(len(robot.structure.member_names))
+    picture = StructurePicture(prism_robot())
+    plot = TensionPlot(picture)
     for moment in (10.0, 10.5, 0.0, 0.5):
-        plot.add(moment, tensions)
-    assert [moment for moment, _ in plot._points] == [0.0, 0.5]
+        plot.add(moment, np.ones(len(picture.tension_names)))
+    assert plot.times == [0.0, 0.5]
 
 
 def test_plot_of_unknown_tensions_has_no_numbers_that_are_none():
-    robot = prism_robot()
-    plot = TensionPlot(robot)
+    picture = StructurePicture(prism_robot())
+    plot = TensionPlot(picture)
     for moment in (0.0, 1.0):
-        plot.add(moment, np.full(len(robot.structure.member_names), np.nan))
+        plot.add(moment, np.full(len(picture.tension_names), np.nan))
     assert "nan" not in plot.svg(1.0).lower()
-    assert len(plot.names) <= MOST_LINES
+    assert len(plot.names) <= MAX_LINES
 
 
 def test_small_robots_are_measured_in_millimetres():
@@ -409,19 +442,18 @@ def test_small_robots_are_measured_in_millimetres():
 
 
 def test_colour_scale_follows_the_largest_tension_and_forgets_slowly(view, prism):
-    with visit(view):
-        for moment, tension, ceiling in ((1.0, 17.0, 20.0), (2.0, 4.0, 20.0), (3.0, 41.0, 50.0)):
-            drawn = view.drawn
+    with visit(view) as visitor:
+        for moment, tension, full_scale in ((1.0, 17.0, 20.0), (2.0, 4.0, 20.0), (3.0, 41.0, 50.0)):
             view.show(state_of(prism, moment, tension))
-            assert wait(lambda drawn=drawn: view.drawn > drawn)
-            assert view._ceiling == pytest.approx(ceiling)
+            assert wait(lambda moment=moment: f"{moment:.1f} s" in visitor.text())
+            assert wait(lambda full_scale=full_scale: visitor.full_scale() == full_scale)
 
 
 def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
-    with visit(view):
+    with visit(view) as visitor:
         view.show(state_of(prism, tension=1e-12))
-        assert wait(lambda: "side_0" in view._status.content)  # as slack
-        assert view._ceiling > 1e-4
+        assert wait(lambda: "side_0" in visitor.row("Slack"))
+        assert wait(lambda: 1e-4 < visitor.full_scale() < 1.0)
 
 
 def test_offline_example_runs_and_reports():

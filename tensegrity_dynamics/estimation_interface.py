@@ -1,0 +1,85 @@
+"""What every estimator of a robot's configuration takes and gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .robots.model import Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimated configuration in motion.
+
+    Attributes:
+        time: s.
+        configuration: nodes (n, 3) m of a structure, q (nq,) of a mechanism.
+        velocity: (n, 3) m/s or (nv,), from the last two configurations or by an observer.
+        pose, twist: of the output and its motion, (6,) m/s and rad/s; None without one.
+        tensions: N by member or cable; NaN where the model does not tell.
+        slack: tendons, springs and cables that carry nothing.
+        residual: largest force left [N or N m]. softest: lowest stiffness; NaN where neither is computed.
+        stable: whether the robot stays in this configuration.
+        converged: the configuration belongs to the readings of this time; False: it is the last one that did.
+        reason: why not, or empty.
+        equilibrium: of the kind's own class, with what else it knows.
+    """
+
+    time: float
+    configuration: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    pose: Pose | None
+    twist: NDArray[np.float64] | None
+    tensions: Mapping[str, float]
+    slack: tuple[str, ...]
+    residual: float
+    softest: float
+    stable: bool
+    converged: bool
+    reason: str = ""
+    equilibrium: Any = None
+
+
+class Estimator(ABC):
+    """Configurations from what actuators say."""
+
+    @property
+    @abstractmethod
+    def actuators(self) -> tuple[str, ...]:
+        """Names of the actuators whose positions `update` takes."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget the past; the next configuration is sought from the one at rest."""
+
+    @abstractmethod
+    def solve(self, positions: Mapping[str, float], method: str = "newton") -> Estimate:
+        """The equilibrium for positions of some actuators [m or rad]; the others keep those of the robot file.
+
+        Raises:
+            TensegrityError: a name or the method is unknown. NoEquilibriumError: there is no equilibrium.
+        """
+
+    @abstractmethod
+    def update(
+        self,
+        time: float,
+        positions: Mapping[str, float],
+        efforts: Mapping[str, float] | None = None,
+        tensions: Mapping[str, float] | None = None,
+    ) -> Estimate:
+        """The estimate at a time [s].
+
+        Args:
+            positions: m or rad by actuator. efforts: N or N m by actuator since the last time, and tensions: N by cable
+                where they are measured; only observers look at these two.
+
+        The same time again gives the same answer. A time before the last one starts anew. Readings that are not finite,
+        unknown or without an equilibrium give the last configuration with `converged` False and the reason.
+        """

@@ -1,0 +1,273 @@
+"""What commands print of a mechanism: tree and loops, degrees of freedom, the equilibrium at rest, its cables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import NoEquilibriumError, TensegrityError, unknown_name
+from ..estimation_interface import Estimate
+from ..robots.formatting import listing, millimetres, span, turned
+from ..robots.model import Pose
+from ..robots.quantities import read_quantity
+from ..robots.report import (
+    KinematicsOptions,
+    Report,
+    RobotReport,
+    Section,
+    closing_rows,
+    drive_notes,
+    facts,
+    provenance_figures,
+    provenance_section,
+)
+from ..robots.robot import Robot
+from .dynamics.equations_of_motion import equations
+from .estimation.quasi_static_estimator import MechanismEstimator
+from .mechanism_model import MechanismModel
+from .statics.equilibrium_solver import MechanismEquilibrium
+
+QUANTITIES = {"revolute": "angle", "prismatic": "length"}
+"""What the position of an actuator is, by its motion."""
+
+
+class MechanismReport(RobotReport):
+    """Reports of a robot whose model is a mechanism."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self.model = robot.model_as(MechanismModel)
+
+    def check(self) -> Report:
+        """Parts, loops and degrees of freedom, the equilibrium with the actuators at their start, actuators."""
+        robot, mechanism = self.robot, self.model.mechanism
+        rows = equations(mechanism, self.model.start, np.zeros(mechanism.velocity_count))
+        held = int(np.linalg.matrix_rank(rows.loop)) if rows.loop.size else 0
+        freedom = mechanism.velocity_count - held
+        rest, failure = None, ""
+        try:
+            rest = MechanismEstimator(robot).solve({})
+        except NoEquilibriumError as error:
+            failure = str(error)
+        notes = self._warnings(rest, failure)
+        gap = float(np.max(np.abs(rows.loop_error), initial=0.0))
+        massless = listing([body.name for body in mechanism.bodies if body.mass == 0.0]) or "none"
+        mass = sum(body.mass for body in mechanism.bodies)
+        gravity = ", ".join(f"{x:g}" for x in mechanism.gravity) + " m/s^2" if mechanism.gravity.any() else "none"
+        what = [
+            ("bodies", f"{len(mechanism.bodies)}, {mass:.4g} kg, without mass: {massless}"),
+            ("coordinates", f"{mechanism.velocity_count}, held by {mechanism.constraint_count} loop rows"),
+            ("degrees of freedom", str(freedom)),
+            ("widest gap at the start", f"{gap:.2g} (m, or sine of an angle)"),
+            ("gravity", gravity),
+        ]
+        what += [("output", f"{o.name} on {o.body}, controls {', '.join(o.controlled)}") for o in robot.outputs]
+        if robot.tour:
+            what.append(("tour", ", ".join(stop.name for stop in robot.tour)))
+        what += closing_rows(robot)
+        parts: list[Section | str] = [Section(robot.name, ("", ""), what), mechanism.topology()]
+        if rest is not None:
+            parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest)))
+        if robot.actuators:
+            heads = ("actuator", "motion", "limits", "effort at rest", "effort limit", "largest rate")
+            parts.append(Section("actuators", heads, self._actuator_rows(rest)))
+        return Report(
+            self._figures(rest, freedom, gap, notes),
+            [*parts, *provenance_section(robot)],
+            notes=notes,
+            verdict="It stands, every cable is tight and within its limits.",
+        )
+
+    def forward_kinematics(self, options: KinematicsOptions) -> Report:
+        """The equilibrium for positions of the actuators; those that are not named stay at their start."""
+        if options.forces or options.competing or options.rigid_bars or options.method != "newton":
+            raise TensegrityError(f"{self.robot.name} is a mechanism: of the options, --length and --json are for it.")
+        found = MechanismEstimator(self.robot).solve(read_positions(options.lengths, self.robot))
+        at = {each.name: self.model.mechanism.positions_of(self.model.joint_of(each.drives))
+              for each in self.robot.actuators}  # fmt: skip
+        positions = {name: float(found.q[where][0]) for name, where in at.items()}
+        figures = {**equilibrium_figures(found.pose, found.equilibrium, found.tensions), "positions": positions}
+        title = f"shape of {self.robot.name}"
+        return Report(
+            figures, equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions)
+        )
+
+    def not_stable(self, called: str) -> str:
+        return (
+            f"{self.robot.name} does not stay in its shape with its actuators at their start, so it cannot be driven. "
+            f"`tensegrity check {called}` shows more; tighter cables give it a prestress."
+        )
+
+    def _efforts(self, rest: Estimate | None) -> list[float]:
+        mechanism = self.model.mechanism
+        if rest is None:
+            return [float("nan")] * len(self.robot.actuators)
+        joints = [self.model.joint_of(each.drives) for each in self.robot.actuators]
+        return [float(rest.equilibrium.effort[mechanism.velocities_of(name)][0]) + 0.0 for name in joints]
+
+    def _actuator_rows(self, rest: Estimate | None) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True):
+            place, rate, push = each.units
+            rows.append(
+                (
+                    each.name if each.name == each.drives else f"{each.name} ({each.drives})",
+                    each.motion,
+                    f"{each.position[0]:.4g} to {each.position[1]:.4g} {place}",
+                    f"{effort:.3g} {push}" if abs(effort) > 1e-9 else f"0 {push}",
+                    f"{each.effort:.4g} {push}",
+                    f"{each.rate:.4g} {rate}",
+                )
+            )
+        return rows
+
+    def _warnings(self, rest: Estimate | None, failure: str) -> list[str]:
+        """What a user should know before driving the robot."""
+        notes = []
+        if rest is None:
+            notes.append(f"no shape at rest was found: {failure}")
+        else:
+            if not rest.stable:
+                notes.append("it does not stay in this shape: a motion without resistance remains.")
+            if rest.slack:
+                notes.append(f"slack at rest: {listing(list(rest.slack))}.")
+            for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True):
+                tension = rest.tensions.get(each.drives, float("nan"))
+                if abs(effort) > each.effort:
+                    push = each.units[2]
+                    notes.append(
+                        f"{each.name} needs {effort:.3g} {push} at rest, above its limit of {each.effort:.3g} {push}."
+                    )
+                if 0.0 < tension < each.minimum_tension:
+                    notes.append(
+                        f"{each.name} carries {tension:.3g} N, below its floor of {each.minimum_tension:.3g} N."
+                    )
+        return notes + drive_notes(self.robot)
+
+    def _figures(self, rest: Estimate | None, freedom: int, gap: float, notes: list[str]) -> dict[str, Any]:
+        mechanism = self.model.mechanism
+        at_rest = None
+        if rest is not None:
+            position, quaternion = rest.pose if rest.pose is not None else (None, None)
+            at_rest = {
+                "position_m": position,
+                "quaternion_wxyz": quaternion,
+                "tensions_N": dict(rest.tensions),
+                "stable": rest.stable,
+                "softest": rest.softest,
+                "residual": rest.residual,
+                "iterations": rest.equilibrium.iterations,
+            }
+        return {
+            **facts(self.robot),
+            "bodies": len(mechanism.bodies),
+            "mass_kg": float(sum(body.mass for body in mechanism.bodies)),
+            "coordinates": mechanism.velocity_count,
+            "loop_rows": mechanism.constraint_count,
+            "degrees_of_freedom": freedom,
+            "widest_gap": gap,
+            "topology": mechanism.topology().splitlines(),
+            "gravity_m_per_s2": mechanism.gravity,
+            "at_rest": at_rest,
+            "actuators": [
+                {
+                    "name": each.name,
+                    "drives": each.drives,
+                    "motion": each.motion,
+                    "position": each.position,
+                    "rate": each.rate,
+                    "effort": each.effort,
+                    "minimum_tension_N": each.minimum_tension,
+                    "effort_at_rest": effort,
+                }
+                for each, effort in zip(self.robot.actuators, self._efforts(rest), strict=True)
+            ],
+            "outputs": [{"name": o.name, "controlled": o.controlled} for o in self.robot.outputs],
+            "tour": [stop.name for stop in self.robot.tour],
+            "provenance": provenance_figures(self.robot),
+            "notes": notes,
+        }
+
+
+def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
+    rows = []
+    if rest.pose is not None:
+        rows.append(("output", f"{millimetres(rest.pose[0])}, {turned(rest.pose[1])}"))
+    pulls = [tension for tension in rest.tensions.values() if np.isfinite(tension)]
+    if pulls:
+        rows.append(("tension of cables", span(pulls, "N")))
+        rows.append(("strain of cables", span(100.0 * rest.equilibrium.strain, "%")))
+    if np.isfinite(rest.softest):
+        rows.append(("stable", "yes" if rest.stable else "no"))
+        rows.append(("softest motion", f"{rest.softest:.4g} (N/m or N m/rad, of coordinates of size one)"))
+    rows.append(("force left", f"{rest.residual:.2g} N or N m after {rest.equilibrium.iterations} steps"))
+    return rows
+
+
+def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
+    """Positions [rad or m] by actuator from texts such as "B1=0.5" or "B1=30 deg".
+
+    Raises:
+        TensegrityError: not of that form, an unknown or repeated actuator, or a number of another kind.
+    """
+    result: dict[str, float] = {}
+    known = {each.name: each for each in robot.actuators}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--length {item!r}: write NAME=POSITION, for example {next(iter(known), 'a')}=0.5.")
+        if name not in known:
+            raise TensegrityError(f"--length {item!r}: " + unknown_name("actuator", name, known))
+        if name in result:
+            raise TensegrityError(f"--length {item!r}: {name} is given twice.")
+        result[name] = read_quantity(value, QUANTITIES[known[name].motion], f"--length {item!r}:")
+    return result
+
+
+def equilibrium_figures(
+    pose: Pose | None, shape: MechanismEquilibrium, tensions: Mapping[str, float]
+) -> dict[str, Any]:
+    """An equilibrium for programs; pose of the output, tensions [N] by cable."""
+    position, quaternion = pose if pose is not None else (None, None)
+    return {
+        "position_m": position,
+        "quaternion_wxyz": quaternion,
+        "tensions_N": dict(tensions),
+        "stable": shape.stable,
+        "softest": shape.softest,
+        "residual": shape.residual,
+        "iterations": shape.iterations,
+    }
+
+
+def equilibrium_parts(
+    robot: Robot,
+    title: str,
+    pose: Pose | None,
+    shape: MechanismEquilibrium,
+    tensions: Mapping[str, float],
+    positions: Mapping[str, float],
+) -> list[Section | str]:
+    """An equilibrium for people; positions [rad or m] by actuator."""
+    slack = [name for name, tension in tensions.items() if tension <= 0.0]
+    rows = [(f"{robot.outputs[0].name} at", f"{millimetres(pose[0])}, {turned(pose[1])}")] if pose is not None else []
+    rows += [
+        ("stable", "yes" if shape.stable else "no: a motion without resistance remains"),
+        ("slack", ", ".join(slack) or "none"),
+        ("force left", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
+    ]
+    lines = []
+    for each in robot.actuators:
+        tension = tensions.get(each.drives, float("nan"))
+        lines.append(
+            (
+                each.name,
+                f"{positions[each.name] + 0.0:.4f} {each.units[0]}",
+                f"{each.position[0]:.4g} to {each.position[1]:.4g}",
+                f"{tension:.4g} N" if np.isfinite(tension) else "-",
+            )
+        )
+    heads = ("name", "position", "limits", "tension")
+    return [Section(title, ("", ""), rows), Section("actuators", heads, lines)]

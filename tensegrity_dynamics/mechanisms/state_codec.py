@@ -1,0 +1,103 @@
+"""States of a mechanism as records: coordinates, and where its bodies are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from ..robots.model import Pose
+from ..robots.robot import Robot
+from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
+from .mechanism_model import BodyPoses, MechanismModel
+
+Array = NDArray[np.float64]
+
+UNIT_TOLERANCE = 1e-3
+"""By how much the length of a quaternion may differ from one."""
+
+
+class MechanismCodec(StateCodec):
+    """q (nq,) and v (nv,) with the names of the coordinates; poses and twists of the bodies beside them.
+
+    Args:
+        robot: whose model is a mechanism.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model_as(MechanismModel)
+        mechanism = model.mechanism
+        self._name = robot.name
+        self._bodies, self._poses = model.body_names, BodyPoses(model)
+        self._coordinates = mechanism.coordinate_names()
+        self._sizes = mechanism.position_count, mechanism.velocity_count
+        self._quaternions = [
+            (joint.name, slice(mechanism.positions_of(joint.name).stop - 4, mechanism.positions_of(joint.name).stop))
+            for joint in mechanism.joints
+            if joint.kind in ("spherical", "floating")
+        ]
+        self._rows = {name: row for row, name in enumerate(model.cable_names)}
+        for actuator in robot.actuators:  # cables may be listed by their actuators
+            if actuator.drives in self._rows:
+                self._rows.setdefault(actuator.name, self._rows[actuator.drives])
+        self._cables = len(model.cable_names)
+        self._checked: tuple[str, ...] | None = None
+        self._output = robot.outputs[0].name if robot.outputs else ""
+
+    def encode(
+        self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
+        residual: float = 0.0, converged: bool = True,
+    ) -> StateRecord:  # fmt: skip
+        """The record of q (nq,) and v (nv,)."""
+        poses = self._poses.move(state.configuration, state.velocity)
+        return StateRecord(
+            body_name=self._bodies, body_position=poses.positions, body_quaternion=poses.quaternions,
+            body_twist=poses.twists, coordinate_name=self._coordinates, q=state.configuration, v=state.velocity,
+            output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+        )  # fmt: skip
+
+    def decode(self, record: StateRecord) -> DecodedState:
+        """q (nq,) and v (nv,); v is zero where the record has none.
+
+        Raises:
+            TensegrityError: the coordinates are not those of this robot, or their number is wrong, or a quaternion
+                among them is not one.
+        """
+        names = tuple(record.coordinate_name)
+        if names != self._checked:
+            self._check_names(names)
+            self._checked = names
+        q, v = record.q, record.v
+        if q.shape != (self._sizes[0],):
+            raise TensegrityError(f"the state has {q.size} positions q, {self._name} has {self._sizes[0]}.")
+        for joint, at in self._quaternions:
+            if abs(float(np.linalg.norm(q[at])) - 1.0) > UNIT_TOLERANCE:  # one that is not finite passes on to the node
+                raise TensegrityError(
+                    f"the state's quaternion of joint {joint} has length {np.linalg.norm(q[at]):.3g}."
+                )
+        return DecodedState(q, v if v.size == self._sizes[1] else np.zeros(self._sizes[1]))
+
+    def _check_names(self, names: tuple[str, ...]) -> None:
+        if names == self._coordinates:
+            return
+        again = " Do all nodes run the same robot?"
+        if not names:
+            raise TensegrityError(f"the state lists no coordinates, {self._name} has {len(self._coordinates)}." + again)
+        strange = [name for name in names if name not in self._coordinates]
+        if strange:
+            raise TensegrityError(f"{self._name} has no coordinate {strange[0]!r} that the state names." + again)
+        missing = [name for name in self._coordinates if name not in names]
+        if missing:
+            raise TensegrityError(f"the state lacks the coordinates {', '.join(missing[:8])}." + again)
+        raise TensegrityError(f"the state lists the coordinates of {self._name} in another order." + again)
+
+    def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
+        """(c,) N by cable, as they are given; NaN where nothing is known."""
+        found = np.full(self._cables, np.nan)
+        for name, tension in zip(names, tensions, strict=False):
+            row = self._rows.get(name)
+            if row is not None:
+                found[row] = tension
+        return found

@@ -1,0 +1,42 @@
+"""`kind: mechanism`: bodies, joints, loops, and cables that stretch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..mechanisms.estimation.kalman_observer import MechanismObserver
+from ..mechanisms.estimation.quasi_static_estimator import MechanismEstimator
+from ..mechanisms.file_builder import build_mechanism
+from ..mechanisms.file_schema import MechanismFile, motions
+from ..mechanisms.mechanism_model import MechanismModel
+from ..mechanisms.report import MechanismReport
+from ..mechanisms.simulation.mechanism_simulator import INTEGRATORS, MechanismSimulator
+from ..mechanisms.state_codec import MechanismCodec
+from ..robots.robot import Robot
+from ..robots.robot_types import RobotType
+from ..visualization.mechanism_picture import MechanismPicture
+
+
+def _simulator(
+    robot: Robot, time_step: float | None, integrator: str, *, start: Any, gravity: Any, **_: Any
+) -> MechanismSimulator:
+    """Its bars are bodies and its damping belongs to the cables: rigid_bars and air_damping are not for it."""
+    return MechanismSimulator(robot, time_step, integrator, start=start, gravity=gravity)
+
+
+MECHANISM = RobotType(
+    name="mechanism",
+    model=MechanismModel,
+    schema=MechanismFile,
+    builder=build_mechanism,
+    motions=motions,
+    simulator=_simulator,
+    integrators=INTEGRATORS,
+    estimators={
+        "rest": lambda robot, **_: MechanismEstimator(robot),
+        "observer": lambda robot, **_: MechanismObserver(robot),
+    },
+    codec=MechanismCodec,
+    report=MechanismReport,
+    picture=MechanismPicture,
+)

@@ -1,0 +1,37 @@
+"""`kind: structure`: pin-jointed networks of bars, tendons and springs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..robots.robot_types import RobotType
+from ..robots.schema import StructureFile
+from ..structures.dynamics.explicit_integrators import INTEGRATORS
+from ..structures.dynamics.structure_simulator import StructureSimulator
+from ..structures.estimation.quasi_static_estimator import StructureEstimator
+from ..structures.file_builder import build_structure
+from ..structures.report import StructureReport
+from ..structures.state_codec import StructureCodec
+from ..structures.structure import Structure
+from ..visualization.structure_picture import StructurePicture
+
+
+def _motions(data: Mapping[str, Any]) -> Callable[[Any], str]:
+    return lambda driven: "tendon"
+
+
+STRUCTURE = RobotType(
+    name="structure",
+    model=Structure,
+    schema=StructureFile,
+    builder=build_structure,
+    motions=_motions,
+    simulator=StructureSimulator,
+    integrators=tuple(INTEGRATORS),
+    node_integrator="rattle",
+    estimators={"rest": StructureEstimator},
+    codec=StructureCodec,
+    report=StructureReport,
+    picture=StructurePicture,
+)

@@ -1,0 +1,58 @@
+"""The drives of a robot and their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import TensegrityError, unknown_name
+
+UNITS = {"tendon": ("m", "m/s", "N"), "prismatic": ("m", "m/s", "N"), "revolute": ("rad", "rad/s", "N m")}
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A drive with its limits; the command gate and the planners read them from here.
+
+    Args:
+        name: its own name.
+        drives: the tendon or joint that it moves.
+        position: (lowest, highest) rest length [m] of a tendon, or joint position [m or rad].
+        rate: largest speed [m/s or rad/s], above zero.
+        effort: largest tension [N] of a tendon, or joint effort [N or N m], above zero.
+        minimum_tension: tension [N] that plans keep in the tendon or cable; zero for other joints.
+        motion: "tendon" (its position is a rest length), or the kind of joint: "revolute" or "prismatic".
+    """
+
+    name: str
+    drives: str
+    position: tuple[float, float]
+    rate: float
+    effort: float
+    minimum_tension: float = 0.0
+    motion: str = "tendon"
+
+    def __post_init__(self) -> None:
+        if self.motion not in UNITS:
+            raise TensegrityError(f"actuator {self.name}: " + unknown_name("motion", self.motion, UNITS))
+        low, high = self.position
+        numbers = (low, high, self.rate, self.effort, self.minimum_tension)
+        if not np.all(np.isfinite(numbers)):
+            raise TensegrityError(f"actuator {self.name}: every limit must be a finite number, found {numbers}.")
+        if not low < high:
+            raise TensegrityError(f"actuator {self.name}: position limits {low:g} to {high:g} leave no room.")
+        if self.rate <= 0.0 or self.effort <= 0.0:
+            raise TensegrityError(
+                f"actuator {self.name}: rate {self.rate:g} and effort {self.effort:g} must be above zero."
+            )
+        if not 0.0 <= self.minimum_tension < (self.effort if self.motion == "tendon" else np.inf):
+            raise TensegrityError(
+                f"actuator {self.name}: minimum tension {self.minimum_tension:g} must lie between 0 and its effort "
+                f"{self.effort:g}."
+            )
+
+    @property
+    def units(self) -> tuple[str, str, str]:
+        """Units of position, rate and effort, as people read them."""
+        return UNITS[self.motion]

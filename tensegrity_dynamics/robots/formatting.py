@@ -1,0 +1,35 @@
+"""Numbers and poses in words, for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.rotations import matrix_from_quaternion, rotation_vector
+
+
+def millimetres(lengths: ArrayLike, digits: int = 2) -> str:
+    """Lengths [m] as "1.00, 2.00 mm", without a minus before zero."""
+    return ", ".join(f"{round(1e3 * x, digits) + 0.0:.{digits}f}" for x in np.atleast_1d(np.asarray(lengths))) + " mm"
+
+
+def turned(quaternion: ArrayLike) -> str:
+    """A rotation (4,) wxyz as its rotation vector in degrees."""
+    degrees = np.degrees(rotation_vector(matrix_from_quaternion(quaternion)))
+    if np.max(np.abs(degrees)) < 5e-4:
+        return "not turned"
+    return "turned " + ", ".join(f"{round(x, 3) + 0.0:.3f}" for x in degrees) + " deg"
+
+
+def span(values: ArrayLike, unit: str) -> str:
+    """Lowest and highest of some numbers."""
+    array = np.asarray(values, dtype=np.float64)
+    low, high = float(array.min()), float(array.max())
+    return f"{low:.4g} {unit}" if abs(high - low) < 1e-6 * abs(high) else f"{low:.4g} to {high:.4g} {unit}"
+
+
+def listing(names: Sequence[str], most: int = 8) -> str:
+    """Names, not too many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,58 @@
+"""The model of a robot: what every kind of robot can answer about its coordinates, its output and its tendons.
+
+A configuration is the array that says where a robot is: nodes (n, 3) m of a pin-jointed structure, coordinates (nq,) of
+a mechanism, whatever another kind chooses. Code that serves every kind asks the model; code of one kind takes its own
+class by `Robot.model_as`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pose = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Position (3,) m and quaternion wxyz (4,) of a frame in the world."""
+
+
+class RobotModel(ABC):
+    """Base of the models that robots have.
+
+    Attributes:
+        kind: name of the robot type, as `kind:` of a robot file says it.
+        noun: what such a model is, with its article, for messages: "a pin-jointed structure".
+    """
+
+    kind: ClassVar[str]
+    noun: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def tension_names(self) -> tuple[str, ...]:
+        """Tendons, springs and cables, in the order in which `TendonState` lists them; none where nothing pulls."""
+
+    @property
+    @abstractmethod
+    def tension_kinds(self) -> Mapping[str, str]:
+        """Kind ("tendon", "spring", "cable") by name of what can only pull and is not held at both ends."""
+
+    @property
+    @abstractmethod
+    def initial_configuration(self) -> NDArray[np.float64]:
+        """Where the robot file puts the robot; the search for the equilibrium starts there."""
+
+    @property
+    def configuration_size(self) -> int:
+        """Count of numbers in a configuration."""
+        return int(self.initial_configuration.size)
+
+    @abstractmethod
+    def output_pose(self, output: Any, configuration: NDArray[np.float64]) -> Pose:
+        """Pose in the world of one of the robot's outputs at a configuration."""
+
+    def tendon_stiffness(self, driven: str) -> float | None:
+        """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""
+        return None

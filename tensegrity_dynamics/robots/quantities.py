@@ -1,0 +1,57 @@
+"""Numbers with units as people write them: one quantity, or several with commas between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import TensegrityError
+from .units import BaseUnits
+
+
+def read_quantity(text: str, kind: str, what: str, units: BaseUnits | None = None) -> float:
+    """A number in SI; plain ones are in the given units. Raises TensegrityError that names `what`."""
+    try:
+        return (units or BaseUnits()).to_si(text.strip(), kind)
+    except ValueError as error:
+        raise TensegrityError(f"{what} {text!r}: {error}.") from None
+
+
+def read_vector(text: str | None, what: str, count: int = 3, kind: str = "number", unit: str = "") -> Any:
+    """(count,) numbers in SI, separated by commas or blanks; None for None.
+
+    A unit at the end counts for all numbers that carry none: "10, 5, 15 mm". Plain numbers are in `unit`.
+
+    Raises:
+        TensegrityError: another count, or not numbers of that kind.
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")] if "," in text else text.split()
+    if "," not in text and len(parts) == count + 1:
+        parts[-2:] = [" ".join(parts[-2:])]
+    example = f"write {count} numbers, for example {_example(count, kind)}"
+    if len(parts) != count or not all(parts):
+        raise TensegrityError(f"{what} {text!r}: {example}.")
+    last = "" if _is_number(parts[-1]) else parts[-1].lstrip("+-0123456789.eE ")
+    values = []
+    for part in parts:
+        common = last or unit
+        worded = f"{part} {common}" if _is_number(part) and common else part
+        values.append(read_quantity(worded, kind, f"{what} {text!r}: {example};"))
+    return np.array(values)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _example(count: int, kind: str) -> str:
+    if count != 3:
+        return "'" + ",".join(["1"] + ["0"] * (count - 1)) + "'"
+    return {"length": "'0,0,15mm' or '0,0,0.015'", "angle": "'5,0,0deg'", "force": "'0,0,-5N'"}.get(kind, "'0,0,1'")

@@ -1,0 +1,57 @@
+"""Times, poses and twists between plain values and messages; needs no rclpy, but for `time_message`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from numpy.typing import ArrayLike, NDArray
+
+from ..robots.model import Pose
+
+
+def time_message(nanoseconds: int) -> Time:
+    """A time of so many nanoseconds."""
+    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+
+
+def nanoseconds(stamp: Any) -> int:
+    """Nanoseconds of a builtin_interfaces/Time."""
+    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def seconds(stamp: Any) -> float:
+    """Time of a builtin_interfaces/Time [s]."""
+    return stamp.sec + 1e-9 * stamp.nanosec
+
+
+def pose_from_message(message: Any) -> Pose | None:
+    """Position (3,) m and quaternion wxyz (4,) of a geometry_msgs/Pose.
+
+    None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
+    """
+    position = np.array([message.position.x, message.position.y, message.position.z])
+    quaternion = np.array([message.orientation.w, message.orientation.x, message.orientation.y, message.orientation.z])
+    norm = float(np.linalg.norm(quaternion))
+    if not np.all(np.isfinite(position)) or not np.isfinite(norm) or norm < 1e-6:
+        return None
+    if not np.any(position) and quaternion.tolist() == [1.0, 0.0, 0.0, 0.0]:
+        return None
+    return position, quaternion / norm
+
+
+def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
+    """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
+    message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()
+    orientation = message.orientation
+    orientation.w, orientation.x, orientation.y, orientation.z = np.asarray(quaternion, dtype=np.float64).tolist()
+    return message
+
+
+def fill_twist(message: Any, twist: NDArray[np.float64]) -> Any:
+    """Write a twist (6,), linear then angular, into a geometry_msgs/Twist; returns it."""
+    values = np.asarray(twist, dtype=np.float64).tolist()
+    message.linear.x, message.linear.y, message.linear.z = values[:3]
+    message.angular.x, message.angular.y, message.angular.z = values[3:]
+    return message

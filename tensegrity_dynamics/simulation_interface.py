@@ -1,0 +1,179 @@
+"""What every simulator of a robot can do: be commanded, pushed, stepped in time and observed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import TensegrityError, unknown_name
+from .robots.model import Pose
+from .robots.state_record import ConfigurationState
+
+POSITION, VELOCITY, EFFORT = 0, 1, 2
+MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
+"""What the values of a command mean."""
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energies [J], and what was put in and taken out since the start.
+
+    Attributes:
+        kinetic, elastic, gravity: of the present state.
+        actuators: work of the actuators. forces: work of applied forces, without weight.
+        damping: what dampers turned to heat.
+        winding: what stretched cable took along onto pulleys (mechanisms; convention of 000, 3.1.9: winding
+            moves the rest length at constant elongation).
+    """
+
+    kinetic: float
+    elastic: float
+    gravity: float
+    actuators: float = 0.0
+    damping: float = 0.0
+    forces: float = 0.0
+    winding: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Energy of the present state [J]."""
+        return self.kinetic + self.elastic + self.gravity
+
+    @property
+    def balance(self) -> float:
+        """What stays the same [J], but for what an integrator itself takes out (the implicit ones do)."""
+        return self.total - self.actuators - self.forces + self.damping + self.winding
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What sensors of an ideal robot would read.
+
+    Attributes:
+        time: s. lengths, rest_lengths, tensions: by member or cable name, m and N (bars: negative in compression).
+        positions, rates, efforts: by actuator: rest length [m], its rate [m/s] and tension [N] of a tendon; rad or m,
+            rad/s or m/s, N m or N of a joint.
+        pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
+    """
+
+    time: float
+    lengths: dict[str, float]
+    rest_lengths: dict[str, float]
+    tensions: dict[str, float]
+    positions: dict[str, float]
+    rates: dict[str, float]
+    efforts: dict[str, float]
+    pose: Pose | None
+    twist: NDArray[np.float64] | None
+
+
+class SimulatedState(ConfigurationState):
+    """A state of a simulator: configuration, velocity and the time."""
+
+    time: float
+
+
+class Simulator(ABC):
+    """One robot in time, in steps of fixed length.
+
+    Attributes:
+        integrator: its name. time_step: s. shortest_period: s, of the robot at the start; steps of explicit integrators
+            must be well below it.
+    """
+
+    integrator: str
+    time_step: float
+    shortest_period: float
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """s since the start; counted in steps, so that it never drifts."""
+
+    @property
+    @abstractmethod
+    def state(self) -> Any:
+        """A copy of the present state: a `SimulatedState` of the kind's own class."""
+
+    @abstractmethod
+    def command(self, mode: str, values: Mapping[str, float]) -> None:
+        """Set points of some actuators, held from now on; the others keep theirs.
+
+        Args:
+            mode: "position" [m or rad], "velocity" [m/s or rad/s] or "effort" [N or N m].
+            values: by actuator name.
+
+        Raises:
+            TensegrityError: unknown mode or actuator, or a number that is not finite.
+        """
+
+    @abstractmethod
+    def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
+        """Steady forces from now on, beside the weight; None takes all of them away.
+
+        Args:
+            forces: by name of what can be pushed: (3,) N on a node or on a body's origin, or (6,) N and N m on a body,
+                in world axes.
+
+        Raises:
+            TensegrityError: unknown name, wrong shape, or numbers that are not finite.
+        """
+
+    @abstractmethod
+    def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
+        """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
+
+        Raises:
+            TensegrityError: wrong shape, or numbers that are not finite.
+        """
+
+    @abstractmethod
+    def set_motion(self, velocity: ArrayLike) -> None:
+        """Give the robot a velocity, of the shape that its states have; what its constraints forbid is taken out.
+
+        Raises:
+            TensegrityError: wrong shape, or numbers that are not finite.
+        """
+
+    @abstractmethod
+    def advance(self, steps: int) -> None:
+        """Many steps in one call. Raises TensegrityError where the motion cannot be followed."""
+
+    @abstractmethod
+    def observe(self) -> Observation:
+        """Sensors at the present state."""
+
+    @abstractmethod
+    def energy(self) -> Energy:
+        """Energies at the present state [J]."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Back to the start, at rest, actuators holding, without applied forces."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """All actuators hold where they are."""
+
+
+def checked_commands(mode: str, values: Mapping[str, float], actuators: tuple[str, ...]) -> dict[int, float]:
+    """Commands by actuator index.
+
+    Raises:
+        TensegrityError: unknown mode or actuator, or a number that is not finite.
+    """
+    if mode not in MODES:
+        raise TensegrityError(unknown_name("mode", mode, MODES))
+    result = {}
+    for name, value in values.items():
+        if name not in actuators:
+            raise TensegrityError(unknown_name("actuator", name, actuators))
+        if not np.isfinite(value):
+            raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
+        result[actuators.index(name)] = float(value)
+    return result

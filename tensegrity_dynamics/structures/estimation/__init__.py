@@ -1,0 +1,1 @@
+"""Configurations of a structure from what its spools say."""

@@ -1,0 +1,349 @@
+"""What commands print of a structure: its parts, its equilibrium and its prestress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import TensegrityError, unknown_name
+from ..robots.formatting import listing, millimetres, span, turned
+from ..robots.quantities import read_quantity, read_vector
+from ..robots.report import (
+    KinematicsOptions,
+    Report,
+    RobotReport,
+    Section,
+    closing_rows,
+    drive_notes,
+    facts,
+    provenance_figures,
+    provenance_section,
+)
+from ..robots.robot import Robot
+from .analysis.multiple_equilibria import find_equilibria
+from .analysis.prestress import analyze_prestress
+from .analysis.stability import no_force
+from .form_finding.equilibrium import StructureEquilibrium
+from .form_finding.forward_kinematics import forward_kinematics
+from .structure import Structure
+
+MOTIONS = ("along x", "along y", "along z", "turning about x", "turning about y", "turning about z")
+RIGID_NOTE = "Simulation and ROS nodes take bars as rigid: --rigid-bars shows that shape."
+
+
+class StructureReport(RobotReport):
+    """Reports of a robot whose model is a structure."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self.structure = robot.model_as(Structure)
+
+    def check(self) -> Report:
+        """Parts, actuators, equilibrium with elastic and with rigid bars, prestress."""
+        robot, has_bars = self.robot, "bar" in self.structure.kinds
+        shape = forward_kinematics(robot)
+        rigid = forward_kinematics(robot, rigid_bars=True) if has_bars else shape
+        prestress = analyze_prestress(robot, shape)
+        shape, rigid = _without_rounding(shape), _without_rounding(rigid)
+        warnings = _warnings(robot, shape)
+        rows = shape_rows(shape)
+        if has_bars and rigid.output is not None:
+            rows.insert(1, ("  with rigid bars", f"{pose_words(rigid)} (simulation and ROS nodes)"))
+        parts = [Section("what it is", ("", ""), _what_it_is(robot))]
+        if robot.actuators:
+            heads = ("actuator", "rest length mm", "limits mm", "tension N", "limits N", "rate mm/s")
+            parts.append(Section("actuators", heads, _actuator_rows(robot, shape), right=(1, 2, 3, 4, 5)))
+        parts.append(Section("shape at the lengths of its file", ("", ""), [*rows, *_tension_rows(shape)]))
+        parts.append(Section("prestress", ("", ""), prestress.rows()))
+        why = "its own prestress" if prestress.prestressed else "its loads alone, without a prestress of its own"
+        return Report(
+            figures={
+                "robot": _figures(robot),
+                "shape": shape_figures(shape),
+                "shape_with_rigid_bars": shape_figures(rigid),
+                "prestress": prestress.figures(),
+                "warnings": warnings,
+            },
+            parts=[*parts, *provenance_section(robot)],
+            heading=(robot.name, robot.description),
+            notes=warnings,
+            verdict=f"It stands by {why}; every tendon is tight and within its limits.",
+        )
+
+    def forward_kinematics(self, options: KinematicsOptions) -> Report:
+        """The equilibrium for rest lengths and forces, or all that are found from random starts."""
+        robot, method = self.robot, options.method
+        lengths = read_lengths(options.lengths, robot)
+        forces = read_forces(options.forces, robot)
+        if options.competing:
+            if method != "newton":
+                raise TensegrityError("--competing uses newton; leave --method out.")
+            return self._competing(lengths, forces, options.rigid_bars)
+        shape = forward_kinematics(robot, lengths, forces, method=method, rigid_bars=options.rigid_bars)
+        title = f"shape of {robot.name}, {'rigid' if options.rigid_bars else 'elastic'} bars"
+        parts: list[Section | str] = [Section(title, ("", ""), shape_rows(shape)), _members(shape)]
+        if not options.rigid_bars and "bar" in self.structure.kinds:
+            parts.append(RIGID_NOTE)
+        return Report(shape_figures(shape), parts)
+
+    def _competing(self, lengths: dict[str, float], forces: dict[str, Any], rigid_bars: bool) -> Report:
+        found = find_equilibria(self.robot, lengths or None, forces=forces or None, rigid_bars=rigid_bars)
+        rows = [
+            (
+                f.label,
+                f"{f.count}",
+                f"{f.shape.energy:.5g}",
+                f"{f.shape.softest:.4g}",
+                millimetres(f.shape.pose[0], 1) if f.shape.output else "-",
+                ", ".join(f.shape.slack) or "none",
+            )
+            for f in found
+        ]
+        heads = ("", "starts", "energy J", "softest N/m", "output at", "slack")
+        return Report(
+            [{"label": f.label, "starts": f.count, **shape_figures(f.shape)} for f in found],
+            [
+                Section(f"stable equilibria of {self.robot.name}", heads, rows, right=(1, 2, 3)),
+                "Members may pass through each other in these shapes; that is not checked.",
+            ],
+        )
+
+    def not_stable(self, called: str) -> str:
+        return (
+            f"{self.robot.name} is not a prestressed structure at the lengths of its file: its shape is not determined "
+            f"by them, so it cannot be driven. `tensegrity check {called}` shows the free motion; longer bars or "
+            "shorter tendons give it a prestress."
+        )
+
+
+def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
+    """An equilibrium for programs."""
+    structure = shape.structure
+    figures = {
+        "method": shape.method,
+        "iterations": shape.iterations,
+        "residual_N": shape.residual,
+        "converged": shape.converged,
+        "stable": shape.stable,
+        "softest_N_per_m": shape.softest,
+        "softest_motion": motion(shape),
+        "position_error_m": shape.position_error,
+        "slack": list(shape.slack),
+        "energy_J": shape.energy,
+        "nodes_m": dict(zip(structure.node_names, shape.nodes, strict=True)),
+        "rest_lengths_m": dict(zip(structure.member_names, shape.rest_lengths, strict=True)),
+        "lengths_m": dict(zip(structure.member_names, shape.lengths, strict=True)),
+        "tensions_N": dict(zip(structure.member_names, shape.tensions, strict=True)),
+    }
+    if shape.output is not None:
+        figures["pose"] = {"position_m": shape.pose[0], "quaternion_wxyz": shape.pose[1]}
+    return figures
+
+
+def shape_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
+    """An equilibrium for people, in a few lines."""
+    rows = []
+    if shape.output is not None:
+        rows.append((f"{shape.output.name} at", pose_words(shape)))
+    stands = f"yes, softest {shape.softest:.4g} N/m: {motion(shape)}"
+    moves = f"no: it can move without force ({motion(shape)})"
+    error = f", so its nodes are right within {shape.position_error:.1g} m" if shape.stable else ""
+    return [
+        *rows,
+        ("stable", stands if shape.stable else moves),
+        ("slack", ", ".join(shape.slack) or "none"),
+        ("residual", f"{shape.residual:.1e} N after {shape.iterations} iterations ({shape.method}){error}"),
+    ]
+
+
+def _members(shape: StructureEquilibrium) -> Section:
+    structure = shape.structure
+    rows = [
+        (name, kind, f"{1e3 * rest:.2f}", f"{1e3 * length:.2f}", f"{tension + 0.0:.4g}")
+        for name, kind, rest, length, tension in zip(
+            structure.member_names, structure.kinds, shape.rest_lengths.tolist(), shape.lengths.tolist(),
+            shape.tensions.tolist(), strict=True,
+        )
+    ]  # fmt: skip
+    heads = ("member", "kind", "rest length mm", "length mm", "tension N")
+    return Section("members (compression is negative)", heads, rows, right=(2, 3, 4))
+
+
+def pose_words(shape: StructureEquilibrium) -> str:
+    """Where the output of a shape is, in mm and, where it has an orientation, degrees."""
+    position, quaternion = shape.pose
+    place = millimetres(position)
+    return place if shape.output is not None and shape.output.nodes.size == 1 else f"{place}, {turned(quaternion)}"
+
+
+def motion(shape: StructureEquilibrium) -> str:
+    """What the softest motion of a shape does: to the output where it moves that, else to the node that moves most."""
+    structure, direction = shape.structure, shape.softest_direction
+    mover = structure.node_names[int(np.argmax(np.linalg.norm(direction, axis=1)))]
+    if shape.output is None or shape.output.nodes.size < 3:
+        return f"node {mover} moves most"
+    twist = shape.output.jacobian(shape.nodes) @ direction.ravel()
+    spread = shape.output.points - shape.output.points.mean(axis=0)
+    twist[3:] *= np.sqrt(np.mean(np.sum(spread**2, axis=1)))
+    size = float(np.linalg.norm(twist))
+    if size < 0.2:
+        return f"{shape.output.name} hardly moves, node {mover} moves most"
+    order = np.argsort(-np.abs(twist))
+    main = [MOTIONS[k] for k in order if abs(twist[k]) > 0.4 * size]
+    return f"{shape.output.name} {' and '.join(main)}"
+
+
+def read_lengths(items: Sequence[str], robot: Robot, option: str = "--length") -> dict[str, float]:
+    """Lengths [m] by member name from texts such as "draw_1=8.3 in"; names of actuators count too.
+
+    Raises:
+        TensegrityError: not of that form, a name that the robot does not have, a length not above zero.
+    """
+    drives = {actuator.name: actuator.drives for actuator in robot.actuators}
+    result: dict[str, float] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"{option} {item!r}: write NAME=LENGTH, for example draw_1=0.21 or draw_1=8.3in.")
+        member = drives.get(name, name)
+        if member not in robot.structure.member_names:
+            raise TensegrityError(f"{option} {item!r}: " + unknown_name("member", name, robot.structure.member_names))
+        if member in result:
+            raise TensegrityError(f"{option} {item!r}: {name} is given twice.")
+        result[member] = read_quantity(value, "length", f"{option} {item!r}:")
+        if result[member] <= 0.0:
+            raise TensegrityError(f"{option} {item!r}: a length must be above zero.")
+    return result
+
+
+def read_forces(items: Sequence[str], robot: Robot, option: str = "--force") -> dict[str, Any]:
+    """Forces (3,) N by node name from texts such as "top_1=0,0,-5N"; several on one node add up.
+
+    Raises:
+        TensegrityError: not of that form, or a node that the robot does not have.
+    """
+    result: dict[str, Any] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"{option} {item!r}: write NODE=X,Y,Z, for example {name}=0,0,-5N.")
+        if name not in robot.structure.node_names:
+            raise TensegrityError(f"{option} {item!r}: " + unknown_name("node", name, robot.structure.node_names))
+        result[name] = result.get(name, np.zeros(3)) + read_vector(value, option, kind="force")
+    return result
+
+
+def _without_rounding(shape: StructureEquilibrium) -> Any:
+    """The shape with tensions that are rounding errors as zeros."""
+    return replace(shape, tensions=np.where(np.abs(shape.tensions) > no_force(shape.structure), shape.tensions, 0.0))
+
+
+def _what_it_is(robot: Robot) -> list[tuple[str, str]]:
+    structure = robot.structure
+    fixed = [name for name, held in zip(structure.node_names, structure.fixed, strict=True) if held]
+    kinds = {kind: structure.kinds.count(kind) for kind in ("bar", "tendon", "spring")}
+    free = structure.lumped_masses()[~structure.fixed].sum()
+    rows = [
+        ("nodes", f"{len(structure.node_names)}, fixed: {listing(fixed) or 'none'}"),
+        ("members", ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items() if n)),
+        ("mass", f"{structure.masses.sum() + structure.node_masses.sum():.4g} kg, of it {free:.4g} kg moves"),
+        ("gravity", ", ".join(f"{x:g}" for x in structure.gravity) + " m/s^2" if structure.gravity.any() else "none"),
+    ]
+    for output in robot.outputs:
+        carriers = [structure.node_names[k] for k in output.nodes]
+        rows.append(
+            ("output", f"{output.name}, carried by {listing(carriers)}, controls {', '.join(output.controlled)}")
+        )
+    if robot.tour:
+        rows.append(("tour", ", ".join(stop.name for stop in robot.tour)))
+    if robot.servos:
+        servos = robot.servos["servos"]
+        models = sorted({servo["model"] for servo in servos})
+        rows.append(("servos", f"{len(servos)} {', '.join(models)}, ids {listing([str(s['id']) for s in servos], 16)}"))
+    return rows + closing_rows(robot)
+
+
+def _actuator_rows(robot: Robot, shape: StructureEquilibrium) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for a in robot.actuators:
+        k = shape.structure.member(a.drives)
+        rows.append(
+            (
+                a.name if a.name == a.drives else f"{a.name} ({a.drives})",
+                f"{1e3 * shape.rest_lengths[k]:.1f}",
+                f"{1e3 * a.position[0]:.1f} to {1e3 * a.position[1]:.1f}",
+                f"{shape.tensions[k]:.4g}",
+                f"{a.minimum_tension:.3g} to {a.effort:.4g}",
+                f"{1e3 * a.rate:.4g}",
+            )
+        )
+    return rows
+
+
+def _tension_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
+    """Range of the tensions of every kind of member; those between fixed nodes do not count."""
+    structure = shape.structure
+    free = ~structure.fixed[structure.members].all(axis=1)
+    kinds = np.array(structure.kinds)
+    rows = []
+    for kind in ("tendon", "spring", "bar"):
+        tensions = shape.tensions[free & (kinds == kind)]
+        if kind != "bar" and tensions.size:
+            rows.append((f"tension of {kind}s", span(tensions, "N")))
+        elif tensions.size:
+            pushed, pulled = tensions[tensions < 0.0], tensions[tensions > 0.0]
+            parts = [span(-pushed, "N compression")] if pushed.size else []
+            parts += [span(pulled, "N tension")] if pulled.size else []
+            rows.append(("bars", " and ".join(parts) or "not loaded"))
+    return rows
+
+
+def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
+    """What a user should know before driving the robot."""
+    notes = []
+    if not shape.stable:
+        notes.append(
+            "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; see "
+            "the verdict under 'prestress'."
+        )
+    if shape.slack:
+        notes.append(f"slack at the lengths of the file: {listing(shape.slack)}.")
+    for a in robot.actuators:
+        tension = float(shape.tensions[shape.structure.member(a.drives)])
+        if a.drives in shape.slack:
+            continue
+        if tension < a.minimum_tension:
+            notes.append(f"{a.name} carries {tension:.3g} N, below its floor of {a.minimum_tension:.3g} N.")
+        if tension > a.effort:
+            notes.append(f"{a.name} carries {tension:.4g} N, above its ceiling of {a.effort:.4g} N.")
+    return notes + drive_notes(robot)
+
+
+def _figures(robot: Robot) -> dict[str, Any]:
+    structure = robot.structure
+    return {
+        **facts(robot),
+        "nodes": len(structure.node_names),
+        "fixed_nodes": int(structure.fixed.sum()),
+        "members": {kind: structure.kinds.count(kind) for kind in ("bar", "tendon", "spring")},
+        "mass_kg": float(structure.masses.sum() + structure.node_masses.sum()),
+        "gravity_m_per_s2": structure.gravity,
+        "actuators": [
+            {
+                "name": a.name,
+                "drives": a.drives,
+                "position_m": a.position,
+                "rate_m_per_s": a.rate,
+                "effort_N": a.effort,
+                "minimum_tension_N": a.minimum_tension,
+            }
+            for a in robot.actuators
+        ],
+        "outputs": [{"name": o.name, "controlled": o.controlled} for o in robot.outputs],
+        "tour": [stop.name for stop in robot.tour],
+        "servos": robot.servos,
+        "provenance": provenance_figures(robot),
+    }

@@ -1,0 +1,84 @@
+"""States of a structure as records: nodes and their velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+from ..robots.model import Pose
+from ..robots.robot import Robot
+from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
+from .structure import Structure
+
+Array = NDArray[np.float64]
+
+
+class StructureCodec(StateCodec):
+    """Nodes (n, 3) m and velocities (n, 3) m/s by node name.
+
+    Args:
+        robot: whose model is a structure.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._structure = structure = robot.model_as(Structure)
+        self._rows = {name: row for row, name in enumerate(structure.member_names)}
+        for actuator in robot.actuators:  # tendons may be listed by their actuators
+            self._rows.setdefault(actuator.name, structure.member(actuator.drives))
+        driven = robot.actuated_members() if robot.actuators else np.zeros(0, dtype=np.int64)
+        self._passive = np.setdiff1d(np.flatnonzero(structure.unilateral), driven)
+        self._order: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self._output = robot.outputs[0].name if robot.outputs else ""
+
+    def encode(
+        self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
+        residual: float = 0.0, converged: bool = True,
+    ) -> StateRecord:  # fmt: skip
+        """The record of nodes (n, 3) m that move at velocities (n, 3) m/s."""
+        return StateRecord(
+            node_name=self._structure.node_names, node_position=state.configuration, node_velocity=state.velocity,
+            output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+        )  # fmt: skip
+
+    def decode(self, record: StateRecord) -> DecodedState:
+        """Nodes and velocities in the order of the structure.
+
+        Raises:
+            TensegrityError: the record lacks a node, or names one that this robot does not have.
+        """
+        names = tuple(record.node_name)
+        order = self._order.get(names)
+        if order is None:
+            known = self._structure.node_names
+            for name in names:
+                if name not in known:
+                    raise TensegrityError(unknown_name("node", name, known) + " Do all nodes run the same robot?")
+            missing = [name for name in known if name not in names]
+            if missing:
+                raise TensegrityError(f"the state lacks the nodes {', '.join(missing)}.")
+            order = np.array([names.index(name) for name in known], dtype=np.int64)
+            self._order = {names: order}
+        if len(record.node_position) != len(names):
+            raise TensegrityError(f"the state lists {len(names)} nodes but {len(record.node_position)} positions.")
+        still = len(record.node_velocity) != len(names)
+        positions = record.node_position[order]
+        return DecodedState(positions, np.zeros_like(positions) if still else record.node_velocity[order])
+
+    def tensions(self, names: Sequence[str], tensions: Sequence[float], configuration: Array) -> Array:
+        """(m,) N by member: as they are given; of other springs and passive tendons what their stretch gives.
+
+        NaN where nothing is known: bars, and driven tendons that are not named.
+        """
+        structure, rows = self._structure, self._passive
+        found = np.full(len(structure.member_names), np.nan)
+        ends = structure.members[rows]
+        stretch = np.linalg.norm(configuration[ends[:, 0]] - configuration[ends[:, 1]], axis=1)
+        found[rows] = structure.stiffness[rows] * np.maximum(stretch - structure.rest_lengths[rows], 0.0)
+        for name, tension in zip(names, tensions, strict=False):
+            row = self._rows.get(name)
+            if row is not None:
+                found[row] = tension
+        return found

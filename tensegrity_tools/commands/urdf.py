@@ -1,0 +1,31 @@
+"""`tensegrity urdf`: the robot description for RViz and other tools of ROS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .arguments import RobotArgument
+
+
+def urdf(
+    robot: RobotArgument,
+    out: Annotated[Path | None, typer.Option("--out", help="write to this file instead of printing")] = None,
+) -> None:
+    """URDF of a robot: one link per bar or body and per output frame; tendons and cables are not part of it."""
+    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics.visualization.picture import make_picture
+    from tensegrity_dynamics.visualization.urdf import make_urdf
+
+    text = make_urdf(make_picture(load_robot(robot)))
+    if out is None:
+        print(text, end="")
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error

@@ -1,0 +1,140 @@
+"""A kind of robot that is registered from outside is loaded, simulated, estimated, reported and run by the nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import hoist
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tensegrity_dynamics import (
+    Robot,
+    RobotFileError,
+    Simulation,
+    TensegrityError,
+    load_robot,
+    parse_robot,
+    register_robot_type,
+)
+from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.robots.robot_types import robot_types, type_of, unregister_robot_type
+from tensegrity_tools.cli import program
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    register_robot_type(hoist.HOIST)
+    yield
+    unregister_robot_type("hoist")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("robots") / "crane.yaml"
+    path.write_text(hoist.FILE)
+    return path
+
+
+@pytest.fixture
+def crane(path: Path) -> Robot:
+    return load_robot(path)
+
+
+def test_its_file_is_read_with_units_and_checked(crane: Robot) -> None:
+    assert isinstance(crane.model, hoist.Hoist)
+    assert crane.model.stiffness == 2000.0 and crane.actuators[0].position == (0.2, 1.8)
+    with pytest.raises(RobotFileError, match=r"crane.yaml:7: rope.rest_length: 3 m reach the ground"):
+        parse_robot(hoist.FILE.replace("rest_length: 800", "rest_length: 3000"), "crane.yaml")
+    with pytest.raises(RobotFileError, match="mass: must be above 0"):
+        parse_robot(hoist.FILE.replace("mass: 3 kg", "mass: 0 kg"), "crane.yaml")
+
+
+def test_it_is_no_structure_and_no_mechanism(crane: Robot) -> None:
+    with pytest.raises(TensegrityError, match="crane is a hoist, not a pin-jointed structure"):
+        crane.structure  # noqa: B018
+    with pytest.raises(TensegrityError, match="crane is a hoist, not a mechanism of bodies and joints"):
+        crane.mechanism  # noqa: B018
+
+
+def test_it_swings_with_its_own_period_and_keeps_its_energy(crane: Robot) -> None:
+    simulation = Simulation(crane)
+    rest = simulation.state.configuration[0]
+    simulation.set_motion([0.3])
+    before, heights = simulation.energy().balance, []
+    for _ in range(1000):
+        simulation.advance(1)
+        heights.append(simulation.state.configuration[0] - rest)
+    assert simulation.energy().damping > 0.01
+    assert simulation.energy().balance == pytest.approx(before, abs=1e-3 * 0.5 * 3.0 * 0.3**2)
+    ups = np.flatnonzero((np.array(heights[:-1]) < 0.0) & (np.array(heights[1:]) >= 0.0))
+    assert np.mean(np.diff(ups)) * simulation.time_step == pytest.approx(simulation.shortest_period, rel=0.01)
+
+
+def test_commands_and_forces_pass_through_the_common_face(crane: Robot) -> None:
+    simulation = Simulation(crane)
+    start = simulation.observe().pose[0][2]
+    simulation.advance(duration=4.0, position={"winch": 0.5})
+    seen = simulation.observe()
+    assert seen.positions["winch"] == pytest.approx(0.5)
+    assert seen.pose[0][2] - start == pytest.approx(0.3, abs=1e-3)
+    assert make_estimator(crane).update(seen.time, seen.positions).pose[0][2] == pytest.approx(
+        seen.pose[0][2], abs=1e-3
+    )
+    simulation.apply_forces({"load": (0.0, 0.0, -20.0)})
+    simulation.advance(duration=4.0)
+    assert simulation.observe().tensions["rope"] == pytest.approx(seen.tensions["rope"] + 20.0, rel=1e-3)
+    with pytest.raises(TensegrityError, match=r"no actuator 'wench'.*'winch'"):
+        simulation.command("position", {"wench": 0.3})
+    with pytest.raises(TensegrityError, match="no integrator of hoists 'rk4'"):
+        Simulation(crane, integrator="rk4")
+
+
+def test_an_observer_that_it_does_not_have_is_refused(crane: Robot) -> None:
+    with pytest.raises(TensegrityError, match=r"crane is a hoist.*observers are for mechanisms"):
+        make_estimator(crane, observer=True)
+
+
+def test_its_states_survive_a_record(crane: Robot) -> None:
+    codec, simulation = type_of(crane).codec(crane), Simulation(crane)
+    simulation.set_motion([0.3])
+    state = simulation.state
+    decoded = codec.decode(codec.encode(state))
+    np.testing.assert_array_equal(decoded.configuration, state.configuration)
+    np.testing.assert_array_equal(decoded.velocity, state.velocity)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(program, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_commands_print_its_reports(path: Path) -> None:
+    shown = run("check", str(path))
+    assert "carries 29.42 N" in shown and "It hangs." in shown
+    assert json.loads(run("check", str(path), "--json"))["height_m"] == pytest.approx(1.2 - 3 * 9.80665 / 2000)
+    assert json.loads(run("fk", str(path), "-l", "winch=0.5", "--json"))["height_m"] == pytest.approx(
+        1.5 - 3 * 9.80665 / 2000
+    )
+    figures = json.loads(run("simulate", str(path), "--duration", "3 s", "--position", "winch=500 mm", "--json"))
+    assert figures["integrator"] == "heun"
+    assert figures["end"]["position_m"][2] - figures["start"]["position_m"][2] == pytest.approx(0.3, abs=5e-3)
+    assert "lowest tension" in run("simulate", str(path), "--duration", "0.2 s")
+
+
+def test_what_it_has_no_part_for_is_refused_in_words(path: Path) -> None:
+    result = CliRunner().invoke(program, ["ik", str(path), "--move", "0,0,0.1"])
+    assert result.exit_code != 0
+    assert "crane is a hoist; inverse kinematics is for structures and mechanisms" in str(result.exception)
+
+
+def test_a_kind_is_registered_once_and_forgotten_by_name() -> None:
+    with pytest.raises(TensegrityError, match="'hoist' are registered already"):
+        register_robot_type(hoist.HOIST)
+    with pytest.raises(TensegrityError, match="no kind of robot 'crane'"):
+        unregister_robot_type("crane")
+    assert robot_types() == ("structure", "mechanism", "hoist")

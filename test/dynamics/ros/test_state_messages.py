@@ -1,0 +1,66 @@
+"""Records and StructureState messages are the same state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
+
+from tensegrity.msg import StructureState, TendonState
+
+from tensegrity_dynamics import Simulation, TensegrityError, load_robot
+from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
+from tensegrity_dynamics.ros.state_decoding import StateDecoder, state_record
+from tensegrity_dynamics.ros.state_encoding import state_message
+
+FIELDS = (
+    "node_position", "node_velocity", "body_position", "body_quaternion", "body_twist", "q", "v", "output_twist",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["three_prism", "single_strut"])
+def test_a_record_survives_the_message(name):
+    robot = load_robot(name)
+    simulation = Simulation(robot)
+    simulation.set_motion(1e-2 * np.random.default_rng(0).normal(size=simulation.state.velocity.shape))
+    seen = simulation.observe()
+    record = type_of(robot).codec(robot).encode(simulation.state, seen.pose, seen.twist, residual=0.25)
+    message = state_message(record, time_message(1_500_000_000), "simulator")
+    assert (message.header.frame_id, message.source, nanoseconds(message.header.stamp)) == (
+        "world", "simulator", 1_500_000_000,
+    )  # fmt: skip
+    back = state_record(message)
+    for field in FIELDS:
+        wanted, found = getattr(record, field), getattr(back, field)
+        if wanted is not None:
+            np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=field)
+    for field in ("node_name", "body_name", "coordinate_name"):
+        assert tuple(getattr(back, field)) == tuple(getattr(record, field))
+    assert (back.output_name, back.residual, back.converged) == (record.output_name, 0.25, True)
+    decoder = StateDecoder(robot)
+    np.testing.assert_array_equal(decoder.configuration(message), simulation.state.configuration)
+    np.testing.assert_array_equal(decoder.state(message).velocity, simulation.state.velocity)
+
+
+def test_every_field_of_the_message_is_in_the_record():
+    of_message = set(StructureState.get_fields_and_field_types()) - {"header", "source"}
+    of_record = {
+        "body_pose" if n in ("body_position", "body_quaternion") else n for n in vars(state_record(StructureState()))
+    }
+    assert of_record == of_message
+
+
+def test_a_message_with_fewer_positions_than_nodes_is_refused():
+    with pytest.raises(TensegrityError, match="2 nodes but 0 positions"):
+        state_record(StructureState(node_name=["a", "b"]))
+
+
+def test_tensions_of_a_message_are_read_by_name_and_none_are_known_without_one():
+    robot = load_robot("single_strut")
+    decoder, names = StateDecoder(robot), robot.model.cable_names
+    tensions = decoder.tensions(TendonState(name=[names[1]], tension=[5.0]), robot.model.start)
+    assert tensions[1] == 5.0 and np.isnan(tensions[0])
+    assert np.isnan(decoder.tensions(None, robot.model.start)).all()
