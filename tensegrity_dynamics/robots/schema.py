@@ -94,7 +94,11 @@ class RigidMovement(Protocol):
 
 
 class SettingsBlock(Block):
-    """Settings that all have a default, which `null` stands for; read-only once validated."""
+    """Settings that all have a default, which `null` stands for; read-only once validated.
+
+    Raises:
+        ValidationError: a value that is not allowed; `file_errors.validate_block` says so as a TensegrityError.
+    """
 
     model_config = ConfigDict(frozen=True)
 

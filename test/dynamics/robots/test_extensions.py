@@ -13,9 +13,9 @@ from pydantic import Field
 from tensegrity_dynamics import parse_robot
 from tensegrity_dynamics.errors import RobotFileError, TensegrityError
 from tensegrity_dynamics.robots import extensions
+from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.extensions import register_block
 from tensegrity_dynamics.robots.file_errors import Problems
-from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.schema import Block, PositiveLength
 
 ROBOT = """\
