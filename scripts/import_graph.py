@@ -26,7 +26,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
         "controllers", "registry", "ros",
     ),
-    "tensegrity_driver": ("bus", "spools", "servos", "calibration", "safety", "emulator", "driver", "hardware", "ros"),
+    "tensegrity_driver": ("bus", "spools", "servos", "calibration", "safety", "emulator", "driver", "hardware", "ros",
+        "robot_blocks"),
     "tensegrity_tools": (
         "formatting", "output", "dependency_errors", "view", "runtime", "experiments", "commands", "ros", "cli",
     ),

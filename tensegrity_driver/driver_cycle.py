@@ -13,8 +13,9 @@ from dataclasses import replace
 from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
-from .safety.faults import Fault, SafetySettings
+from .safety.faults import Fault
 from .safety.safety_layer import SafetyLayer, SafetyStep, at_rest, torque_off
+from .safety.settings import SafetySettings
 from .spools.position_loop import CycleCounter, Loop
 from .spools.readings import (
     BusReading,

@@ -23,47 +23,21 @@ from enum import Enum
 
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
-from ..safety.monitors.sensors import HARDWARE_ERRORS
-from ..spools.readings import PUSHING, Drive, DriveCommand, Line, ServoReading, Spool, TendonReading, finite
+from ..spools.readings import (
+    HARDWARE_ERRORS,
+    PUSHING,
+    Drive,
+    DriveCommand,
+    Line,
+    ServoReading,
+    Spool,
+    TendonReading,
+    finite,
+)
+from .homing_settings import HomingSettings
 from .line_fit import CalibrationError
 
 STOPPING_ERRORS = HARDWARE_ERRORS | {"overload", "overheating", "voltage"}
-
-
-@dataclass(frozen=True)
-class HomingSettings:
-    """How a tendon is homed.
-
-    Args:
-        threshold: N above the friction of the idling spool at which the tendon counts as tight.
-        ceiling: N that homing never exceeds; None takes half of the actuator's effort.
-        speed: m/s, lowered where a stiff tendon asks for it. nudge: m paid out first. back_off: m paid out at the end.
-        travel: m that may be wound in at most before it is clear that there is no tendon.
-        look: cycles of looking before anything moves. confirm: cycles for which tension must stay.
-        lag: cycles by which a servo follows later. silent: cycles without an answer that end the homing.
-        still: m that a sensor may move while nothing is commanded.
-    """
-
-    threshold: float = 15.0
-    ceiling: float | None = None
-    speed: float = 4.0e-3
-    nudge: float = 3.0e-3
-    back_off: float = 1.0e-3
-    travel: float = 60.0e-3
-    look: int = 10
-    confirm: int = 10
-    lag: int = 3
-    silent: int = 3
-    still: float = 0.5e-3
-
-    def __post_init__(self) -> None:
-        for name, value in self.__dict__.items():
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise TensegrityError(f"homing.{name} is {value}, must be a finite number above zero.")
-        if self.ceiling is not None and self.ceiling <= self.threshold:
-            raise TensegrityError(
-                f"homing.ceiling of {self.ceiling:g} N must be above its threshold of {self.threshold:g} N."
-            )
 
 
 class Phase(Enum):

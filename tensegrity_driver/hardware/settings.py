@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.file_errors import validate_block
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..calibration.homing import HomingSettings
-from ..safety.faults import SafetySettings
+from ..calibration.homing_settings import HomingSettings
+from ..safety.settings import SafetySettings
 
 HOME_FOLDER = ".tensegrity"
 """Folder in the user's home for the calibrations of robots whose file names no other place."""
@@ -70,14 +71,10 @@ def hardware_settings(
     """
     used = [row["potentiometer"] + 1 for row in servo_rows(robot) if row.get("potentiometer") is not None]
     board = robot.servos.get("board") or {}
-    safety = SafetySettings.from_mapping(robot.servos.get("safety") or {})
-    if period is not None:
-        safety = replace(safety, period=period)
-    if overrun is not None:
-        safety = replace(safety, overrun=overrun)
+    asked = {name: value for name, value in (("period", period), ("overrun", overrun)) if value is not None}
     return HardwareSettings(
-        safety=safety,
-        homing=HomingSettings(**(robot.servos.get("homing") or {})),
+        safety=validate_block(SafetySettings, {**(robot.servos.get("safety") or {}), **asked}, "safety"),
+        homing=validate_block(HomingSettings, dict(robot.servos.get("homing") or {}), "homing"),
         calibration=calibration_path(robot) if calibration is None else Path(calibration).expanduser(),
         board_baud_rate=int(board.get("baud_rate") or 115_200),
         board_channels=int(board.get("channels") or max(used, default=0)),

@@ -1,13 +1,13 @@
-"""The last layer before the bus: watches every cycle, reacts to faults, and lets nothing pass that leaves the limits.
+"""The last layer before the bus: monitors every cycle, reacts to faults, and limits every command.
 
-Whatever is read and whatever is asked, a command that leaves this layer is finite and
+Whatever is read and whatever is commanded, a command that leaves this layer is finite and
 
     velocity:  |v| <= rate,  low <= length + v · lead <= high,  v >= 0 above the tension ceiling
     position:  within the limits, at most rate · lead away from the measured length, at no more than rate and effort
 
 except that a tendon that stands outside its limits may stay or come back. With the tendon's stiffness k known, winding
 in is also slowed to v >= −(effort − tension) / (k · tension lead). The leads are those of the settings (lag, tension
-lag): the time by which a servo may go on as it was told before. Without a length nothing moves.
+lag): the time for which a servo may go on with its previous command. Without a length nothing moves.
 """
 
 from __future__ import annotations
@@ -21,128 +21,81 @@ from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
 from ..spools.position_loop import Loop, SetPoint, usable_period
 from ..spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading
-from .faults import Fault, FaultKind, FaultLatch, Reaction, SafetySettings
-from .monitors.bus import BUS_MONITORS
-from .monitors.limits import THRESHOLD_MONITORS, CeilingMemory, slack_tension
-from .monitors.sensors import (
-    Monitor,
-    Motion,
-    SensorBroken,
-    SensorFrozen,
-    SensorJump,
-    SensorMissing,
-    SensorsDisagree,
-    ServoSilent,
-    Stuck,
-    TendonMonitor,
-)
-
-TENDON_MONITORS: tuple[type[TendonMonitor], ...] = (
-    ServoSilent,
-    SensorMissing,
-    SensorBroken,
-    SensorJump,
-    SensorFrozen,
-    SensorsDisagree,
-    Motion,
-    Stuck,
-    *THRESHOLD_MONITORS,
-)
-BLIND = frozenset(
-    {
-        FaultKind.SERVO_SILENT,
-        FaultKind.SENSOR_MISSING,
-        FaultKind.SENSOR_BROKEN,
-        FaultKind.SENSOR_JUMP,
-        FaultKind.SENSOR_FROZEN,
-        FaultKind.SENSORS_DISAGREE,
-        FaultKind.TURNS_LOST,
-        FaultKind.RUNAWAY,
-        FaultKind.WRONG_SIGN,
-    }
-)
-"""Faults after which the measured length of a tendon is not followed any more."""
-
-ENCODER_WRONG = frozenset({FaultKind.TURNS_LOST, FaultKind.SENSOR_JUMP, FaultKind.SENSOR_FROZEN})
-"""Faults of a measuring encoder after which a servo that goes to positions would run: its torque goes off then."""
-JOGGED = frozenset({FaultKind.SPOOL_LIMIT, FaultKind.TENSION_CEILING, FaultKind.SLACK, FaultKind.OVERLOAD})
-"""Faults out of which a tendon may be moved slowly by hand."""
-
-
-def make_monitors(spools: Sequence[Spool], settings: SafetySettings) -> list[Monitor]:
-    """All monitors for these spools and their bus."""
-    monitors: list[Monitor] = [kind(settings) for kind in BUS_MONITORS]
-    monitors += [kind(spool, settings) for spool in spools for kind in TENDON_MONITORS]
-    return monitors
+from .fault_latch import FaultLatch
+from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Reaction
+from .monitors import Monitor, make_monitors, tendon_monitors
+from .monitors.limits import CeilingMemory, slack_tension
+from .settings import SafetySettings
 
 
 def plausible(length: float, spool: Spool) -> bool:
-    """Whether a length can be one of this spool at all: finite and not further outside than the limits are wide."""
+    """Whether a length [m] is finite and not further outside the limits of the spool than they are wide."""
     low, high = spool.actuator.position
     return math.isfinite(length) and low - (high - low) <= length <= high + (high - low)
 
 
-def age_of(tendon: TendonReading, spool: Spool) -> int:
-    """Cycles since the length of a tendon was really read."""
+def length_age(tendon: TendonReading, spool: Spool) -> int:
+    """Bus cycles since the length of a tendon was measured."""
     return max(tendon.raw.age, tendon.raw.sensor_age if spool.measured_by == "potentiometer" else 0)
 
 
-def limited(
-    asked: DriveCommand,
+def limit_command(
+    command: DriveCommand,
     spool: Spool,
     tendon: TendonReading | None,
     lead: float,
     period: float,
     tension_lead: float | None = None,
 ) -> DriveCommand | None:
-    """What may be sent of a command; None where nothing may, because the length is not known.
+    """A command within the limits of its spool; None for a position without a plausible length.
 
     Args:
-        asked: the command. spool: with its limits. tendon: as read in this cycle.
-        lead: s that the command must stand. period: s of a bus cycle. tension_lead: s that it must stand below the
-            tension ceiling; None for `lead`.
+        command: what is asked of the servo. spool: with its limits. tendon: as read in this cycle.
+        lead: s for which the command must stay within the limits; a longer one slows down further ahead of them.
+        period: s of a bus cycle.
+        tension_lead: s for which it must stay below the tension ceiling; None for `lead`.
     """
     actuator = spool.actuator
     low, high = actuator.position
-    rate = actuator.rate if not 0.0 < asked.rate <= actuator.rate else asked.rate
-    ceiling = actuator.effort if not 0.0 < asked.tension <= actuator.effort else asked.tension
-    if asked.kind is Drive.TORQUE_OFF:
+    rate = actuator.rate if not 0.0 < command.rate <= actuator.rate else command.rate
+    ceiling = actuator.effort if not 0.0 < command.tension <= actuator.effort else command.tension
+    if command.kind is Drive.TORQUE_OFF:
         return DriveCommand(Drive.TORQUE_OFF)
-    wanted = asked.goal if asked.goal is not None and math.isfinite(asked.goal) else None
+    goal = command.goal if command.goal is not None and math.isfinite(command.goal) else None
     length = math.nan if tendon is None else tendon.length
-    known = plausible(length, spool)
+    measured = plausible(length, spool)
     tension = math.nan if tendon is None else tendon.tension
     tight = tension >= ceiling
-    if asked.kind is Drive.VELOCITY:
-        speed = asked.value if known and math.isfinite(asked.value) else 0.0
+    if command.kind is Drive.VELOCITY:
+        speed = command.value if measured and math.isfinite(command.value) else 0.0
         speed = min(max(speed, -rate), rate)
-        if known and tendon is not None:
-            doubt = actuator.rate * age_of(tendon, spool) * period
-            slowest, fastest = min(0.0, (low + doubt - length) / lead), max(0.0, (high - doubt - length) / lead)
+        if measured and tendon is not None:
+            drift = actuator.rate * length_age(tendon, spool) * period
+            slowest, fastest = min(0.0, (low + drift - length) / lead), max(0.0, (high - drift - length) / lead)
             if spool.stiffness is not None and math.isfinite(tension):
                 ahead = lead if tension_lead is None else tension_lead
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * ahead)))
             speed = min(max(speed, 0.0 if tight else slowest), fastest)
-        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, wanted)
-    if not known:
+        return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, goal)
+    if not measured:
         return None
-    goal = asked.value if math.isfinite(asked.value) else length
+    position = command.value if math.isfinite(command.value) else length
     if tight:
-        goal = max(goal, length)
-    goal = min(max(goal, length - rate * lead), length + rate * lead)
-    goal = min(max(goal, min(low, length)), max(high, length))
-    return DriveCommand(Drive.POSITION, goal, rate, ceiling, wanted)
+        position = max(position, length)
+    position = min(max(position, length - rate * lead), length + rate * lead)
+    position = min(max(position, min(low, length)), max(high, length))
+    return DriveCommand(Drive.POSITION, position, rate, ceiling, goal)
 
 
 @dataclass(frozen=True)
 class SafetyStep:
-    """What one cycle came to.
+    """Result of one cycle.
 
     Attributes:
-        commands: for the bus, by tendon; a tendon without one keeps what it has.
+        commands: for the bus, by tendon; a tendon without one keeps its last command.
         new: faults found in this cycle for the first time. faults: all that hold.
-        reactions: what tendons do that are not free to follow commands.
-        notes: other things a person should read.
+        reactions: of the tendons that are not free to follow commands.
+        notes: further messages for people.
     """
 
     commands: Mapping[str, DriveCommand]
@@ -153,11 +106,11 @@ class SafetyStep:
 
 
 class SafetyLayer:
-    """Watches, reacts and limits for the spools of one bus.
+    """Monitors, reactions and limits for the spools of one bus.
 
     Args:
-        spools: in any order, with one loop each.
-        loops: by tendon.
+        spools: in any order.
+        loops: position loop of every spool, by tendon.
         settings: thresholds and reactions.
     """
 
@@ -177,7 +130,7 @@ class SafetyLayer:
         self.latch = FaultLatch(self.settings)
 
     def _reset(self) -> None:
-        self.monitors = make_monitors(tuple(self._spools.values()), self.settings)
+        self.monitors: list[Monitor] = make_monitors(tuple(self._spools.values()), self.settings)
         self._sent: dict[str, DriveCommand] = {}
         self._follow: dict[str, tuple[Mode, float]] = {}
         self._doing: dict[str, Reaction] = {}
@@ -189,7 +142,7 @@ class SafetyLayer:
 
     @property
     def sent(self) -> Mapping[str, DriveCommand]:
-        """What was last sent to each tendon."""
+        """Last command of each tendon."""
         return self._sent
 
     @property
@@ -211,7 +164,7 @@ class SafetyLayer:
         wrong = []
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
-            if tendon is None or age_of(tendon, spool) > 0 or not plausible(tendon.length, spool):
+            if tendon is None or length_age(tendon, spool) > 0 or not plausible(tendon.length, spool):
                 wrong.append(f"{name} ({'silent' if tendon is None else f'{tendon.length:.4g} m'})")
         if wrong:
             raise CommandRefused(
@@ -240,13 +193,17 @@ class SafetyLayer:
         """Move one tendon that has a fault slowly to a length [m] within its limits, to get rid of the cause.
 
         Raises:
-            CommandRefused: it has no fault, or one after which its sensor or servo is not to be trusted.
+            CommandRefused: it has no fault, or one that does not allow it (see the table of faults).
         """
-        mine = [fault for fault in self.latch.faults if fault.tendon == name]
-        doubtful = [fault for fault in mine if fault.kind not in JOGGED]
+        own = [fault for fault in self.latch.faults if fault.tendon == name]
+        forbidding = [fault for fault in own if fault.kind not in JOG_ALLOWED]
         low, high = self._spools[name].actuator.position
-        if not mine or doubtful or self._doing.get(name) is Reaction.TORQUE_OFF or not low <= length <= high:
-            why = doubtful[0].line if doubtful else "it has no fault, no torque, or the length lies outside its limits"
+        if not own or forbidding or self._doing.get(name) is Reaction.TORQUE_OFF or not low <= length <= high:
+            why = (
+                forbidding[0].line
+                if forbidding
+                else "it has no fault, no torque, or the length lies outside its limits"
+            )
             raise CommandRefused(f"{name} may not be moved by hand: {why}.")
         self._jogs[name] = length
 
@@ -262,17 +219,17 @@ class SafetyLayer:
         self._loops = {**self._loops, spool.name: loop}
         self._points[spool.name] = SetPoint(spool, 2.0 * self.lead)
         self._ceilings[spool.name] = CeilingMemory(spool, self.settings)
-        kept = [each for each in self.monitors if getattr(each, "name", None) != spool.name]
-        self.monitors = kept + [kind(spool, self.settings) for kind in TENDON_MONITORS]
+        others = [each for each in self.monitors if each.name != spool.name]
+        self.monitors = others + tendon_monitors(spool, self.settings)
 
     # -- one cycle -------------------------------------------------------------------------------------------------
 
     def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
-        """One cycle: what was read, and the set points that the gate let pass since the last one."""
+        """One cycle, with what was read in it and the set points that the gate accepted since the last one."""
         found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
         new = self.latch.update(fault for fault in found if fault is not None)
-        blind = {fault.tendon for fault in self.latch.faults if fault.kind in BLIND}
-        lost = {fault.tendon for fault in self.latch.faults if fault.kind in ENCODER_WRONG}
+        blind = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_LENGTH}
+        lost = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_ENCODER}
         period = usable_period(readings.period, self.settings.period)
         commands: dict[str, DriveCommand] = {}
         notes: list[str] = []
@@ -283,23 +240,20 @@ class SafetyLayer:
                 reaction = Reaction.TORQUE_OFF
             if name in set_points and reaction is None:
                 self._follow[name] = set_points[name]
-            asked = self._asked(name, tendon, reaction, name in blind, period, notes)
+            command = self._choose(name, tendon, reaction, name in blind, period, notes)
             memory = self._ceilings[name]
-            seen = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
-            seen = None if name in blind else seen
-            asked = None if asked is None else memory.slowed(asked)
-            allowed = (
-                None
-                if asked is None
-                else limited(asked, spool, seen, self.lead, self.settings.period, self.tension_lead)
-            )
-            if allowed is None:  # a servo that goes to positions stays at the last one
-                allowed = self._sent.get(name)
-            if allowed is not None:
-                commands[name] = self._sent[name] = allowed
+            observed = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
+            observed = None if name in blind else observed
+            if command is not None:
+                command = memory.slowed(command)
+                command = limit_command(command, spool, observed, self.lead, self.settings.period, self.tension_lead)
+            if command is None:  # a servo that goes to positions stays at the last one
+                command = self._sent.get(name)
+            if command is not None:
+                commands[name] = self._sent[name] = command
         return SafetyStep(commands, new, self.latch.faults, dict(self._doing), tuple(notes))
 
-    def _asked(
+    def _choose(
         self,
         name: str,
         tendon: TendonReading | None,
@@ -308,7 +262,7 @@ class SafetyLayer:
         period: float,
         notes: list[str],
     ) -> DriveCommand | None:
-        """What one tendon should do in this cycle."""
+        """Command of one tendon by its reaction, its jog or its set point; before the limits."""
         length = math.nan if tendon is None else tendon.length
         if reaction is not None and self._doing.get(name) is not reaction:
             self._hold(name, length)
@@ -340,7 +294,7 @@ class SafetyLayer:
         return loop.update(point.goal, length, period, self._sent.get(name))
 
     def _hold(self, name: str, length: float) -> None:
-        """Hold one tendon where it is, and forget what it was commanded."""
+        """Hold one tendon at a length [m], and forget its set point."""
         self._follow.pop(name, None)
         self._points[name].hold(length)
         self._loops[name].take_over(length)
@@ -348,7 +302,7 @@ class SafetyLayer:
     def _release(self, name: str, tendon: TendonReading, period: float) -> None:
         """Pay out slowly until the tendon is nearly slack, at its limit, or paid out by the distance allowed.
 
-        A servo that pushes only while it winds in does not tell when that is; it is paid out by the whole distance.
+        The load of a servo that pushes only while it winds in does not tell when; it is paid out by the whole distance.
         """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
         least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
@@ -361,12 +315,12 @@ class SafetyLayer:
 
 
 def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:
-    """Torque off for all spools: the last thing that a driver sends where its robot file says so."""
+    """Torque off for all spools: what a driver sends last if it shall let go."""
     return {spool.name: DriveCommand(Drive.TORQUE_OFF) for spool in spools}
 
 
 def at_rest(commands: Mapping[str, DriveCommand]) -> dict[str, DriveCommand]:
-    """The same commands with every velocity set to zero: what is sent before a driver ends and tendons shall hold."""
+    """The commands with every velocity zero: what a driver sends last if its tendons shall hold."""
     return {
         name: replace(command, value=0.0) if command.kind is Drive.VELOCITY else command
         for name, command in commands.items()

@@ -25,6 +25,8 @@ MULTI_TURN_LIMIT = 256.0 * 2.0 * math.pi
 PUSHING = 0.1
 """Fraction of the rate with which a servo in wheel mode must be asked to wind in for its load to tell the tension."""
 SENSORS = ("potentiometer", "encoder")
+HARDWARE_ERRORS = frozenset({"electrical_shock", "encoder", "hardware", "angle_limit"})
+"""Error bits of a servo whose cause shows in nothing else that it reports."""
 
 
 class Drive(Enum):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 
-from ..errors import RobotFileError
+from ..errors import RobotFileError, TensegrityError
 from .yaml_source import YamlSource
 
+Model = TypeVar("Model", bound=BaseModel)
+WORDED = "worded"
+"""Type of errors whose validators word them completely, see `worded_error`."""
 MOST = 20  # problems that are listed; the rest is counted
 
 NOT_WHAT_IS_NEEDED = {
     "list_type": "a list is needed",
+    "tuple_type": "a list is needed",
     "dict_type": "a mapping is needed",
     "model_type": "a mapping is needed",
     "model_attributes_type": "a mapping is needed",
@@ -55,33 +60,8 @@ class Problems:
 
     def add_invalid(self, schema: type[BaseModel], item: Any) -> None:
         """One entry of pydantic's list of errors, in our words."""
-        place, kind = self._place(item["loc"]), item["type"]
-        found = self._value(place, item.get("input"))
-        limits = item.get("ctx") or {}
-        if kind == "extra_forbidden":
-            known = _known_fields(schema, place[:-1])
-            near = get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
-            guess = f" Did you mean {near[0]!r}?" if near else ""
-            self.add(place, f"unknown field.{guess} Allowed: {', '.join(known)}.")
-        elif kind == "missing":
-            self.add([*place, item["loc"][-1]], "missing; add it.")
-        elif kind == "value_error":
-            self.add(place, f"{limits['error']}; found {found}.")
-        elif kind == "string_pattern_mismatch" or "[key]" in place:
-            name = repr(str(place[-2])[:60]) if "[key]" in place else found
-            self.add(place, f"{name} is no name; use up to 64 letters, digits, _ and -, starting with a letter.")
-        elif kind == "literal_error":
-            self.add(place, f"found {found}; allowed: {limits['expected'].replace(' or ', ', ')}.")
-        elif kind in LIMITS:
-            word, key = LIMITS[kind]
-            self.add(place, f"must be {word} {limits[key]:g}; found {found}.")
-        elif kind in ("too_short", "too_long"):
-            least = limits.get("min_length")
-            need = f"at least {least}" if least is not None else f"at most {limits['max_length']}"
-            self.add(place, f"the number of entries must be {need}; found {limits['actual_length']}.")
-        else:
-            message = NOT_WHAT_IS_NEEDED.get(kind) or item["msg"][0].lower() + item["msg"][1:]
-            self.add(place, f"{message}; found {found}.")
+        for path, message in explain(self.source.data, schema, item):
+            self.add(path, message)
 
     def add_block(self, path: Sequence[Any], schema: type[BaseModel], error: ValidationError) -> None:
         """What is wrong with the block at `path`, read by itself."""
@@ -97,30 +77,60 @@ class Problems:
             lines[MOST:] = [f"{self.source.name}: ... and {len(lines) - MOST} more."]
         raise RobotFileError("\n".join(lines))
 
-    def _place(self, location: Sequence[Any]) -> list[Any]:
-        """The part of pydantic's location that are fields of the file, without names of validators."""
-        place: list[Any] = []
-        data: Any = self.source.data
-        for step in location:
-            if (isinstance(data, dict) and step in data) or (isinstance(data, list) and isinstance(step, int)):
-                data = data[step] if isinstance(data, dict) or step < len(data) else None
-                place.append(step)
-            elif step == "[key]":
-                place.append(step)
-        return place
 
-    def _value(self, place: Sequence[Any], otherwise: Any) -> str:
-        """What stands in the file at a place, short enough for a message."""
-        data = self.source.data
-        for step in place:
-            if step == "[key]":
-                data = otherwise
-                break
-            data = data[step]
-        text = repr(data)
-        if data is None:
-            return "nothing"
-        return text if len(text) <= 60 else text[:57] + "..."
+def explain(data: Any, schema: type[BaseModel], item: Any) -> list[tuple[list[Any], str]]:
+    """One entry of pydantic's list of errors about `data` as (path of the field, message)."""
+    path, kind = _field_path(data, item["loc"]), item["type"]
+    found = _spell_value(data, path, item.get("input"))
+    limits = item.get("ctx") or {}
+    if kind == WORDED:
+        return [([*path, *at], message) for at, message in limits["problems"]]
+    if kind == "extra_forbidden":
+        known = _known_fields(schema, path[:-1])
+        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        return [(path, f"unknown field.{guess} Allowed: {', '.join(known)}.")]
+    if kind == "missing":
+        return [([*path, item["loc"][-1]], "missing; add it.")]
+    if kind == "value_error":
+        return [(path, f"{limits['error']}; found {found}.")]
+    if kind == "string_pattern_mismatch" or "[key]" in path:
+        name = repr(str(path[-2])[:60]) if "[key]" in path else found
+        return [(path, f"{name} is no name; use up to 64 letters, digits, _ and -, starting with a letter.")]
+    if kind in ("literal_error", "enum"):
+        return [(path, f"found {found}; allowed: {limits['expected'].replace(' or ', ', ')}.")]
+    if kind in LIMITS:
+        word, key = LIMITS[kind]
+        return [(path, f"must be {word} {limits[key]:g}; found {found}.")]
+    if kind in ("too_short", "too_long"):
+        least = limits.get("min_length")
+        need = f"at least {least}" if least is not None else f"at most {limits['max_length']}"
+        return [(path, f"the number of entries must be {need}; found {limits['actual_length']}.")]
+    message = NOT_WHAT_IS_NEEDED.get(kind) or item["msg"][0].lower() + item["msg"][1:]
+    return [(path, f"{message}; found {found}.")]
+
+
+def worded_error(*problems: tuple[Sequence[Any], str]) -> PydanticCustomError:
+    """What a validator raises whose messages are complete already.
+
+    Args:
+        problems: (path from the validated field to the part that is wrong, message) of each.
+    """
+    text = " ".join(message for _, message in problems)
+    return PydanticCustomError(WORDED, "{text}", {"text": text, "problems": problems})
+
+
+def validate_block(schema: type[Model], data: Any, name: str) -> Model:
+    """Plain data in SI as a block, outside of a file.
+
+    Raises:
+        TensegrityError: the data do not satisfy the schema; names every field as a part of `name`.
+    """
+    try:
+        return schema.model_validate(data)
+    except ValidationError as error:
+        problems = [each for item in error.errors() for each in explain(data, schema, item)]
+    raise TensegrityError("\n".join(f"{spell({name: data}, [name, *path])}: {message}" for path, message in problems))
 
 
 def spell(data: Any, location: Sequence[Any]) -> str:
@@ -137,6 +147,31 @@ def spell(data: Any, location: Sequence[Any]) -> str:
             data = data.get(step) if isinstance(data, dict) else None
             text += f".{str(step)[:60]}" if text else str(step)[:60]
     return text or "the file"
+
+
+def _field_path(data: Any, location: Sequence[Any]) -> list[Any]:
+    """The part of pydantic's location that are fields of the data, without names of validators."""
+    path: list[Any] = []
+    for step in location:
+        if (isinstance(data, dict) and step in data) or (isinstance(data, list) and isinstance(step, int)):
+            data = data[step] if isinstance(data, dict) or step < len(data) else None
+            path.append(step)
+        elif step == "[key]":
+            path.append(step)
+    return path
+
+
+def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
+    """The value of a field, short enough for a message."""
+    for step in path:
+        if step == "[key]":
+            data = otherwise
+            break
+        data = data[step]
+    text = repr(data)
+    if data is None:
+        return "nothing"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _known_fields(schema: Any, location: Sequence[Any]) -> list[str]:

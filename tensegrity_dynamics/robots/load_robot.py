@@ -5,20 +5,19 @@ Every error names file, line and field, what was found and what is allowed; all 
 
 from __future__ import annotations
 
-import math
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import RobotFileError, TensegrityError, unknown_name
 from .actuator import Actuator
+from .extensions import read_blocks, with_blocks
 from .file_errors import Problems
 from .repetition import expand
 from .robot import Provenance, Robot, TourStop
 from .robot_types import BuiltModel, RobotType, robot_type, robot_types
-from .schema import FAULTS, HARMLESS_FAULTS, CommonBlock
+from .schema import CommonBlock
 from .units import SI, BaseUnits
 from .yaml_source import YamlSource, read_text
 
@@ -72,7 +71,7 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     actuators = _actuators(block, built, problems)
     problems.stop_if_any()  # what follows from an error is no error of its own
     _check_tour(block, built, problems)
-    servos = _servos(block, built, problems)
+    blocks = read_blocks(block, actuators, problems)
     problems.stop_if_any()
     return Robot(
         name=block.name,
@@ -80,7 +79,8 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
         actuators=actuators,
         outputs=built.outputs,
         tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration) for t in block.tour),  # type: ignore[arg-type]
-        servos=servos,
+        servos=blocks.pop("servos", {}),
+        blocks=blocks,
         provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),
         description=block.description.strip(),
         source=block.source.strip(),
@@ -132,12 +132,13 @@ def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> Bas
 
 
 def _validated(source: YamlSource, kind: RobotType, units: BaseUnits, problems: Problems) -> CommonBlock:
+    schema = with_blocks(kind.schema, source.data)
     context = {"units": units, "motion": kind.motions(source.data)}
     try:
-        return kind.schema.model_validate(source.data, context=context)
+        return schema.model_validate(source.data, context=context)
     except ValidationError as error:
         for item in error.errors():
-            problems.add_invalid(kind.schema, item)
+            problems.add_invalid(schema, item)
     problems.stop_if_any()
     raise AssertionError("a validation error without problems")
 
@@ -196,66 +197,3 @@ def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> No
                         ("tour", i, field, k),
                         f"{axis} is not controlled by the output; it controls {', '.join(controlled)}.",
                     )
-
-
-def _servos(block: CommonBlock, built: BuiltModel, problems: Problems) -> dict[str, Any]:
-    if block.servos is None:
-        return {}
-    hardware = block.servos.model_dump()
-    common = hardware.pop("defaults")
-    for part in ("safety", "homing"):  # what the file does not say is left to the driver's own defaults
-        hardware[part] = {name: value for name, value in hardware[part].items() if value is not None}
-    _check_safety(hardware, problems)
-    channels = hardware["board"]["channels"]
-    drives = {item.name or item.drives: item.drives for item in block.actuators}
-    names = list(drives)
-    taken: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
-    for i, servo in enumerate(hardware["servos"]):
-        for field, value in common.items():
-            if servo[field] is None:
-                servo[field] = value
-        if servo["actuator"] not in names:
-            problems.add(("servos", "servos", i, "actuator"), unknown_name("actuator", servo["actuator"], names))
-        for field, values in taken.items():
-            if servo[field] in values:
-                problems.add(
-                    ("servos", "servos", i, field), f"{servo[field]} is used twice; every servo needs its own {field}."
-                )
-            elif servo[field] is not None:
-                values.add(servo[field])
-        if channels is not None and (servo["potentiometer"] or 0) >= channels:
-            problems.add(
-                ("servos", "servos", i, "potentiometer"),
-                f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
-            )
-        winds = built.drivable.get(drives.get(servo["actuator"], "")) == "tendon"
-        needed = ("model", "spool_radius") if winds else ("model",)
-        for field in needed:
-            if servo[field] is None:
-                problems.add(("servos", "servos", i), f"no {field} is given, here or under servos.defaults; add one.")
-    return hardware
-
-
-def _check_safety(hardware: dict[str, Any], problems: Problems) -> None:
-    """What the schema of the safety and homing blocks cannot say."""
-    safety, homing = hardware["safety"], hardware["homing"]
-    for field in ("temperatures", "voltages"):
-        pair = safety.get(field)
-        if pair is not None and pair[0] >= pair[1]:
-            problems.add(("servos", "safety", field), f"{pair[0]:g} is not below {pair[1]:g}; put the lower one first.")
-    for fault, reaction in safety.get("reactions", {}).items():
-        if fault not in FAULTS:
-            problems.add(("servos", "safety", "reactions", fault), unknown_name("fault", fault, FAULTS))
-        elif reaction == "warn" and fault not in HARMLESS_FAULTS:
-            problems.add(
-                ("servos", "safety", "reactions", fault),
-                f"choose hold, release or torque off; only {' and '.join(HARMLESS_FAULTS)} may be a warning alone.",
-            )
-    for i, fault in enumerate(safety.get("latched", ())):
-        if fault not in FAULTS:
-            problems.add(("servos", "safety", "latched", i), unknown_name("fault", fault, FAULTS))
-    if homing.get("ceiling", math.inf) <= homing.get("threshold", 0.0):
-        problems.add(
-            ("servos", "homing", "ceiling"),
-            f"{homing['ceiling']:g} N is not above the threshold of {homing['threshold']:g} N; raise it.",
-        )

@@ -56,7 +56,8 @@ class Robot:
         actuators: in the order in which commands list them.
         outputs: frames of the end effector (`OutputFrame`); the first is the one that goals mean.
         tour: goals of the demonstration.
-        servos: hardware settings as loaded, or an empty mapping.
+        servos: the hardware block as plain data in SI, or an empty mapping; the servo driver reads and checks it.
+        blocks: blocks of other packages by name, as their readers return them (`robots.extensions`).
         provenance: notes on where values come from.
         path: the file, where there is one.
 
@@ -70,6 +71,7 @@ class Robot:
     outputs: tuple[Any, ...] = ()
     tour: tuple[TourStop, ...] = ()
     servos: Mapping[str, Any] = field(default_factory=dict)
+    blocks: Mapping[str, Any] = field(default_factory=dict)
     provenance: tuple[Provenance, ...] = ()
     description: str = ""
     source: str = ""

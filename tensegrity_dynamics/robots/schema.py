@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from .units import BaseUnits
 
@@ -55,6 +55,11 @@ Position = Annotated[float, driven("length", "angle", "length")]
 Rate = Annotated[float, driven("speed", "angular speed", "speed")]
 Effort = Annotated[float, driven("force", "torque", "force")]
 PositiveLength = Annotated[Length, Field(gt=0)]
+PositiveSpeed = Annotated[Speed, Field(gt=0)]
+PositiveForce = Annotated[Force, Field(gt=0)]
+PositiveTime = Annotated[Time, Field(gt=0)]
+PositiveNumber = Annotated[Number, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, strict=True)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", strict=True)]
 Text = Annotated[str, Field(strict=True)]
 Yes = Annotated[bool, Field(strict=True)]
@@ -86,6 +91,21 @@ class RigidMovement(Protocol):
     def point(self, position: Sequence[float]) -> list[float]: ...
 
     def direction(self, vector: Sequence[float]) -> list[float]: ...
+
+
+class SettingsBlock(Block):
+    """Settings that all have a default, which `null` stands for; read-only once validated.
+
+    Raises:
+        ValidationError: a value that is not allowed; `file_errors.validate_block` says so as a TensegrityError.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, data: Any) -> Any:
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
 # -- every robot ----------------------------------------------------------------------------------------------------
@@ -123,118 +143,6 @@ class TourBlock(Block):
 
 def _refuse_contact(_: Any) -> None:
     raise ValueError("ground contact is not supported yet; leave this block out")
-
-
-class ServoDefaults(Block):
-    """What servos that do not say otherwise have in common."""
-
-    model: Text | None = None
-    spool_radius: PositiveLength | None = None
-    direction: Literal[1, -1] = 1
-
-
-class ServoBlock(Block):
-    """One servo of the hardware; what is missing here comes from the defaults."""
-
-    actuator: Name
-    id: Annotated[int, Field(ge=0, le=253, strict=True)]
-    model: Text | None = None
-    spool_radius: PositiveLength | None = None
-    direction: Literal[1, -1] | None = None
-    potentiometer: Annotated[int, Field(ge=0, strict=True)] | None = None
-
-
-Count = Annotated[int, Field(gt=0, strict=True)]
-PositiveSpeed = Annotated[Speed, Field(gt=0)]
-PositiveForce = Annotated[Force, Field(gt=0)]
-PositiveTime = Annotated[Time, Field(gt=0)]
-PositiveNumber = Annotated[Number, Field(gt=0)]
-TwoNumbers = Annotated[list[PositiveNumber], Field(min_length=2, max_length=2)]
-FAULTS = (
-    "servo_silent", "servo_restarted", "watchdog_unarmed", "hardware_error", "overload", "overheating", "warm",
-    "undervoltage", "overvoltage", "sensor_missing", "sensor_broken", "sensor_jump", "sensor_frozen",
-    "sensors_disagree", "turns_lost", "runaway", "wrong_sign", "stuck", "spool_limit", "tension_ceiling", "slack",
-    "snapped", "port_lost", "bad_packets", "duplicate_id", "supply_overdrawn", "stale_command", "two_sources",
-    "refused_commands", "emergency_stop", "clock_jump", "overrun",
-)  # fmt: skip
-"""Names of all faults that the driver's safety layer knows."""
-HARMLESS_FAULTS = ("warm", "slack")
-"""Faults about which a warning alone is enough."""
-
-
-class SafetyBlock(Block):
-    """Thresholds and reactions of the safety layer, where they differ from its own (docs/faults.md)."""
-
-    period: PositiveTime | None = None
-    silent: Count | None = None
-    missing: Count | None = None
-    persist: Count | None = None
-    window: Count | None = None
-    lag: Count | None = None
-    tension_lag: Count | None = None
-    speed_gain: PositiveNumber | None = None
-    motion_tolerance: PositiveLength | None = None
-    stuck_distance: PositiveLength | None = None
-    disagreement: PositiveLength | None = None
-    jump: PositiveLength | None = None
-    limit_margin: PositiveLength | None = None
-    tension_margin: PositiveNumber | None = None
-    slack_tension: PositiveForce | None = None
-    snap_drop: PositiveForce | None = None
-    snap_cycles: Count | None = None
-    largest_load: PositiveNumber | None = None
-    temperatures: TwoNumbers | None = None
-    voltages: TwoNumbers | None = None
-    supply_current: PositiveNumber | None = None
-    bad_packets: PositiveNumber | None = None
-    packet_window: Count | None = None
-    stale: Count | None = None
-    refused: Count | None = None
-    clock_jump: PositiveTime | None = None
-    overrun: PositiveNumber | None = None
-    overruns: Count | None = None
-    overrun_window: Count | None = None
-    release_rate: PositiveSpeed | None = None
-    release_distance: PositiveLength | None = None
-    reactions: dict[Text, Literal["warn", "hold", "release", "torque off"]] | None = None
-    others: Literal["hold", "release", "torque off"] | None = None
-    latched: list[Text] | None = None
-
-
-class HomingBlock(Block):
-    """How tendons are homed, where it differs from what `tensegrity_driver.calibration.homing` does by itself."""
-
-    threshold: PositiveForce | None = None
-    ceiling: PositiveForce | None = None
-    speed: PositiveSpeed | None = None
-    nudge: PositiveLength | None = None
-    back_off: PositiveLength | None = None
-    travel: PositiveLength | None = None
-    look: Count | None = None
-    confirm: Count | None = None
-    lag: Count | None = None
-    silent: Count | None = None
-    still: PositiveLength | None = None
-
-
-class BoardBlock(Block):
-    """The potentiometer board, on a serial port of its own."""
-
-    baud_rate: Count = 115_200
-    channels: Count | None = None
-
-
-class HardwareBlock(Block):
-    """The servo bus and its servos."""
-
-    protocol: Literal[1, 2] = 2
-    baud_rate: Count = 1_000_000
-    calibration: Text | None = None
-    safety: SafetyBlock = SafetyBlock()
-    homing: HomingBlock = HomingBlock()
-    board: BoardBlock = BoardBlock()
-    defaults: ServoDefaults = ServoDefaults()
-    servos: Annotated[list[ServoBlock], Field(min_length=1)]
 
 
 class ProvenanceBlock(Block):
@@ -286,7 +194,7 @@ class CommonBlock(Block):
     actuators: list[ActuatorBlock] = []
     tour: list[TourBlock] = []
     contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
-    servos: HardwareBlock | None = None
+    servos: dict[str, Any] | None = None  # read by the package of the servo driver, see `extensions`
     provenance: list[ProvenanceBlock] = []
 
     @classmethod

@@ -118,10 +118,7 @@ def test_a_driver_that_was_killed_on_the_way_is_started_again_from_where_the_rob
 
 def goes_on(cell: EmulatedCell) -> None:
     """New goals are followed, from here."""
-    goal = cell.length(N) - 0.002
-    cell.goals = {N: goal}
-    cell.run(50)
-    assert cell.length(N) == pytest.approx(goal, abs=4e-4)
+    cell.go_to(N, cell.length(N) - 0.002, within=50)
     assert not cell.faults
 
 

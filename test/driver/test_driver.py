@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from driver_link import IDENTITY, PERIOD, START, IdealLink, calibration, known_lines
 
 from tensegrity_driver.calibration.calibration_file import BusIdentity, load_calibration, save_calibration
-from tensegrity_driver.calibration.homing import HomingSettings
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.driver import Driver, open_driver
 from tensegrity_driver.hardware.settings import calibration_path, hardware_settings
-from tensegrity_driver.safety.faults import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.robots.schema import FAULTS, HARMLESS_FAULTS, HomingBlock, SafetyBlock
 
 ROBOT = load_robot("tensebot")
 
@@ -48,19 +47,6 @@ def points(name: str, count: int = 6, shift: float = 0.0) -> tuple[list[float], 
 
 
 # -- settings -------------------------------------------------------------------------------------------------------
-
-
-def test_robot_files_know_exactly_the_settings_and_faults_of_the_driver() -> None:
-    assert set(SafetyBlock.model_fields) == {each.name for each in fields(SafetySettings)}
-    assert set(HomingBlock.model_fields) == {each.name for each in fields(HomingSettings)}
-    assert set(FAULTS) == {kind.value for kind in FaultKind}
-    for fault in FAULTS:
-        reactions = {"reactions": {fault: "warn"}}
-        if fault in HARMLESS_FAULTS:
-            SafetySettings.from_mapping(reactions)
-        else:
-            with pytest.raises(TensegrityError):
-                SafetySettings.from_mapping(reactions)
 
 
 def test_settings_come_from_the_robot_and_what_is_asked_for_goes_before_them() -> None:

@@ -12,7 +12,8 @@ import pytest
 from tensegrity_control import inverse_kinematics
 from tensegrity_driver.calibration.calibrated_spools import COUNT, make_loops, make_spools
 from tensegrity_driver.driver_cycle import DriverCycle
-from tensegrity_driver.safety.faults import FaultKind, SafetySettings
+from tensegrity_driver.safety.faults import FaultKind
+from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.readings import BusReading, Drive, Line, ServoCommand, ServoReading, Spool
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.command_gate import Mode

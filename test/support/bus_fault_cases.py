@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from emulated_cell import TURNING, WHEELS, EmulatedCell
 from spool_bench import PERIOD
 
-from tensegrity_driver.safety.faults import FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.settings import SafetySettings
 
 K, R = FaultKind, Reaction
 S = SafetySettings(period=PERIOD)
@@ -18,6 +19,8 @@ HOME = 0.2159
 """m: rest length of every tendon at the start."""
 COUNT_LENGTH = 7.5e-5
 """m of a count of a potentiometer."""
+SETTLED = 12
+"""Cycles before anything is injected."""
 Action = Callable[[EmulatedCell], object]
 
 
@@ -28,11 +31,11 @@ class Case:
     Attributes:
         name: of the test. inject, mend: what is done to the hardware, or to what commands it. within: bus cycles.
         tendon: that the fault is about (None: the bus). servos: model.
-        reaction: of the tendon. move: m that it is commanded to go as the fault is injected.
+        reaction: of the tendon in the cycle after the fault was found. later: of the tendon some cycles on, where it is
+            a stronger one, because the cause goes on to show in other ways.
+        move: m that it is commanded to go as the fault is injected.
         first: faults that may be found before this one, because the cause shows in several ways.
-        later: a stronger reaction that follows, because the cause goes on to show in other ways.
-        gone: the reaction itself ends the cause. everybody: the fault is that of all tendons at once.
-        homed: the tendon is homed before the fault is cleared. cycles: for which the fault is left there.
+        gone: the reaction itself ends the cause. homed: the tendon is homed before the fault is cleared.
         pulled, disobedient: see `EmulatedCell`. settings: that differ.
     """
 
@@ -49,7 +52,6 @@ class Case:
     later: Reaction | None = None
     gone: bool = False
     homed: bool = False
-    cycles: int = 8
     pulled: bool = False
     disobedient: tuple[str, ...] = ()
     settings: dict[str, object] = field(default_factory=dict)
@@ -220,21 +222,20 @@ CASES = [
         "voltage_drop_of_one_x", K.UNDERVOLTAGE, emulated("sag", 8.5, N), mend_and_restart, S.persist, servos=TURNING,
         homed=True,  # an X keeps its error until it is restarted
     ),
-    Case("voltage_drop_of_one", K.UNDERVOLTAGE, emulated("sag", 8.5, N), mend, S.persist),
     Case("voltage_too_high", K.OVERVOLTAGE, emulated("sag", 13.0), mend, S.persist),
     Case(
-        "overload", K.OVERLOAD, emulated("fail", N, "overload"), nothing, S.persist, R.RELEASE,
-        first=LET_GO, later=R.TORQUE_OFF,
+        "overload", K.OVERLOAD, emulated("fail", N, "overload"), nothing, S.persist, R.TORQUE_OFF,
+        first=LET_GO,  # its shutdown shows first
     ),
     Case(
         "encoder_error_x", K.HARDWARE_ERROR, emulated("fail", N, "encoder"), restart, 2, R.TORQUE_OFF,
         servos=TURNING, first=LET_GO, homed=True,
     ),
     Case(
-        "restarted", K.SERVO_RESTARTED, restart, nothing, 2, first=LET_GO, later=R.TORQUE_OFF, gone=True,
+        "restarted", K.SERVO_RESTARTED, restart, nothing, 2, R.TORQUE_OFF, first=LET_GO, gone=True,
     ),
     Case(
-        "torque_lost", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, first=LET_GO, later=R.TORQUE_OFF,
+        "torque_lost", K.SERVO_RESTARTED, emulated("lose_torque", N), nothing, 2, R.TORQUE_OFF, first=LET_GO,
         gone=True,
     ),
     Case(
@@ -254,7 +255,6 @@ CASES = [
     Case("board_silent", K.SENSOR_MISSING, emulated("silence_board"), mend, S.missing),
     Case("board_unplugged", K.SENSOR_MISSING, emulated("unplug", "potentiometers"), mend, S.missing),
     Case("potentiometer_wire_off", K.SENSOR_BROKEN, emulated("break_potentiometer", N), mend, S.persist, first=ENDS),
-    Case("potentiometer_short", K.SENSOR_BROKEN, emulated("break_potentiometer", N, 0), mend, S.persist, first=ENDS),
     Case("potentiometer_jumps", K.SENSOR_JUMP, emulated("break_potentiometer", N, 2200), mend, 1),
     Case("potentiometer_frozen", K.SENSOR_FROZEN, emulated("freeze_potentiometer", N), mend, 13, move=0.005),
     Case("potentiometer_slips", K.SENSORS_DISAGREE, slip, mend, S.persist, move=0.008),
@@ -293,11 +293,10 @@ CASES = [
     Case("slack_x", K.SLACK, HAND.lift, HAND.put_down, S.persist, None, tendon="saddle_5", servos=TURNING, pulled=True),
     Case(
         "outside_its_limits_x", K.SPOOL_LIMIT, creep, wind_back, 2, disobedient=(N,), servos=TURNING,
-        settings={"limits": {N: (HOME - 0.004, HOME + 0.004)}},
+        settings={"limits": {N: (HOME - 0.0035, HOME + 0.0035)}},
     ),
     # -- commands and clocks --
     Case("controller_killed", K.STALE_COMMAND, sets(goals=None), sets(goals={}), S.stale + 1, tendon=None),
-    Case("controller_killed_x", K.STALE_COMMAND, sets(goals=None), sets(goals={}), 26, tendon=None, servos=TURNING),
     Case("two_publishers", K.TWO_SOURCES, sends(rival), quiet, 1, tendon=None),
     Case("nonsense_all_the_time", K.REFUSED_COMMANDS, sends(nonsense), quiet, S.refused, tendon=None),
     Case(
@@ -305,7 +304,6 @@ CASES = [
         tendon=None,
     ),
     Case("clock_ahead", K.CLOCK_JUMP, sets(clock_step=3.0), sets(clock_step=PERIOD), 1, tendon=None),
-    Case("clock_back", K.CLOCK_JUMP, sets(clock_step=-3.0), sets(clock_step=PERIOD), 1, tendon=None),
     Case(
         "overrun", K.OVERRUN, sets(period=0.05, clock_step=0.05), sets(period=PERIOD, clock_step=PERIOD), S.overruns,
         tendon=None,

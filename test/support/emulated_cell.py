@@ -24,6 +24,7 @@ from tensegrity_driver.safety.safety_layer import SafetyStep
 from tensegrity_driver.servos.servo_group import EMULATED
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.command_gate import Mode, Verdict
+from tensegrity_dynamics.errors import CommandRefused
 from tensegrity_dynamics.robots.robot import Robot
 
 TENSEBOT = load_robot("tensebot")
@@ -124,6 +125,26 @@ class EmulatedCell:
             for fault in new:
                 assert fault.kind in first or fault.kind is kind, fault.line
         raise AssertionError(f"{kind} was not found within {within} cycles; {self.faults}")
+
+    def clear(self, within: int) -> None:
+        """Clear all faults, which must be possible within so many cycles."""
+        for _ in range(within):
+            self.run(1)
+            try:
+                self.driver.clear()
+                return
+            except CommandRefused as refusal:
+                reason = refusal
+        raise AssertionError(f"not cleared within {within} cycles: {reason}")
+
+    def go_to(self, name: str, goal: float, within: int) -> None:
+        """Send one tendon to a rest length [m], which it must reach to 0.4 mm within so many cycles."""
+        self.goals = {name: goal}
+        for _ in range(within):
+            self.run(1)
+            if abs(self.length(name) - goal) <= 4e-4:
+                return
+        raise AssertionError(f"{name} is at {self.length(name):g} m after {within} cycles, not at {goal:g} m")
 
     # -- what is there ---------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""A safety layer over a bench of spools, and every fault that tests put into it.
+"""A safety layer over a bench of spools, without bytes, and the causes of every fault in it.
 
-What must hold in every cycle of every test is asserted here, in `Cell.run`.
+What must hold in every cycle of every test is asserted here, in `Cell.run`. What a fault does to the robot and how it
+ends is tested on the emulated bus (`bus_fault_cases`); here it is only found.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from spool_bench import PERIOD, Axis, Bench, spool
 
-from tensegrity_driver.safety.faults import Fault, FaultKind, Reaction, SafetySettings
+from tensegrity_driver.safety.faults import Fault, FaultKind
+from tensegrity_driver.safety.monitors import bus_monitors, tendon_monitors
 from tensegrity_driver.safety.safety_layer import SafetyLayer, SafetyStep
+from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.position_loop import FreeRunLoop, PositionLoop
 
 NAMES = ("draw_1", "draw_2", "saddle_1")
@@ -37,6 +40,7 @@ class Cell:
         self.bench = Bench({each.name: Axis(each, **(axis or {})) for each in self.spools})
         self.axis: Axis = self.bench.axes["draw_1"]
         self.pulled = 0.0  # N that something outside pulls with
+        self.displaced = 0.0  # m beyond its limits to which somebody has turned the first spool
         self.each_cycle: Callable[[], object] | None = None
         self.cycle = 0
         self.layer.take_over(self.bench.read())
@@ -50,7 +54,8 @@ class Cell:
             self.cycle += 1
             for axis in self.bench.axes.values():
                 low, high = axis.spool.actuator.position
-                assert low - 1e-3 <= axis.length <= high + 1e-3
+                beyond = self.displaced if axis is self.axis else 0.0
+                assert low - 1e-3 <= axis.length <= high + 1e-3 + beyond
                 assert axis.tension <= max(axis.spool.actuator.effort, self.pulled) + 1e-9
         return step
 
@@ -63,8 +68,14 @@ class Cell:
                 assert fault.kind in first, fault.line
         raise AssertionError(f"{kind} was not found within {within} cycles; {self.layer.latch.faults}")
 
+    def bound(self, kind: FaultKind) -> int:
+        """Bus cycles within which the monitor of a kind of fault states to find it."""
+        monitors = bus_monitors(self.settings, (kind,)) + tendon_monitors(self.spools[0], self.settings, (kind,))
+        (bound,) = (each.detects_within for each in monitors)
+        return bound
 
-# -- every fault: when it is found, what happens, how it ends ----------------------------------------------------------
+
+# -- the cause of every fault ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -72,31 +83,24 @@ class Case:
     """One injected fault.
 
     Attributes:
-        inject, mend: what is done to the cell. tendon: that the fault is about (None: the bus).
-        within: bus cycles. reaction: of the tendon. move: goal commanded as it is injected.
+        inject: into the cell. tendon: that the fault is about (None: the bus).
+        move: goal commanded as it is injected. shows_after: cycles until the cause shows in what is read.
         first: faults that may be found before this one, because the cause shows in several ways.
         encoder: on servos that count turns. settings: that differ.
     """
 
     kind: FaultKind
     inject: Callable[[Cell], object]
-    mend: Callable[[Cell], object]
-    within: int
-    reaction: Reaction | None = Reaction.HOLD
     tendon: str | None = "draw_1"
     move: float | None = None
+    shows_after: int = 0
     first: tuple[FaultKind, ...] = ()
     encoder: bool = False
     settings: dict = field(default_factory=dict)
-    spool: dict = field(default_factory=dict)
 
 
 def override(**values: object) -> Callable[[Cell], object]:
     return lambda cell: cell.axis.override.update(values)
-
-
-def restore(*names: str) -> Callable[[Cell], object]:
-    return lambda cell: [cell.axis.override.pop(name) for name in names]
 
 
 def put(**values: object) -> Callable[[Cell], object]:
@@ -130,64 +134,72 @@ def freeze(cell: Cell) -> None:
     cell.axis.frozen = cell.axis.read().sensor
 
 
+def lose_turns(turns: int) -> Callable[[Cell], object]:
+    def lose(cell: Cell) -> None:
+        position = cell.axis.read().position
+        assert position is not None
+        cell.axis.override["position"] = position + 2.0 * math.pi * turns
+
+    return lose
+
+
+def put_outside(cell: Cell) -> None:
+    """Beyond the upper limit by 5 mm, as found at a start."""
+    cell.displaced = 0.005
+    cell.axis.length = cell.axis.reach = 0.275
+    cell.layer.take_over(cell.bench.read())
+
+
+def loosen(cell: Cell) -> None:
+    """The robot gives way by 1 mm/s until the tendon carries nothing."""
+    cell.each_cycle = lambda: setattr(cell.axis, "reach", max(cell.axis.reach - 2e-5, 0.2))
+
+
 S = SafetySettings(period=PERIOD)
 K = FaultKind
 SPEED = 0.010
+ENDS = (K.SENSOR_JUMP, K.SPOOL_LIMIT)
 CASES = [
-    Case(K.SERVO_SILENT, put(silent=True), put(silent=False), S.silent),
-    Case(K.SENSOR_MISSING, override(sensor=None), restore("sensor"), S.missing),
-    Case(K.SENSOR_MISSING, override(sensor=math.nan), restore("sensor"), S.missing),
-    Case(K.SENSOR_MISSING, override(sensor_age=1), restore("sensor_age"), S.missing),
-    Case(K.SENSOR_MISSING, override(position=None), restore("position"), S.missing, encoder=True),
-    Case(K.SENSOR_BROKEN, override(sensor=4095.0), restore("sensor"), S.persist, first=(K.SENSOR_JUMP, K.SPOOL_LIMIT)),
-    Case(K.SENSOR_BROKEN, override(sensor=0.0), restore("sensor"), S.persist, first=(K.SENSOR_JUMP, K.SPOOL_LIMIT)),
-    Case(K.SENSOR_JUMP, put(slipped=0.01), put(slipped=0.0), 1),
-    Case(K.SENSOR_FROZEN, freeze, put(frozen=None), 16, move=0.2),
-    Case(K.SENSORS_DISAGREE, slip, put(slipped=0.0), 50 + S.persist + 3, move=0.24, first=(K.SLACK,)),
-    Case(K.RUNAWAY, put(drift=-SPEED), put(drift=0.0), 12, Reaction.TORQUE_OFF),
-    Case(K.WRONG_SIGN, put(gain=0.0, drift=SPEED), put(gain=1.0, drift=0.0), 12, Reaction.TORQUE_OFF, encoder=True),
-    Case(K.WRONG_SIGN, put(gain=-1.0), put(gain=1.0), 20, Reaction.TORQUE_OFF, move=0.2),
-    Case(K.STUCK, put(jammed=True), put(jammed=False), 20, move=0.2),
-    Case(K.STUCK, put(jammed=True), put(jammed=False), 20, move=0.2, encoder=True),
-    Case(K.TENSION_CEILING, pull, put(reach=0.2125), S.persist, Reaction.RELEASE),
-    Case(K.SNAPPED, put(snapped=True), put(snapped=False), S.snap_cycles),
-    Case(K.OVERLOAD, override(errors=frozenset({"overload"})), restore("errors"), S.persist, Reaction.RELEASE),
-    Case(K.OVERHEATING, override(temperature=71.0), restore("temperature"), S.persist, Reaction.TORQUE_OFF),
-    Case(
-        K.OVERHEATING,
-        override(errors=frozenset({"overheating"})),
-        restore("errors"),
-        S.persist,
-        Reaction.TORQUE_OFF,
-    ),
-    Case(K.WARM, override(temperature=65.0), restore("temperature"), S.persist, None),
-    Case(K.UNDERVOLTAGE, override(voltage=8.5), restore("voltage"), S.persist),
-    Case(K.OVERVOLTAGE, override(voltage=13.0), restore("voltage"), S.persist),
-    Case(K.HARDWARE_ERROR, override(errors=frozenset({"encoder"})), restore("errors"), 2, Reaction.TORQUE_OFF),
-    Case(K.SERVO_RESTARTED, override(torque_on=False), restore("torque_on"), 2),
-    Case(K.WATCHDOG_UNARMED, override(watchdog=False), restore("watchdog"), 2),
-    Case(K.PORT_LOST, bus(alive=False), bus(alive=True), 1, tendon=None),
-    Case(K.BAD_PACKETS, bus(bad_packets=3), bus(bad_packets=0), 14, tendon=None),
-    Case(K.DUPLICATE_ID, bus(duplicate_ids=(7,)), bus(duplicate_ids=()), 1, tendon=None),
-    Case(
-        K.SUPPLY_OVERDRAWN,
-        override(current=6.5),
-        restore("current"),
-        S.persist,
-        tendon=None,
-        settings={"supply_current": 6.0},
-    ),
-    Case(K.STALE_COMMAND, command(age=26), command(age=0), 1, tendon=None),
-    Case(K.TWO_SOURCES, command(rival="somebody"), command(rival=None), 1, tendon=None),
-    Case(
-        K.REFUSED_COMMANDS,
-        command(refusals=(("draw_1", "nan is not a finite number"),)),
-        command(refusals=()),
-        S.refused,
-        tendon=None,
-    ),
-    Case(K.EMERGENCY_STOP, command(stopped="pressed"), command(stopped=None), 1, tendon=None),
-    Case(K.CLOCK_JUMP, bench(clock_step=3.0), bench(clock_step=PERIOD), 1, tendon=None),
-    Case(K.CLOCK_JUMP, bench(clock_step=-3.0), bench(clock_step=PERIOD), 1, tendon=None),
-    Case(K.OVERRUN, bench(period=0.05), bench(period=PERIOD), S.overruns, tendon=None),
+    Case(K.SERVO_SILENT, put(silent=True)),
+    Case(K.SENSOR_MISSING, override(sensor=None)),
+    Case(K.SENSOR_MISSING, override(sensor=math.nan)),
+    Case(K.SENSOR_MISSING, override(sensor_age=1)),
+    Case(K.SENSOR_MISSING, override(position=None), encoder=True),
+    Case(K.SENSOR_BROKEN, override(sensor=4095.0), first=ENDS),
+    Case(K.SENSOR_BROKEN, override(sensor=0.0), first=ENDS),
+    Case(K.SENSOR_JUMP, put(slipped=0.01)),
+    Case(K.SENSOR_FROZEN, freeze, move=0.2, shows_after=3),
+    Case(K.SENSORS_DISAGREE, slip, move=0.24, shows_after=53, first=(K.SLACK,)),
+    Case(K.TURNS_LOST, lose_turns(-3), encoder=True),
+    Case(K.TURNS_LOST, lose_turns(1), encoder=True),
+    Case(K.TURNS_LOST, lose_turns(7), encoder=True),
+    Case(K.RUNAWAY, put(drift=-SPEED)),
+    Case(K.WRONG_SIGN, put(gain=0.0, drift=SPEED), encoder=True),
+    Case(K.WRONG_SIGN, put(gain=-1.0), move=0.2),
+    Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7),
+    Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7, encoder=True),
+    Case(K.SPOOL_LIMIT, put_outside),
+    Case(K.TENSION_CEILING, pull),
+    Case(K.SLACK, loosen, shows_after=120),
+    Case(K.SNAPPED, put(snapped=True)),
+    Case(K.OVERLOAD, override(errors=frozenset({"overload"}))),
+    Case(K.OVERHEATING, override(temperature=71.0)),
+    Case(K.OVERHEATING, override(errors=frozenset({"overheating"}))),
+    Case(K.WARM, override(temperature=65.0)),
+    Case(K.UNDERVOLTAGE, override(voltage=8.5)),
+    Case(K.OVERVOLTAGE, override(voltage=13.0)),
+    Case(K.HARDWARE_ERROR, override(errors=frozenset({"encoder"}))),
+    Case(K.SERVO_RESTARTED, override(torque_on=False)),
+    Case(K.WATCHDOG_UNARMED, override(watchdog=False)),
+    Case(K.PORT_LOST, bus(alive=False), None),
+    Case(K.BAD_PACKETS, bus(bad_packets=3), None),
+    Case(K.DUPLICATE_ID, bus(duplicate_ids=(7,)), None),
+    Case(K.SUPPLY_OVERDRAWN, override(current=6.5), None, settings={"supply_current": 6.0}),
+    Case(K.STALE_COMMAND, command(age=26), None),
+    Case(K.TWO_SOURCES, command(rival="somebody"), None),
+    Case(K.REFUSED_COMMANDS, command(refusals=(("draw_1", "nan is not a finite number"),)), None),
+    Case(K.EMERGENCY_STOP, command(stopped="pressed"), None),
+    Case(K.CLOCK_JUMP, bench(clock_step=3.0), None),
+    Case(K.CLOCK_JUMP, bench(clock_step=-3.0), None),
+    Case(K.OVERRUN, bench(period=0.05), None),
 ]

@@ -15,25 +15,8 @@ from rich.text import Text
 from tensegrity_driver.calibration.calibrated_spools import make_spools
 from tensegrity_driver.calibration.calibration_file import SensorCalibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
-from tensegrity_driver.safety.faults import Fault
-from tensegrity_driver.safety.monitors.bus import BadPackets, DuplicateId, SupplyOverdrawn
-from tensegrity_driver.safety.monitors.limits import (
-    HardwareError,
-    Overheating,
-    Overload,
-    Overvoltage,
-    SpoolLimit,
-    Undervoltage,
-    Warm,
-)
-from tensegrity_driver.safety.monitors.sensors import (
-    Monitor,
-    SensorBroken,
-    SensorJump,
-    SensorMissing,
-    SensorsDisagree,
-    ServoSilent,
-)
+from tensegrity_driver.safety.faults import Fault, FaultKind
+from tensegrity_driver.safety.monitors import Monitor, bus_monitors, tendon_monitors
 from tensegrity_driver.spools.readings import Readings, Spool, TendonReading
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
@@ -41,19 +24,19 @@ from tensegrity_dynamics.errors import BusError
 from ...output import console, print_json, table
 from .session import Rig, open_rig
 
-OF_THE_BUS = (BadPackets, DuplicateId, SupplyOverdrawn)
+OF_THE_BUS = (FaultKind.BAD_PACKETS, FaultKind.DUPLICATE_ID, FaultKind.SUPPLY_OVERDRAWN)
 OF_SERVOS = (
-    ServoSilent,
-    SensorMissing,
-    SensorBroken,
-    HardwareError,
-    Overload,
-    Overheating,
-    Warm,
-    Undervoltage,
-    Overvoltage,
+    FaultKind.SERVO_SILENT,
+    FaultKind.SENSOR_MISSING,
+    FaultKind.SENSOR_BROKEN,
+    FaultKind.HARDWARE_ERROR,
+    FaultKind.OVERLOAD,
+    FaultKind.OVERHEATING,
+    FaultKind.WARM,
+    FaultKind.UNDERVOLTAGE,
+    FaultKind.OVERVOLTAGE,
 )
-OF_LENGTHS = (SensorJump, SensorsDisagree, SpoolLimit)
+OF_LENGTHS = (FaultKind.SENSOR_JUMP, FaultKind.SENSORS_DISAGREE, FaultKind.SPOOL_LIMIT)
 """Only where lengths are known."""
 JSON_CYCLES = 12
 """Cycles for one printed reading: more than any fault that this watches for needs."""
@@ -102,11 +85,10 @@ class Watcher:
         self.remarks += rig.bus.notes()
         self.spools, self.measured = self._spools()
         settings = rig.settings.safety
-        self.monitors: list[Monitor] = [kind(settings) for kind in OF_THE_BUS]
+        self.monitors: list[Monitor] = bus_monitors(settings, OF_THE_BUS)
         for name, spool in self.spools.items():
-            self.monitors += [kind(spool, settings) for kind in OF_SERVOS]
-            if name in self.measured:
-                self.monitors += [kind(spool, settings) for kind in OF_LENGTHS]
+            kinds = (*OF_SERVOS, *OF_LENGTHS) if name in self.measured else OF_SERVOS
+            self.monitors += tendon_monitors(spool, settings, kinds)
         self.cycle = 0
         self.tendons: Mapping[str, TendonReading] = {}
         self.faults: tuple[Fault, ...] = ()

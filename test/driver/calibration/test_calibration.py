@@ -352,39 +352,61 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
 
 
 KILLED = """
-import os, random, signal, sys, time
+import itertools, os, signal, sys
 from tensegrity_driver.calibration.calibration_file import (
     BusIdentity, RobotCalibration, load_calibration, save_calibration
 )
 bus = BusIdentity("x", ((1, 12),))
 path = sys.argv[1]
-saved = save_calibration(path, RobotCalibration("r" * 20000, "h", bus, {}, "today"))
-for k in range(40):
+revision = save_calibration(path, RobotCalibration("r" * 20000, "h", bus, {}, "today")).revision
+CALLS = ("open", "write", "fsync", "close", "chmod", "replace")
+
+
+def die_at(instant):
+    count = 0
+    def dying(name, real):
+        def call(*arguments, **keywords):
+            nonlocal count
+            count += 1
+            if count == instant:
+                if name == "write":  # the first half is on the disk
+                    real(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **keywords)
+        return call
+    for name in CALLS:
+        setattr(os, name, dying(name, getattr(os, name)))
+
+
+killed = 0
+for instant in itertools.count(1):
+    found = load_calibration(path, robot="r" * 20000, hardware="h", bus=bus)
+    assert found.revision in (revision, revision + 1), (found.revision, revision)
+    revision = found.revision
     child = os.fork()
     if child == 0:
-        while True:
-            saved = save_calibration(path, saved)
-    time.sleep(random.Random(k).uniform(0.0, 0.02))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    found = load_calibration(path, robot="r" * 20000, hardware="h", bus=bus)
-    assert found.revision >= saved.revision, (found.revision, saved.revision)
-    saved = found
-print(saved.revision)
+        die_at(instant)
+        save_calibration(path, found)
+        os._exit(0)
+    if os.WIFEXITED(os.waitpid(child, 0)[1]):
+        break
+    killed += 1
+after = load_calibration(path, robot="r" * 20000, hardware="h", bus=bus)
+assert after.revision == revision + 1
+print(killed)
 """
 
 
-def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_at_any_instant_of_a_save_leaves_a_whole_file(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path / "robot.json")],
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
         cwd=Path(__file__).resolve().parents[3],
     )
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) > 10  # so many saves were tried
+    assert int(run.stdout) >= 12  # two files, each opened, written, forced to the disk, closed, given its rights, put
 
 
 def test_a_really_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:

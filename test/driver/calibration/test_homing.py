@@ -13,6 +13,7 @@ from tensegrity_driver.calibration.homing import Homing, HomingSettings, Phase, 
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.spools.readings import Drive, Line, ServoReading
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_dynamics.robots.file_errors import validate_block
 
 TURN = 2.0 * math.pi * RADIUS
 
@@ -278,8 +279,8 @@ def test_whatever_is_read_homing_ends_in_time_and_never_asks_for_more_than_its_s
 def test_a_threshold_without_room_below_the_ceiling_is_refused() -> None:
     with pytest.raises(TensegrityError, match="leaves no room"):
         Homing(spool(), PERIOD, HomingSettings(threshold=150.0))
-    with pytest.raises(TensegrityError, match="above its threshold"):
-        HomingSettings(threshold=50.0, ceiling=40.0)
+    with pytest.raises(TensegrityError, match=r"homing\.ceiling: 40 N is not above the threshold of 50 N"):
+        validate_block(HomingSettings, {"threshold": 50.0, "ceiling": 40.0}, "homing")
 
 
 # -- turns lost by a power cycle ---------------------------------------------------------------------------------------

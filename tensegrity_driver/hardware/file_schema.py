@@ -1,0 +1,98 @@
+"""The `servos` block of a robot file: the bus, its servos and the settings of the driver (docs/robot_file.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tensegrity_dynamics.errors import unknown_name
+from tensegrity_dynamics.robots.actuator import Actuator
+from tensegrity_dynamics.robots.file_errors import Problems
+from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength, Text
+
+from ..calibration.homing_settings import HomingSettings
+from ..safety.settings import SafetySettings
+
+Channel = Annotated[int, Field(ge=0, strict=True)]
+
+
+class ServoDefaults(Block):
+    """Fields that servos have in common unless they state their own."""
+
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] = 1
+
+
+class ServoBlock(Block):
+    """One servo; missing fields come from the defaults."""
+
+    actuator: Name
+    id: Annotated[int, Field(ge=0, le=253, strict=True)]
+    model: Text | None = None
+    spool_radius: PositiveLength | None = None
+    direction: Literal[1, -1] | None = None
+    potentiometer: Channel | None = None
+
+
+class BoardBlock(Block):
+    """The potentiometer board, on a serial port of its own."""
+
+    baud_rate: Count = 115_200
+    channels: Count | None = None
+
+
+class HardwareBlock(Block):
+    """The servo bus and its servos."""
+
+    protocol: Literal[1, 2] = 2
+    baud_rate: Count = 1_000_000
+    calibration: Text | None = None
+    safety: SafetySettings = SafetySettings()
+    homing: HomingSettings = HomingSettings()
+    board: BoardBlock = BoardBlock()
+    defaults: ServoDefaults = ServoDefaults()
+    servos: Annotated[list[ServoBlock], Field(min_length=1)]
+
+
+def read_servos(block: HardwareBlock, actuators: tuple[Actuator, ...], problems: Problems) -> dict[str, Any]:
+    """The block as plain data: servos with their defaults, of safety and homing what the file states."""
+    defaults = block.defaults.model_dump()
+    servos = []
+    for servo in block.servos:
+        own = servo.model_dump()
+        servos.append({**own, **{name: value for name, value in defaults.items() if own[name] is None}})
+    _check_servos(servos, block.board.channels, actuators, problems)
+    return {
+        **block.model_dump(include={"protocol", "baud_rate", "calibration", "board"}),
+        "safety": block.safety.model_dump(mode="json", exclude_unset=True),
+        "homing": block.homing.model_dump(mode="json", exclude_unset=True),
+        "servos": servos,
+    }
+
+
+def _check_servos(
+    servos: list[dict[str, Any]], channels: int | None, actuators: tuple[Actuator, ...], problems: Problems
+) -> None:
+    """Names, numbers used twice, channels of the board, and fields that neither a servo nor the defaults state."""
+    names = [actuator.name for actuator in actuators]
+    tendons = [actuator.name for actuator in actuators if actuator.motion == "tendon"]
+    used: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
+    for i, servo in enumerate(servos):
+        path = ("servos", "servos", i)
+        if servo["actuator"] not in names:
+            problems.add((*path, "actuator"), unknown_name("actuator", servo["actuator"], names))
+        for field, values in used.items():
+            if servo[field] in values:
+                problems.add((*path, field), f"{servo[field]} is used twice; every servo needs its own {field}.")
+            elif servo[field] is not None:
+                values.add(servo[field])
+        if channels is not None and (servo["potentiometer"] or 0) >= channels:
+            problems.add(
+                (*path, "potentiometer"),
+                f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
+            )
+        for field in ("model", "spool_radius") if servo["actuator"] in tendons else ("model",):
+            if servo[field] is None:
+                problems.add(path, f"no {field} is given, here or under servos.defaults; add one.")

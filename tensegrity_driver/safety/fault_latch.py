@@ -1,0 +1,70 @@
+"""Which faults hold: a latched one stays until it is cleared after its cause has gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensegrity_dynamics.errors import CommandRefused
+
+from .faults import Fault, FaultKind, Reaction
+from .settings import SafetySettings
+
+
+class FaultLatch:
+    """Memory of the faults of one bus.
+
+    Args:
+        settings: reactions, and which faults are latched.
+    """
+
+    def __init__(self, settings: SafetySettings) -> None:
+        self.settings = settings
+        self._held: dict[tuple[FaultKind, str | None], Fault] = {}
+        self._present: set[tuple[FaultKind, str | None]] = set()
+
+    def update(self, found: Iterable[Fault]) -> tuple[Fault, ...]:
+        """Take the faults found in one cycle; returns those that are new."""
+        found = tuple(found)
+        self._present = {fault.key for fault in found}
+        new = tuple(fault for fault in found if fault.key not in self._held)
+        self._held.update({fault.key: fault for fault in new})
+        for key in [key for key in self._held if key not in self._present and key[0] not in self.settings.latched]:
+            del self._held[key]
+        return new
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All that hold, oldest first."""
+        return tuple(self._held.values())
+
+    @property
+    def latched(self) -> tuple[Fault, ...]:
+        """Those that stay until they are cleared; the others end with their cause."""
+        return tuple(fault for fault in self._held.values() if fault.kind in self.settings.latched)
+
+    def reaction(self, tendon: str) -> Reaction | None:
+        """Strongest reaction that the faults ask of a tendon, or None where it is free to follow commands."""
+        reactions = [
+            self.settings.reaction(fault.kind) if fault.tendon in (None, tendon) else self.settings.others
+            for fault in self._held.values()
+            if self.settings.reaction(fault.kind) is not Reaction.WARN
+        ]
+        return max(reactions, key=lambda each: each.strength, default=None)
+
+    def clear(self) -> tuple[Fault, ...]:
+        """Forget the latched faults; returns them. Those that end with their cause stay until it has ended.
+
+        Raises:
+            CommandRefused: the cause of a latched fault is still there, with the lines of all such faults.
+        """
+        held = self.latched
+        still = [fault.line for fault in held if fault.key in self._present]
+        if still:
+            raise CommandRefused("faults cannot be cleared while their causes are there: " + " | ".join(still))
+        for fault in held:
+            del self._held[fault.key]
+        return held
+
+    def restore(self, faults: Iterable[Fault]) -> None:
+        """Latch faults again that were cleared too early."""
+        self._held.update({fault.key: fault for fault in faults})

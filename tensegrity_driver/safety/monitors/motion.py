@@ -1,0 +1,168 @@
+"""Monitors of the motion of a spool against its commands, and what a spool can move at all.
+
+From cause to fault it takes, in bus cycles,
+
+    runaway, wrong sign: lag + ceil(tolerance / (speed · period)) + 1, at most lag + window + 1 where the speed is at
+                         least tolerance / ((window − 1) · period)
+    stuck:               lag + ceil(distance / (commanded speed · period)) + 1
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from ...spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from ..faults import Fault, FaultKind
+from ..settings import SafetySettings
+from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
+
+STANDING_STILL = 0.1
+"""Fraction of the commanded motion below which a spool counts as standing still."""
+ALONG = 0.1
+"""Fraction of the motion commanded against the observed one that may be commanded along it: a wrong sign still."""
+
+
+@tendon_monitor(FaultKind.RUNAWAY, FaultKind.WRONG_SIGN)
+class FollowingErrorMonitor(TendonMonitor):
+    """Motion that no command of the last cycles explains: without a command (runaway), or against it (wrong sign)."""
+
+    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
+        super().__init__(kind, settings, spool)
+        # (length, rise, fall) of each cycle; rise and fall are sums of all commanded motion up to then
+        self._past: deque[tuple[float, float, float]] = deque(maxlen=settings.window + settings.lag + 2)
+
+    def detects_within_at(self, speed: float) -> int:
+        """Bus cycles until motion without a command at a speed [m/s], at least `slowest`, is found."""
+        return self.settings.lag + cycles_for(self.settings.motion_tolerance, speed, self.settings) + 1
+
+    @property
+    def slowest(self) -> float:
+        """Speed [m/s] below which motion without a command is left to the limits of length and tension."""
+        return self.settings.motion_tolerance / ((self.settings.window - 1) * self.settings.period)
+
+    @property
+    def detects_within(self) -> int:
+        """Bus cycles from cause to fault at any speed above `slowest`."""
+        return self.settings.lag + self.settings.window + 1
+
+    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
+        tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
+        if command is not None and command.kind is Drive.TORQUE_OFF:
+            self._past.clear()  # a spool without torque goes where its tendon pulls it
+            return None
+        length = math.nan if tendon is None else tendon.length
+        before = self._past[-1][0] if self._past else math.nan
+        period = elapsed(readings, self.settings)
+        step = commanded_speed(command, before, self.spool, period) * period
+        if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
+            self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
+        rise, fall = self._past[-1][1:] if self._past else (0.0, 0.0)
+        self._past.append((length, rise + max(step, 0.0), fall + min(step, 0.0)))
+        return None if math.isnan(length) else self._compare(cycle, length)
+
+    def _compare(self, cycle: int, length: float) -> Fault | None:
+        """Compare the motion since each cycle of the window with what was commanded since then, and lag before."""
+        settings, past = self.settings, list(self._past)
+        newest = len(past) - 1
+        for start in range(newest - 1, max(newest - settings.window, 0) - 1, -1):
+            moved = length - past[start][0]
+            if not abs(moved) > settings.motion_tolerance:  # nan where nothing was read
+                continue
+            before = past[max(start - settings.lag, 0)]
+            rise = settings.speed_gain * (past[newest][1] - before[1])
+            fall = settings.speed_gain * (past[newest][2] - before[2])
+            if fall - settings.motion_tolerance <= moved <= rise + settings.motion_tolerance:
+                continue
+            direction = "paid out" if moved > 0.0 else "wound in"
+            against, along = (-fall, rise) if moved > 0.0 else (rise, -fall)
+            if against > settings.motion_tolerance and along < ALONG * against:
+                return self._fault(
+                    cycle,
+                    f"it {direction} {abs(moved) * 1e3:.1f} mm while the opposite was commanded",
+                    FaultKind.WRONG_SIGN,
+                )
+            return self._fault(
+                cycle,
+                f"it {direction} {abs(moved) * 1e3:.1f} mm in {newest - start} cycles without a command for it",
+            )
+        return None
+
+
+@tendon_monitor(FaultKind.STUCK)
+class StuckMonitor(TendonFindingMonitor):
+    """Standing still although motion is commanded, while the other sensor does not move either."""
+
+    def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
+        super().__init__(kind, settings, spool)
+        self._first = self._second = math.nan
+        self._commanded = 0.0
+
+    @property
+    def detects_within(self) -> int:
+        """Bus cycles from cause to fault when commanded at the rate of the actuator."""
+        return self.detects_within_at(self.spool.actuator.rate)
+
+    def detects_within_at(self, speed: float) -> int:
+        """Bus cycles until a spool that is commanded at a speed [m/s] is found to stand still."""
+        return self.settings.lag + cycles_for(self.settings.stuck_distance, speed, self.settings) + 1
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        length, settings = tendon.length, self.settings
+        if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
+            self._first, self._commanded = length, 0.0
+            return None
+        period = elapsed(readings, settings)
+        step = commanded_speed(command, length, self.spool, period) * period
+        goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
+        if goal is not None and abs(goal - length) <= settings.stuck_distance:
+            step = 0.0  # near its goal a loaded spool may well stand
+        moved = abs(length - self._first)
+        other = sensor_distance(self.spool, tendon.second_length, self._second)
+        if step == 0.0 or step * self._commanded < 0.0 or not moved <= STANDING_STILL * settings.stuck_distance:
+            self._first, self._second, self._commanded = length, tendon.second_length, step
+            return None
+        self._commanded += step
+        lag = settings.lag * abs(step)
+        if abs(self._commanded) <= settings.stuck_distance + lag or other > STANDING_STILL * settings.stuck_distance:
+            return None
+        return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
+
+
+# -- what a spool can move ---------------------------------------------------------------------------------------------
+
+
+def elapsed(readings: Readings, settings: SafetySettings) -> float:
+    """Measured time [s] of this cycle, or the planned period where the measured one makes no sense."""
+    return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
+
+
+def cycles_for(distance: float, speed: float, settings: SafetySettings) -> int:
+    """Bus cycles in which a spool covers a distance [m] at a speed [m/s]."""
+    return math.ceil(distance / (speed * settings.period) + 1e-9)
+
+
+def possible_step(spool: Spool, settings: SafetySettings, readings: Readings, cycles: int) -> float:
+    """Largest change of length [m] in some cycles, sensor error included."""
+    period = max(settings.period, elapsed(readings, settings))
+    return spool.actuator.rate * settings.speed_gain * period * cycles + settings.jump
+
+
+def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, period: float) -> float:
+    """Speed [m/s] that a command asks for at a length [m]; zero without a command."""
+    if command is None or command.kind is Drive.TORQUE_OFF:
+        return 0.0
+    if command.kind is Drive.VELOCITY:
+        return command.value
+    rate = min(command.rate or spool.actuator.rate, spool.actuator.rate)
+    return min(max((command.value - length) / period, -rate), rate) if finite(length) else 0.0
+
+
+def wrapped(difference: float, wrap: float | None) -> float:
+    """A difference of lengths [m], nearest to zero where the sensor repeats after `wrap` [m]."""
+    return difference if wrap is None else (difference + 0.5 * wrap) % wrap - 0.5 * wrap
+
+
+def sensor_distance(spool: Spool, first: float, second: float) -> float:
+    """Distance [m] between the lengths of two sensors; nan where one is unknown."""
+    return abs(wrapped(first - second, spool.wrap))
