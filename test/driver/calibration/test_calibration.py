@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tensegrity_driver.bus.identity import BusIdentity
 from tensegrity_driver.calibration import calibration_file
-from tensegrity_driver.calibration.calibrated_spools import Motor, make_loops, make_spools
+from tensegrity_driver.calibration.calibrated_spools import make_loops, make_spools
 from tensegrity_driver.calibration.calibration_file import (
-    BusIdentity,
     RobotCalibration,
     SensorCalibration,
     hardware_fingerprint,
@@ -33,6 +33,7 @@ from tensegrity_driver.calibration.line_fit import (
     fit_line,
 )
 from tensegrity_driver.calibration.spring_rate import STANDARD_GRAVITY, spring_from_weights
+from tensegrity_driver.servos.motors import Motor
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -353,9 +354,8 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
 
 KILLED = """
 import itertools, os, signal, sys
-from tensegrity_driver.calibration.calibration_file import (
-    BusIdentity, RobotCalibration, load_calibration, save_calibration
-)
+from tensegrity_driver.calibration.calibration_file import RobotCalibration, load_calibration, save_calibration
+from tensegrity_driver.bus.identity import BusIdentity
 bus = BusIdentity("x", ((1, 12),))
 path = sys.argv[1]
 revision = save_calibration(path, RobotCalibration("r" * 20000, "h", bus, {}, "today")).revision
