@@ -27,10 +27,9 @@ class DriverCycle:
 
     Args:
         link: bus that is read and written. spools: by actuator. loops: by actuator. settings: of the safety layer.
-        gate: checks commands; None: a gate with the limits of the actuators, in which a command stays fresh for
-            `settings.stale` cycles.
 
     Attributes:
+        gate: checks commands by the limits of the actuators; a command stays fresh for `settings.stale` cycles.
         counter: number, periods and overruns of the cycles so far. readings: of the last cycle.
     """
 
@@ -40,12 +39,11 @@ class DriverCycle:
         spools: Mapping[str, Spool],
         loops: Mapping[str, Loop],
         settings: SafetySettings | None = None,
-        gate: CommandGate | None = None,
     ) -> None:
         self.link = link
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
-        self.gate = gate or CommandGate(
+        self.gate = CommandGate(
             [spool.actuator for spool in spools.values()], freshness=self.settings.stale * self.settings.period
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)

@@ -97,11 +97,6 @@ class Register:
         """Value of a raw unsigned integer, in `unit`."""
         return self.offset + self.factor * self.number(raw)
 
-    def decode_bytes(self, data: bytes, start: int = 0) -> float:
-        """Value in a block of registers that begins at address `start`."""
-        first = self.address - start
-        return self.decode(int.from_bytes(data[first : first + self.size], "little"))
-
     def encode(self, value: float) -> int:
         """Raw unsigned integer of the number nearest to a value.
 

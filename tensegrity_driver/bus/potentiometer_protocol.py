@@ -22,8 +22,6 @@ from dataclasses import dataclass
 
 from tensegrity_dynamics.errors import BusError
 
-BAUD_RATE = 115200
-"""bit/s of the board's serial port."""
 STATE, POSITIONS = 1, 2
 """Flags of the requests: read the state, move to new positions."""
 HOST, BOARD = b"\xff\xb0", b"\xff\xb1"

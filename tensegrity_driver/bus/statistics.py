@@ -73,11 +73,6 @@ class BusStatistics:
         """Mean duration of an exchange [s]; zero before the first one."""
         return self.latency_sum / self.exchanges if self.exchanges else 0.0
 
-    @property
-    def bad_share(self) -> float:
-        """Share of the expected packets that failed at the first try."""
-        return (self.missing + self.damaged) / self.packets if self.packets else 0.0
-
     def exchange(self, seconds: float) -> None:
         """Count one exchange of a duration [s]."""
         self.exchanges += 1

@@ -17,7 +17,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
 
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
-from ..servos.motors import MOTORS, Motor
+from ..servos.motors import MOTORS
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import Line, Spool
 from .calibration_file import RobotCalibration
@@ -67,18 +67,12 @@ def fit_spool(
     )
 
 
-def make_spools(
-    robot: Robot,
-    calibration: RobotCalibration | None,
-    *,
-    motors: Mapping[str, Motor] = MOTORS,
-) -> dict[str, Spool]:
+def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str, Spool]:
     """Spools by actuator.
 
     Args:
         robot: with servos.
         calibration: for this robot and this bus; None for uncalibrated spools, to home and to calibrate.
-        motors: by servo model.
 
     Raises:
         TensegrityError: no servos, an unknown model, or a wheel-mode servo without potentiometer.
@@ -88,9 +82,9 @@ def make_spools(
     spools: dict[str, Spool] = {}
     for servo in servo_rows(robot):
         name, model = servo["actuator"], servo["model"]
-        if model not in motors:
-            raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, motors))
-        motor = motors[model]
+        if model not in MOTORS:
+            raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, MOTORS))
+        motor = MOTORS[model]
         measured_by = "encoder" if motor.counts_turns else "potentiometer"
         nominal = nominal_lines(servo)
         if measured_by not in nominal:

@@ -104,15 +104,15 @@ def check_turns(
         raise CommandRefused(" ".join(errors))
 
 
-def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReading, *, held: bool = False) -> Line:
+def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReading) -> Line:
     """Calibration of an encoder after a power cycle, in which a servo loses all but a part of one turn.
+
+    Only a potentiometer shows the number of lost turns; without one an unchanged position is accepted alone.
 
     Args:
         spool: with a calibrated encoder that counts turns.
         saved: position before the power cycle, or None.
         reading: of the present.
-        held: the spool cannot have turned meanwhile (a brake, or slack tendons); else only a potentiometer shows the
-            number of lost turns.
 
     Raises:
         CalibrationError: no encoder; CommandRefused: the number of turns is ambiguous; home the tendon again.
@@ -124,9 +124,7 @@ def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReadi
     turn = abs(spool.encoder.slope) * 2.0 * math.pi
     now = spool.encoder(reading.position)
     if spool.potentiometer is not None and finite(spool.potentiometer(reading.sensor)):
-        reference, source = spool.potentiometer(reading.sensor), "its potentiometer"
-    elif saved is not None and held:
-        reference, source = saved.length, "where it stood"
+        reference = spool.potentiometer(reading.sensor)
     elif saved is not None and abs(now - saved.length) <= SAME_POSITION_TURNS * turn:
         return spool.encoder  # nothing was lost and nothing has moved
     else:
@@ -139,6 +137,7 @@ def recover_turns(spool: Spool, saved: SavedPosition | None, reading: ServoReadi
     remainder = reference - now - turns * turn
     if abs(remainder) > MAX_TURN_REMAINDER * turn:
         raise CommandRefused(
-            f"{spool.name} stands {abs(remainder) * 1e3:.1f} mm from {source} even after whole turns; home it again."
+            f"{spool.name} stands {abs(remainder) * 1e3:.1f} mm from its potentiometer even after whole turns; home it "
+            "again."
         )
     return Line(spool.encoder.slope, spool.encoder.intercept + turns * turn)

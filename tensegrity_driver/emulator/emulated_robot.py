@@ -71,7 +71,7 @@ class EmulatedRobot:
         torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
 
     Attributes:
-        faults: injects faults into this robot. behind: time by which a busy machine delayed real time [s].
+        faults: injects faults into this robot.
 
     Raises:
         BusError: a mechanism, no servos, an unknown model, servos of another protocol than the bus.
@@ -137,7 +137,6 @@ class EmulatedRobot:
         self._failure: TensegrityError | None = None
         self._time_left = 0.0
         self._closing = threading.Event()
-        self.behind = 0.0
         self._clock: threading.Thread | None = None
         if realtime:
             self._clock = threading.Thread(target=self._run, name="emulated time", daemon=True)
@@ -199,11 +198,6 @@ class EmulatedRobot:
             servo = self._parts.servo(name)
             servo.motion.refresh_registers()
             return servo.registers.value(register)
-
-    def watchdog_triggered(self, name: str) -> bool:
-        """Whether the bus watchdog of a servo has stopped it."""
-        with self._parts.lock:
-            return self._parts.servo(name).motion.watchdog_bit
 
     def advance(self, seconds: float) -> None:
         """Execute the instructions sent so far, then advance the time.
@@ -277,7 +271,6 @@ class EmulatedRobot:
         while not self._closing.wait(self._step):
             now = time.monotonic()
             elapsed, before = now - before, now
-            self.behind += max(0.0, elapsed - MAX_CATCH_UP_S)
             done = 0.0
             while done < min(elapsed, MAX_CATCH_UP_S) and not self._closing.is_set():
                 part = min(self._step, min(elapsed, MAX_CATCH_UP_S) - done)

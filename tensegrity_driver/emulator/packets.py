@@ -190,16 +190,10 @@ def unstuffed(data: bytes) -> bytes:
     return data.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
 
 
-def encode_instruction(protocol: int, packet: InstructionPacket) -> bytes:
-    """Bytes of an instruction of the host."""
-    body = bytes((packet.instruction,)) + packet.parameters
-    return _close(protocol, packet.id, body)
-
-
 def encode_status(protocol: int, id_: int, error: int, parameters: bytes = b"") -> bytes:
     """Bytes of a status packet."""
     body = bytes((error,)) + parameters
-    return _close(protocol, id_, body if protocol == 1 else bytes((Instruction.STATUS,)) + body)
+    return encode_packet(protocol, id_, body if protocol == 1 else bytes((Instruction.STATUS,)) + body)
 
 
 def encode_fast_status(parts: list[bytes]) -> bytes:
@@ -217,7 +211,8 @@ def encode_fast_status(parts: list[bytes]) -> bytes:
     return packet
 
 
-def _close(protocol: int, id_: int, body: bytes) -> bytes:
+def encode_packet(protocol: int, id_: int, body: bytes) -> bytes:
+    """Bytes of a packet from its body, instruction or error first, with header, length, stuffing and checksum."""
     if protocol == 1:
         packet = bytes((id_, len(body) + 1)) + body
         return _HEADERS[1] + packet + bytes((checksum(packet),))

@@ -33,7 +33,6 @@ from tensegrity_driver.calibration.line_fit import (
     fit_line,
 )
 from tensegrity_driver.calibration.spring_rate import STANDARD_GRAVITY, spring_from_weights
-from tensegrity_driver.servos.motors import Motor
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -457,8 +456,9 @@ def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
 
 def test_a_robot_whose_servos_cannot_be_driven_is_refused() -> None:
     robot = load_robot("tensebot")
-    with pytest.raises(TensegrityError, match="no servo model 'AX-12A'"):
-        make_spools(robot, None, motors={"XL430-W250": Motor(1.5)})
+    unknown = [{**each, "model": "AX-99"} for each in robot.servos["servos"]]
+    with pytest.raises(TensegrityError, match="no servo model 'AX-99'"):
+        make_spools(dataclasses.replace(robot, servos={**robot.servos, "servos": unknown}), None)
     with pytest.raises(TensegrityError, match="has no servos"):
         make_spools(load_robot("three_prism"), None)
     servos = [{**each, "potentiometer": None} for each in robot.servos["servos"]]

@@ -66,7 +66,7 @@ class Master:
     def read(self, name: str, id_: int = ID) -> float | None:
         field = self.model.registers[name]
         data, result, _ = self.host.readTxRx(self.port, id_, field.address, field.size)
-        return field.decode_bytes(bytes(data), field.address) if result == SUCCESS else None
+        return field.decode(int.from_bytes(data, "little")) if result == SUCCESS else None
 
     def ask(self, request: BoardRequest) -> BoardAnswer | None:
         assert self.board is not None

@@ -17,7 +17,7 @@ from tensegrity_driver.emulator.motor_model import Drive, turn
 from tensegrity_driver.emulator.packets import (
     Instruction,
     InstructionPacket,
-    encode_instruction,
+    encode_packet,
     instruction_reader,
     stuffed,
     unstuffed,
@@ -33,6 +33,11 @@ from tensegrity_dynamics.errors import BusError
 PATIENCE = 0.3
 """s that the master waits for a packet: long, because the machine may be busy."""
 SUCCESS, TIMEOUT, CORRUPT = sdk.COMM_SUCCESS, sdk.COMM_RX_TIMEOUT, sdk.COMM_RX_CORRUPT
+
+
+def encode_instruction(protocol: int, packet: InstructionPacket) -> bytes:
+    """Bytes of an instruction, as a host sends it."""
+    return encode_packet(protocol, packet.id, bytes((packet.instruction,)) + packet.parameters)
 
 
 class Bench:
