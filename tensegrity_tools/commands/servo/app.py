@@ -13,7 +13,7 @@ servo = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     no_args_is_help=True,
-    help="Servos: scan the bus, set ids, calibrate and home spools, watch.",
+    help="Servos: scan the bus, set ids, calibrate and home spools, watch, reboot.",
 )
 
 PortOption = Annotated[
@@ -141,3 +141,18 @@ def home_command(
     from .session import BusOptions
 
     run_home(robot, actuators, HomeOptions(BusOptions(port, board, calibration), length, save, as_json))
+
+
+@servo.command("reboot")
+def reboot_command(
+    robot: RobotArgument,
+    actuators: Annotated[list[str], typer.Argument(help="whose servos, one after the other", show_default=False)],
+    port: PortOption = "",
+    board: BoardOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Reboot servos of protocol 2 after a hardware error; torque goes off, turns are lost. Home their tendons next."""
+    from .reboot import run_reboot
+    from .session import BusOptions
+
+    run_reboot(robot, actuators, BusOptions(port, board), as_json=as_json)

@@ -11,12 +11,13 @@ from bus_line import ChainPort, make_servo
 
 from tensegrity_driver.bus.scan import FoundServo, scan
 from tensegrity_driver.calibration.calibration_file import hardware_fingerprint, load_calibration
-from tensegrity_driver.emulator import EmulatedRobot
+from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, calibrate_emulated
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_tools.cli import app
 from tensegrity_tools.commands.servo import calibrate as servo_calibrate
+from tensegrity_tools.commands.servo import reboot as servo_reboot
 from tensegrity_tools.commands.servo import scan as servo_scan
 from tensegrity_tools.commands.servo.scan import PortOptions, ScannedServo, compare, read_ids
 from tensegrity_tools.commands.servo.set_id import find_one, set_identity
@@ -410,3 +411,24 @@ def test_saved_calibrations_are_those_that_the_driver_loads(run, tmp_path: Path)
     loaded = load_calibration(path, robot="tensebot", hardware=fingerprint, bus=made.bus)
     assert loaded.revision == made.revision + 1
     assert loaded.line("saddle_1", "potentiometer").slope == pytest.approx(COUNT_SLOPE, rel=5e-3)
+
+
+# -- reboot ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_servo_that_shut_down_is_rebooted_and_its_error_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    turning = with_servos(TENSEBOT, "XM430-W350")
+    monkeypatch.setattr(servo_reboot, "load_robot", lambda name: turning)
+    with EmulatedRobot(turning) as emulated:
+        emulated.faults.fail("draw_1", "overload")
+        emulated.advance(0.02)
+        assert emulated.register("draw_1", "hardware_error") > 0
+        status, out, _ = run("reboot", "tensebot", "draw_1", "--port", emulated.servo_port)
+        assert status == 0
+        assert "tensegrity servo home tensebot draw_1" in " ".join(out.split())
+        assert emulated.register("draw_1", "hardware_error") == 0
+        assert emulated.register("draw_1", "torque_enable") == 0
+
+
+def test_servos_of_protocol_1_cannot_be_rebooted(run, robot: EmulatedRobot) -> None:
+    assert "switch its supply off and on" in refused(run("reboot", "tensebot", "draw_1", *ports(robot)))
