@@ -39,9 +39,9 @@ SINGLE_WRITE, SYNC_WRITE = 0x03, 0x83
 
 def responder(master, protocol, ids, wire):
     """Answers instructions; what it has answered before it repeats without a thought. Ends when the line does."""
-    from tensegrity_driver.calibration.calibrated_spools import MOTORS
     from tensegrity_driver.emulator.emulated_servo import EmulatedServo
     from tensegrity_driver.emulator.servo_chain import ServoChain
+    from tensegrity_driver.servos.motors import MOTORS
 
     model = MODEL[protocol]
     servos = {str(i): EmulatedServo(MODELS[model], MOTORS[model], mounted=1.0) for i in ids}
@@ -121,8 +121,8 @@ def bare_cycle(path, protocol, ids):
     port.openPort()
     model = MODELS[MODEL[protocol]]
     block = blocks_of(model.name)[1]
-    fields = [(model.field(name), model.field(name).address - block.address) for name in block.names]
-    goal = model.field(GOAL[protocol])
+    fields = [(model.register(name), model.register(name).address - block.address) for name in block.names]
+    goal = model.register(GOAL[protocol])
     read = GroupSyncRead(port, handler, block.address, block.size)
     write = GroupSyncWrite(port, handler, goal.address, goal.size)
     data = list(goal.encode_bytes(0.5))

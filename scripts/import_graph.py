@@ -26,8 +26,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
         "controllers", "registry", "ros",
     ),
-    "tensegrity_driver": ("bus", "spools", "servos", "calibration", "safety", "emulator", "driver", "hardware", "ros",
-        "robot_blocks"),
+    "tensegrity_driver": (
+        "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver", "ros",
+        "robot_blocks",
+    ),
     "tensegrity_tools": (
         "formatting", "output", "dependency_errors", "view", "runtime", "experiments", "commands", "ros", "cli",
     ),

@@ -1,86 +1,57 @@
-"""From a robot, its port and its calibration to a driver that runs; everything is checked before anything moves.
+"""Driver of a robot: an open bus with its calibration, checked before anything moves, then run once per period.
 
-    driver = open_driver(robot, open_bus)      the bus, its servos, and the calibration made for them
-    driver.begin(time)                         servos prepared, lengths measured, every tendon holds where it is
-    driver.run(period, time())                 once per period
+    driver = open_driver(robot, hardware.open_bus)      bus, servos and the calibration made for them
+    driver.begin(time)                                  servos prepared, lengths measured, every tendon holds
+    driver.command(names, values, mode, ...)            whenever a command arrives
+    driver.run(period, time())                          once per period
     driver.end(); driver.close()
 
-No ROS, no clock and no thread is in here.
+It has no ROS, clock or thread of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from tensegrity_dynamics.command_gate import Mode, Verdict
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
-from .calibration.calibrated_spools import make_loops, make_spools, rough_lines
-from .calibration.calibration_file import (
-    BusIdentity,
-    RobotCalibration,
-    SensorCalibration,
-    hardware_fingerprint,
-    load_calibration,
-    save_calibration,
-)
-from .calibration.line_fit import CalibrationCheck, CalibrationError, calibrate_spool
-from .calibration.turn_counter import check_turns, recall_turns, remember_turns
+from .bus.identity import BusIdentity
+from .calibration.calibrated_spools import fit_spool, make_loops, make_spools
+from .calibration.calibration_file import RobotCalibration
+from .calibration.calibration_store import CalibrationStore, with_fit
+from .calibration.line_fit import CalibrationCheck, CalibrationError
+from .calibration.turn_counter import check_turns, load_turns, save_turns
 from .driver_cycle import DriverCycle
-from .hardware.settings import HardwareSettings, hardware_settings, servo_rows
+from .hardware.hardware import HardwareLink
+from .hardware.settings import HardwareSettings, hardware_settings
 from .safety.faults import Fault, FaultKind
 from .safety.safety_layer import SafetyStep
-from .spools.readings import ServoLink, Spool
+from .spools.position_loop import CycleCounter
+from .spools.readings import DriveCommand, Readings
+from .spools.spool import Spool
 
-TRIES = 5
-"""Readings in which all lengths must be known once before a robot is taken over."""
+MAX_FIRST_READINGS = 5
+"""Bus readings in which every length must be valid once before `begin` gives up."""
 PREPARED_AGAIN = frozenset(
     {FaultKind.SERVO_RESTARTED, FaultKind.WATCHDOG_UNARMED, FaultKind.OVERLOAD, FaultKind.HARDWARE_ERROR}
 )
-"""Faults after which a servo must be set up again."""
-
-
-class HardwareLink(ServoLink, Protocol):
-    """What a driver needs of a bus beyond reading and writing."""
-
-    @property
-    def identity(self) -> BusIdentity:
-        """Which bus this is: adapter, ids and models as found on it."""
-
-    @property
-    def switched_off(self) -> Sequence[str]:
-        """Actuators whose servos count turns and were switched off since they were last driven, as found on opening."""
-
-    def prepare(self, names: Iterable[str] | None = None) -> None:
-        """Modes, limits, watchdogs and torque on, so that nothing moves; raises BusError naming what failed."""
-
-    def unprepared(self) -> Sequence[str]:
-        """Actuators whose servos have restarted and get no commands until they are prepared."""
-
-    def torque_off(self) -> None:
-        """All servos without torque."""
-
-    def close(self) -> None:
-        """Let go of the port."""
-
-    def notes(self) -> Sequence[str]:
-        """What a builder should know about this bus, such as settings that make it slow."""
-
-    def statistics(self) -> Mapping[str, object]:
-        """How the bus has done so far, for people."""
+"""Faults after which a servo must be prepared again."""
 
 
 class Driver:
-    """An open bus and everything that drives it.
+    """An open bus and the spools that it drives.
 
     Args:
-        robot: with servos. link: open and checked. settings: of the hardware. calibration: for this robot and bus.
-        path: of the calibration file, or None where there is none to save to.
+        robot: with servos. link: open and checked. settings: of the hardware.
+        calibration: for this robot and this bus. store: saves it.
+
+    Attributes:
+        active: between `begin` and `end`.
     """
 
     def __init__(
@@ -89,107 +60,165 @@ class Driver:
         link: HardwareLink,
         settings: HardwareSettings,
         calibration: RobotCalibration,
-        path: Path | None,
+        store: CalibrationStore,
     ) -> None:
-        self.robot, self.link, self.settings, self.path = robot, link, settings, path
+        self.robot, self.link, self.settings, self.store = robot, link, settings, store
         self.calibration = calibration
-        self.cycle = self._make_cycle(calibration)
         self.active = False
+        self._cycle = self._make_cycle(calibration)
 
     def _make_cycle(self, calibration: RobotCalibration) -> DriverCycle:
         spools = make_spools(self.robot, calibration)
         return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety)
 
+    # -- state -----------------------------------------------------------------------------------------------------
+
     @property
     def period(self) -> float:
-        """Of a bus cycle as planned [s]."""
+        """Planned period of the bus cycle [s]."""
         return self.settings.safety.period
 
     @property
     def spools(self) -> dict[str, Spool]:
-        """By actuator, as calibrated at present."""
-        return dict(self.cycle.layer.spools)
+        """Spools by actuator, as calibrated at present."""
+        return dict(self._cycle.spools)
+
+    @property
+    def readings(self) -> Readings:
+        """Readings of the last cycle."""
+        return self._cycle.readings
+
+    @property
+    def sent(self) -> Mapping[str, DriveCommand]:
+        """Last command written to each tendon."""
+        return self._cycle.sent
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Faults that hold at present, latched ones included."""
+        return self._cycle.faults
+
+    @property
+    def counter(self) -> CycleCounter:
+        """Number, periods and overruns of the cycles so far."""
+        return self._cycle.counter
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Reason of the latched emergency stop, or None."""
+        return self._cycle.gate.stopped
+
+    def tension(self, name: str) -> float:
+        """Estimated tension of a tendon [N]; nan where load and current do not show it at present."""
+        tendon = self.readings.tendons.get(name)
+        shows = self._cycle.spools[name].tells_tension(self.sent.get(name))
+        return tendon.tension if tendon is not None and shows else math.nan
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def begin(self, clock: Callable[[], float]) -> None:
-        """Prepare the servos and take over from the measured lengths.
+        """Prepare the servos and start from the measured lengths, at which all tendons hold.
 
         Args:
-            clock: tells the time that stamps commands [s]; preparing takes some of it.
+            clock: returns the time that stamps commands [s]; preparing takes some of it.
 
         Raises:
-            BusError: a servo could not be prepared. CommandRefused: a length is not known, turns were lost while a
-                servo was off, or a fault is latched from before. Torque is off then.
+            BusError: a servo could not be prepared. CommandRefused: a length could not be read, turns were lost while a
+                servo was off, or a fault is latched from before. Torque is off in either case.
         """
         try:
             self._check_turns()
             self.link.prepare()
-            for left in reversed(range(TRIES)):
+            for left in reversed(range(MAX_FIRST_READINGS)):
                 try:
-                    self.cycle.begin(clock())
+                    self._cycle.begin(clock())
                     break
                 except CommandRefused:  # a single answer may be lost
                     if left == 0:
                         raise
         except TensegrityError:
-            with contextlib.suppress(BusError):  # the first error is the one to tell
+            with contextlib.suppress(BusError):  # report the first error, not what follows from it
                 self.link.torque_off()
             raise
         self.active = True
 
     def _check_turns(self) -> None:
-        """Before torque comes on: servos that were switched off must stand where they stood. Raises CommandRefused."""
-        memory = {} if self.path is None else recall_turns(self.path, self.calibration)
-        doubtful = [name for name in self.link.switched_off if name in memory]
+        """Compare servos that were switched off with their last positions, before torque comes on.
+
+        Raises:
+            CommandRefused: a spool may have lost turns.
+        """
+        turns = {} if self.store.path is None else load_turns(self.store.path, self.calibration)
+        doubtful = [name for name in self.link.switched_off if name in turns]
         if doubtful:
-            check_turns(doubtful, self.spools, memory, self.link.read()[0])
+            check_turns(doubtful, self.spools, turns, self.link.read()[0])
 
     def command(
         self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
     ) -> Verdict:
-        """Give one command to the gate; see `DriverCycle.command`."""
-        return self.cycle.command(names, values, mode, source=source, stamp=stamp, now=now)
+        """Check one command; accepted set points are followed from the next cycle on.
+
+        Args:
+            names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
+            stamp: time of the command [s]. now: present time of the same clock [s].
+        """
+        return self._cycle.command(names, values, mode, source=source, stamp=stamp, now=now)
 
     def run(self, period: float, clock: float) -> SafetyStep:
-        """One cycle; see `DriverCycle.run`."""
-        return self.cycle.run(period, clock)
+        """Run one bus cycle: read, detect faults, limit, write.
+
+        Args:
+            period: time since the last cycle by a monotonic clock [s].
+            clock: time of the clock that stamps commands [s].
+        """
+        return self._cycle.run(period, clock)
+
+    def jog(self, name: str, length: float) -> None:
+        """Move one tendon with a fault slowly to a length [m] within its limits, to remove the cause.
+
+        Raises:
+            CommandRefused: it has no fault, or one after which its sensor or servo cannot be trusted.
+        """
+        self._cycle.layer.jog(name, length)
 
     def stop(self, reason: str) -> None:
         """Latch the emergency stop; all tendons hold from the next cycle on."""
-        self.cycle.gate.stop(reason)
+        self._cycle.gate.stop(reason)
 
     def release_stop(self) -> bool:
-        """Take commands again after an emergency stop; whether one was latched. Its fault is cleared by `clear`."""
-        if self.cycle.gate.stopped is None:
+        """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault."""
+        if self._cycle.gate.stopped is None:
             return False
-        self.cycle.gate.release()
+        self._cycle.gate.release()
         return True
 
     def recover(self) -> None:
-        """Prepare the servos again that have restarted, or that switched themselves off and can be asked to go on.
+        """Prepare again the servos that have rebooted, or that switched themselves off and may continue.
 
         Raises:
-            BusError: a servo that does not take it.
+            BusError: a servo that does not accept it.
         """
-        kinds = {fault.tendon for fault in self.cycle.layer.latch.faults if fault.kind in PREPARED_AGAIN}
-        again = [name for name in self.cycle.layer.spools if name in kinds or name in self.link.unprepared()]
+        faulty = {fault.tendon for fault in self.faults if fault.kind in PREPARED_AGAIN}
+        again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
         if self.active and again:
             self.link.prepare(again)
 
     def clear(self) -> tuple[Fault, ...]:
-        """Clear the latched faults after a cycle in which their causes were gone; see `DriverCycle.clear`.
+        """Clear latched faults after a cycle in which their causes were gone; returns the cleared ones.
 
-        A driver that is not active forgets them: it looks at everything anew before it takes over again.
+        An inactive driver drops them: `begin` checks everything anew.
+
+        Raises:
+            CommandRefused: a cause is still present, or a length could not be read; the faults stay latched.
         """
         if self.active:
-            return self.cycle.clear()
-        held = self.cycle.layer.latch.latched
-        self.cycle = self._make_cycle(self.calibration)
-        return held
+            return self._cycle.clear()
+        cleared = self._cycle.latched
+        self._cycle = self._make_cycle(self.calibration)
+        return cleared
 
     def end(self, *, release_torque: bool = False) -> None:
-        """The last thing sent: hold, or torque off where asked for, verified by the bus.
+        """Write the last commands: hold, or torque off, verified by the bus; save the turn counts.
 
         Raises:
             BusError: torque could not be switched off.
@@ -197,25 +226,17 @@ class Driver:
         if not self.active:
             return
         self.active = False
-        if self.path is not None:
-            readings = {name: tendon.raw for name, tendon in self.cycle.readings.tendons.items()}
+        if self.store.path is not None:
+            readings = {name: tendon.raw for name, tendon in self.readings.tendons.items()}
             with contextlib.suppress(CalibrationError):  # a full disk must not keep a robot from its end
-                remember_turns(self.path, self.calibration, self.spools, readings)
-        self.cycle.end(release_torque=release_torque)
+                save_turns(self.store.path, self.calibration, self.spools, readings)
+        self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()
 
     def close(self) -> None:
-        """Let go of the port; what was sent last holds."""
+        """Close the ports; the servos keep the last command."""
         self.link.close()
-
-    def notes(self) -> Sequence[str]:
-        """What a builder should know about the bus."""
-        return self.link.notes()
-
-    def statistics(self) -> Mapping[str, object]:
-        """How the bus has done so far, for people."""
-        return self.link.statistics()
 
     # -- calibrating -----------------------------------------------------------------------------------------------
 
@@ -225,39 +246,29 @@ class Driver:
         """Calibrate the sensor that measures one spool, and use it from now on.
 
         Args:
-            name: its actuator. readings: counts or rad. lengths: m. save: to the calibration file as well.
+            name: its actuator. readings: (n,) counts or rad. lengths: (n,) m. save: to the calibration file as well.
 
         Raises:
-            CalibrationError: no line through these points, or the file could not be saved; nothing has changed then.
-            CommandRefused: the driver is running and no fault holds the tendon.
+            CalibrationError: no line through these points, or the file could not be saved; nothing has changed.
+            CommandRefused: the driver is running and no fault holds the tendons.
         """
-        spool = self.cycle.layer.spools.get(name)
+        spool = self._cycle.spools.get(name)
         if spool is None:
-            raise TensegrityError(unknown_name("actuator with a servo", name, self.cycle.layer.spools))
-        if self.active and not self.cycle.layer.latch.faults:
+            raise TensegrityError(unknown_name("actuator with a servo", name, self._cycle.spools))
+        if self.active and not self.faults:
             raise CommandRefused(f"{name} is in use; call emergency_stop or deactivate the driver, then calibrate.")
-        row = next(each for each in servo_rows(self.robot) if each["actuator"] == name)
-        check = calibrate_spool(
-            name, readings, lengths,
-            expected_slope=rough_lines(row)[spool.measured_by].slope, limits=spool.actuator.position,
-        )  # fmt: skip
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        changed = self.calibration.with_sensor(name, SensorCalibration.of(spool.measured_by, check.fit, date))
+        check = fit_spool(self.robot, spool, readings, lengths)
+        changed = with_fit(self.calibration, name, spool.measured_by, check.fit)
         fresh = make_spools(self.robot, changed)[name]
         loop = make_loops({name: fresh}, self.period)[name]
         if save:
-            changed = self._save(changed)
+            changed = self.store.save(changed)
         self.calibration = changed
         if self.active:
-            self.cycle.layer.replace_spool(fresh, loop)
+            self._cycle.layer.replace_spool(fresh, loop)
         else:
-            self.cycle = self._make_cycle(changed)
+            self._cycle = self._make_cycle(changed)
         return check
-
-    def _save(self, calibration: RobotCalibration) -> RobotCalibration:
-        if self.path is None:
-            raise CalibrationError("an emulated bus has no calibration file of its own; name one to save to.")
-        return save_calibration(self.path, calibration)
 
 
 def open_driver(
@@ -267,16 +278,17 @@ def open_driver(
     period: float | None = None,
     overrun: float | None = None,
     calibration: str | Path | None = None,
-    known: Callable[[BusIdentity], RobotCalibration] | None = None,
+    make_calibration: Callable[[BusIdentity], RobotCalibration | None] | None = None,
 ) -> Driver:
-    """Open the bus of a robot and check that it is the one that its calibration was made for.
+    """Open the bus of a robot and check that its calibration was made for it.
 
     Args:
         robot: with servos.
-        open_bus: opens the bus and checks every servo on it.
-        period, overrun: of a bus cycle, see `hardware_settings`; None for those of the robot's file.
-        calibration: path of the calibration file, or None for the one that the robot's file names.
-        known: makes the calibration of a bus whose lines are known, such as an emulated one; None loads the file.
+        open_bus: opens the bus and checks every servo on it, such as `Hardware.open_bus`.
+        period, overrun: of a bus cycle, see `hardware_settings`; None: those of the robot file.
+        calibration: path of the calibration file; None: the one of the robot file.
+        make_calibration: exact calibration of emulated spools, such as `Hardware.make_calibration`; the file is loaded
+            where it is None or returns None.
 
     Raises:
         TensegrityError: no servos or bad settings. BusError: the bus or a servo. CalibrationError: the calibration.
@@ -284,13 +296,10 @@ def open_driver(
     settings = hardware_settings(robot, period=period, overrun=overrun, calibration=calibration)
     link = open_bus(robot, settings)
     try:
-        path: Path | None = settings.calibration
-        if known is not None:
-            loaded, path = known(link.identity), None if calibration is None else settings.calibration
-        else:
-            hardware = hardware_fingerprint(robot.servos)
-            loaded = load_calibration(settings.calibration, robot=robot.name, hardware=hardware, bus=link.identity)
-        return Driver(robot, link, settings, loaded, path)
+        exact = None if make_calibration is None else make_calibration(link.identity)
+        path = None if exact is not None and calibration is None else settings.calibration
+        store = CalibrationStore(robot, link.identity, path, exact)
+        return Driver(robot, link, settings, store.load(), store)
     except TensegrityError:
         link.close()
         raise

@@ -1,7 +1,7 @@
-"""One bus cycle from end to end: read, look, react, limit, convert, write; with no clock, port or thread of its own.
+"""One bus cycle: read the servos, detect faults, limit the set points, convert them and write them.
 
-The driver node calls `command` whenever a command comes and `run` once per period, and publishes what they return. The
-same object runs on the real bus, on the emulated one, and on a bench in tests.
+The cycle has no clock, port or thread of its own: `command` takes a command whenever one arrives, `run` is called once
+per period. It runs on real buses, emulated ones and simulated spools alike.
 """
 
 from __future__ import annotations
@@ -13,28 +13,24 @@ from dataclasses import replace
 from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
+from .bus.statistics import BusReading
 from .safety.faults import Fault
 from .safety.safety_layer import SafetyLayer, SafetyStep, at_rest, torque_off
 from .safety.settings import SafetySettings
 from .spools.position_loop import CycleCounter, Loop
-from .spools.readings import (
-    BusReading,
-    CommandState,
-    DriveCommand,
-    Readings,
-    ServoCommand,
-    ServoLink,
-    ServoReading,
-    Spool,
-)
+from .spools.readings import CommandState, DriveCommand, Readings, ServoCommand, ServoLink, ServoReading
+from .spools.spool import Spool
 
 
 class DriverCycle:
-    """Drives the spools of one bus through the command gate, the position loops and the safety layer.
+    """Bus cycle of a set of spools, through command gate, position loops and safety layer.
 
     Args:
-        link: the bus. spools: by actuator. loops: by actuator. settings: of the safety layer.
-        gate: None takes one with the limits of the spools' actuators, fresh for as long as `settings.stale` cycles.
+        link: bus that is read and written. spools: by actuator. loops: by actuator. settings: of the safety layer.
+
+    Attributes:
+        gate: checks commands by the limits of the actuators; a command stays fresh for `settings.stale` cycles.
+        counter: number, periods and overruns of the cycles so far. readings: of the last cycle.
     """
 
     def __init__(
@@ -43,111 +39,151 @@ class DriverCycle:
         spools: Mapping[str, Spool],
         loops: Mapping[str, Loop],
         settings: SafetySettings | None = None,
-        gate: CommandGate | None = None,
     ) -> None:
         self.link = link
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
-        self.gate = gate or CommandGate(
+        self.gate = CommandGate(
             [spool.actuator for spool in spools.values()], freshness=self.settings.stale * self.settings.period
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)
         self.cycle = 0
         self.readings = Readings({})
-        self._points: dict[str, tuple[Mode, float]] = {}
-        self._age: int | None = None
-        self._rival: str | None = None
+        self._set_points: dict[str, tuple[Mode, float]] = {}
+        self._command_age: int | None = None
+        self._second_source: str | None = None
         self._refusals: tuple[tuple[str | None, str], ...] = ()
         self._clock = math.nan
-        self._raw: Mapping[str, ServoReading] = {}
-        self._trouble: tuple[str, ...] = ()
+        self._servo_readings: Mapping[str, ServoReading] = {}
+        self._read_errors: tuple[str, ...] = ()
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def spools(self) -> Mapping[str, Spool]:
+        """Spools by actuator, as calibrated at present."""
+        return self.layer.spools
+
+    @property
+    def sent(self) -> Mapping[str, DriveCommand]:
+        """Last command written to each tendon."""
+        return self.layer.sent
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Faults that hold at present, latched ones included."""
+        return self.layer.latch.faults
+
+    @property
+    def latched(self) -> tuple[Fault, ...]:
+        """Faults that hold until they are cleared."""
+        return self.layer.latch.latched
 
     # -- commands --------------------------------------------------------------------------------------------------
 
     def command(
         self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
     ) -> Verdict:
-        """Give one command to the gate; what it lets pass is followed from the next cycle on."""
+        """Check one command; accepted set points are followed from the next cycle on.
+
+        Args:
+            names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
+            stamp: time of the command [s]. now: present time of the same clock [s].
+        """
         before = self.gate.source
         positions = {name: tendon.length for name, tendon in self.readings.tendons.items()}
         verdict = self.gate.check(names, values, mode, source=source, stamp=stamp, now=now, positions=positions)
         if verdict.set_points or (verdict.accepted and not verdict.refusals):
-            self._points.update(verdict.set_points)
-            self._age = 0
+            self._set_points.update(verdict.set_points)
+            self._command_age = 0
         self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)
         if not verdict.accepted and before not in (None, source):
-            self._rival = source
+            self._second_source = source
         return verdict
 
     # -- cycles ----------------------------------------------------------------------------------------------------
 
     def begin(self, clock: float) -> None:
-        """Take over from the measured lengths; raises CommandRefused where one is not known. Nothing is sent."""
-        self._clock = clock
-        self._look(0.0, clock)
-        self.layer.take_over(self.readings)
-        self._forget()
-
-    def run(self, period: float, clock: float) -> SafetyStep:
-        """One cycle.
+        """Start from the measured lengths, at which all tendons hold; nothing is written.
 
         Args:
-            period: s since the last one, by a clock that never jumps. clock: s, the one that stamps commands.
+            clock: time of the clock that stamps commands [s].
+
+        Raises:
+            CommandRefused: a length could not be read or is impossible, or a fault is latched.
+        """
+        self._clock = clock
+        self._read(0.0, clock)
+        self.layer.take_over(self.readings)
+        self._drop_commands()
+
+    def run(self, period: float, clock: float) -> SafetyStep:
+        """Run one cycle.
+
+        Args:
+            period: time since the last cycle by a monotonic clock [s].
+            clock: time of the clock that stamps commands [s].
         """
         self.counter.count(period)
-        self._look(period, clock)
-        trouble, self._trouble = self._trouble, ()
-        points, self._points = self._points, {}
-        step = self.layer.step(self.cycle, self.readings, points)
-        notes = (*trouble, *self._send(step.commands))
+        self._read(period, clock)
+        errors, self._read_errors = self._read_errors, ()
+        set_points, self._set_points = self._set_points, {}
+        step = self.layer.step(self.cycle, self.readings, set_points)
+        errors = (*errors, *self._write(step.commands))
         self.cycle += 1
-        self._age = None if self._age is None else self._age + 1
-        self._rival, self._refusals = None, ()
-        return replace(step, notes=(*step.notes, *notes)) if notes else step
+        self._command_age = None if self._command_age is None else self._command_age + 1
+        self._second_source, self._refusals = None, ()
+        return replace(step, notes=(*step.notes, *errors)) if errors else step
 
     def clear(self) -> tuple[Fault, ...]:
-        """Clear the faults whose causes have gone, and go on from the measured lengths; see `SafetyLayer.clear`."""
-        held = self.layer.clear(self.readings)
-        self._forget()
-        return held
+        """Clear the faults whose causes have gone and continue from the measured lengths; returns the cleared ones.
+
+        Raises:
+            CommandRefused: a cause is still present, or a length could not be read; the faults stay latched.
+        """
+        cleared = self.layer.clear(self.readings)
+        self._drop_commands()
+        return cleared
 
     def end(self, *, release_torque: bool = False) -> None:
-        """Send what is sent last: every velocity zero, or torque off; nothing follows old commands afterwards."""
+        """Write the last commands, zero velocity or torque off, and drop commands that have not been followed."""
         spools = tuple(self.layer.spools.values())
-        self._send(torque_off(spools) if release_torque else at_rest(self.layer.sent))
-        self._forget()
+        self._write(torque_off(spools) if release_torque else at_rest(self.layer.sent))
+        self._drop_commands()
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        self._points, self._age, self._rival, self._refusals = {}, None, None, ()
+    def _drop_commands(self) -> None:
+        self._set_points, self._command_age, self._second_source, self._refusals = {}, None, None, ()
         self.gate.forget()
 
-    def _look(self, period: float, clock: float) -> None:
+    def _read(self, period: float, clock: float) -> None:
         try:
             raw, bus = self.link.read()
-        except BusError as problem:  # unplugged, say: everybody is silent, and everything gets older
-            self._trouble = (str(problem),)
-            raw = {name: replace(each, age=each.age + 1) for name, each in self._raw.items()}
+        except BusError as error:  # such as an unplugged adapter: no servo answers, and all readings age
+            self._read_errors = (str(error),)
+            raw = {name: replace(each, age=each.age + 1) for name, each in self._servo_readings.items()}
             bus = BusReading(alive=False)
-        self._raw = raw
+        self._servo_readings = raw
         spools = self.layer.spools
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
-        command = CommandState(self.gate.source, self._age, self._rival, self._refusals, self.gate.stopped)
+        command = CommandState(
+            self.gate.source, self._command_age, self._second_source, self._refusals, self.gate.stopped
+        )
         self.readings = Readings(tendons, bus, period, clock - self._clock, command)
         self._clock = clock
 
-    def _send(self, commands: Mapping[str, DriveCommand]) -> tuple[str, ...]:
-        """Convert and write; a command that the servo cannot take is left out and said."""
+    def _write(self, commands: Mapping[str, DriveCommand]) -> tuple[str, ...]:
+        """Convert and write; a command that its servo cannot follow is left out. Returns the error texts."""
         out: dict[str, ServoCommand] = {}
-        notes: list[str] = []
+        errors: list[str] = []
         for name, command in commands.items():
             try:
                 out[name] = self.layer.spools[name].command(command)
-            except TensegrityError as problem:
-                notes.append(str(problem))
+            except TensegrityError as error:
+                errors.append(str(error))
         try:
             self.link.write(out)
-        except BusError as problem:
-            notes.append(str(problem))
-        return tuple(notes)
+        except BusError as error:
+            errors.append(str(error))
+        return tuple(errors)

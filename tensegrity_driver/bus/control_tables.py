@@ -1,10 +1,10 @@
-"""The registers of the servos by name, and the only place where their counts become SI units and back.
+"""Control tables of the servo models: registers by name, with the conversion between raw integers and SI units.
 
-The tables themselves are data, in `control_tables.yaml` beside this file, in the units of the manuals. A field turns
+The tables are data, in `control_tables.yaml` beside this file, in the units of the manuals. A register converts
 
-    value = offset + factor · number,   number = the raw unsigned integer read as the field's coding says
+    value = offset + factor · number,   number = the raw unsigned integer decoded by the coding of the register
 
-so that everybody else sees rad, rad/s, A, V, s and fractions (temperature in degrees Celsius).
+to rad, rad/s, A, V, s and fractions (temperature in degrees Celsius). No other module converts.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 from tensegrity_dynamics.errors import BusError, unknown_name
 
 CODINGS = ("unsigned", "signed", "direction bit")
-DIRECTION = 1 << 10
-"""The bit that means clockwise where a field is coded with a direction bit."""
-ANY = 1 << 32
-"""Stands for the largest number that a register could hold."""
+DIRECTION_BIT = 1 << 10
+"""Bit for clockwise in registers coded with a direction bit."""
+UNLIMITED = 1 << 32
+"""Above the largest number that any register holds."""
 UNITS: Mapping[str, tuple[float, str]] = {
     "one": (1.0, ""),
     "%": (0.01, ""),
@@ -38,20 +38,21 @@ UNITS: Mapping[str, tuple[float, str]] = {
     "us": (1e-6, "s"),
     "degC": (1.0, "degree Celsius"),
 }
-"""Units of the manuals: factor to ours, and the name of ours."""
+"""Units of the manuals: factor to the SI unit, and its name."""
 
 
 @dataclass(frozen=True)
-class Field:
-    """One register.
+class Register:
+    """One register of a control table.
 
     Attributes:
-        name: the same for all models where the meaning is the same.
-        address: of its first byte. size: in bytes, least significant first.
+        name: common to all models in which it has the same meaning.
+        address: of the first byte. size: number of bytes, least significant first.
         factor, offset: value = offset + factor · number.
         coding: "unsigned", "signed" (two's complement) or "direction bit" (bit 10 is the sign, ten bits of magnitude).
-        unit: of the value, or an empty string. eeprom: kept without supply, wears out. writable: may be written.
-        low, high: smallest and largest number that may be written. initial: raw factory value, where known.
+        unit: of the value, or an empty string. eeprom: kept without supply, for a limited number of writes.
+        writable: may be written. low, high: smallest and largest number that may be written.
+        initial: raw factory value, or None where the manual gives none.
     """
 
     name: str
@@ -63,8 +64,8 @@ class Field:
     unit: str = ""
     eeprom: bool = False
     writable: bool = True
-    low: int = -ANY
-    high: int = ANY
+    low: int = -UNLIMITED
+    high: int = UNLIMITED
     initial: int | None = None
 
     def __post_init__(self) -> None:
@@ -72,40 +73,35 @@ class Field:
             raise BusError(f"register {self.name}: " + unknown_name("coding", self.coding, CODINGS))
         most = (1 << 8 * self.size - (self.coding == "signed")) - 1
         if self.coding == "direction bit":
-            most = DIRECTION - 1
+            most = DIRECTION_BIT - 1
         high = min(self.high, most)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "low", max(self.low, 0 if self.coding == "unsigned" else -high))
 
     @property
     def end(self) -> int:
-        """Address behind its last byte."""
+        """Address after its last byte."""
         return self.address + self.size
 
     def number(self, raw: int) -> int:
-        """The signed number in a raw unsigned integer."""
+        """Signed number of a raw unsigned integer."""
         if self.coding == "signed":
             half = 1 << 8 * self.size - 1
             return raw - 2 * half if raw >= half else raw
         if self.coding == "direction bit":
-            magnitude = raw & DIRECTION - 1
-            return -magnitude if raw & DIRECTION else magnitude
+            magnitude = raw & DIRECTION_BIT - 1
+            return -magnitude if raw & DIRECTION_BIT else magnitude
         return raw
 
     def decode(self, raw: int) -> float:
         """Value of a raw unsigned integer, in `unit`."""
         return self.offset + self.factor * self.number(raw)
 
-    def decode_bytes(self, data: bytes, start: int = 0) -> float:
-        """Value in a block of registers that begins at address `start`."""
-        at = self.address - start
-        return self.decode(int.from_bytes(data[at : at + self.size], "little"))
-
     def encode(self, value: float) -> int:
         """Raw unsigned integer of the number nearest to a value.
 
         Raises:
-            BusError: not a number, or outside what the register takes.
+            BusError: not a finite number, or outside the range of the register.
         """
         exact = (value - self.offset) / self.factor
         if not math.isfinite(exact) or not self.low <= round(exact) <= self.high:
@@ -118,15 +114,15 @@ class Field:
         return self._raw(round(exact))
 
     def encode_bytes(self, value: float) -> bytes:
-        """The bytes of a value, least significant first; raises BusError as `encode` does."""
+        """Bytes of a value, least significant first; raises BusError as `encode` does."""
         return self.encode(value).to_bytes(self.size, "little")
 
     def nearest(self, value: float) -> float:
-        """The value nearest to the one asked for that the register can hold; raises BusError for no number."""
+        """Value that the register can hold, nearest to the requested one; raises BusError where that is not finite."""
         return self.decode(self.encode_nearest(value))
 
     def encode_nearest(self, value: float) -> int:
-        """Raw unsigned integer of the nearest value that the register can hold; raises BusError for no number."""
+        """Raw unsigned integer of `nearest`; raises BusError for a value that is not finite."""
         exact = (value - self.offset) / self.factor
         if not math.isfinite(value):
             raise BusError(f"{value} cannot be written to {self.name}: it is not a number. Mend the command.")
@@ -135,40 +131,40 @@ class Field:
     def _raw(self, number: int) -> int:
         if number >= 0:
             return number
-        return DIRECTION | -number if self.coding == "direction bit" else number & (1 << 8 * self.size) - 1
+        return DIRECTION_BIT | -number if self.coding == "direction bit" else number & (1 << 8 * self.size) - 1
 
 
 @dataclass(frozen=True)
 class ServoModel:
-    """A model of servo.
+    """A servo model.
 
     Attributes:
-        name: as in robot files. number: its model number. protocol: 1 or 2.
-        fields: its registers by name.
+        name: as in robot files. number: model number. protocol: 1 or 2.
+        registers: by name, in the order of their addresses.
         error_bits: names of the bits of its error byte (protocol 1) or of `hardware_error` (protocol 2).
         baud_rates: bit/s by raw value of `baud_rate`.
-        counts_turns: it goes to positions over many turns; else it follows speeds and its angle has a dead zone.
+        counts_turns: it is driven by positions over many turns; else by velocities, with a dead zone of its angle.
     """
 
     name: str
     number: int
     protocol: int
-    fields: Mapping[str, Field]
+    registers: Mapping[str, Register]
     error_bits: Mapping[int, str]
     baud_rates: Mapping[int, int]
     counts_turns: bool
 
-    def field(self, name: str) -> Field:
-        """A register by name; raises BusError where this model has none."""
+    def register(self, name: str) -> Register:
+        """Register by name; raises BusError where this model has none."""
         try:
-            return self.fields[name]
+            return self.registers[name]
         except KeyError:
-            raise BusError(f"{self.name}: " + unknown_name("register", name, self.fields)) from None
+            raise BusError(f"{self.name}: " + unknown_name("register", name, self.registers)) from None
 
     def block(self, first: str, last: str) -> tuple[int, int]:
         """Address and size of all registers from one to another."""
-        start = self.field(first).address
-        return start, self.field(last).end - start
+        start = self.register(first).address
+        return start, self.register(last).end - start
 
     def errors(self, bits: int) -> frozenset[str]:
         """Names of the error bits that are set."""
@@ -177,14 +173,14 @@ class ServoModel:
 
 def _factor(unit: str) -> tuple[float, str]:
     number, _, name = unit.partition(" ")
-    scale, ours = UNITS[name]
-    return float(Fraction(number)) * scale, ours
+    scale, si_unit = UNITS[name]
+    return float(Fraction(number)) * scale, si_unit
 
 
-def _field(name: str, row: Mapping[str, Any], ram: int) -> Field:
+def _register(name: str, row: Mapping[str, Any], ram: int) -> Register:
     factor, unit = _factor(row["unit"]) if "unit" in row else (1.0, "")
     coding = "signed" if row.get("signed") else "direction bit" if row.get("direction_bit") else "unsigned"
-    return Field(
+    return Register(
         name=name,
         address=row["address"],
         size=row["size"],
@@ -193,8 +189,8 @@ def _field(name: str, row: Mapping[str, Any], ram: int) -> Field:
         unit=unit,
         eeprom=row["address"] < ram,
         writable=not row.get("read_only", False),
-        low=row.get("low", -ANY),
-        high=row.get("high", ANY),
+        low=row.get("low", -UNLIMITED),
+        high=row.get("high", UNLIMITED),
         initial=row.get("initial"),
     )
 
@@ -215,12 +211,12 @@ def _load() -> Mapping[str, ServoModel]:
         for each in chain:
             rows.update(each.get("fields", {}))
         rows["model_number"] = {**rows["model_number"], "initial": own["number"]}
-        fields = {key: _field(key, row, family["ram"]) for key, row in rows.items()}
+        registers = {key: _register(key, row, family["ram"]) for key, row in rows.items()}
         models[name] = ServoModel(
             name=name,
             number=own["number"],
             protocol=family["protocol"],
-            fields=MappingProxyType(dict(sorted(fields.items(), key=lambda item: item[1].address))),
+            registers=MappingProxyType(dict(sorted(registers.items(), key=lambda item: item[1].address))),
             error_bits=MappingProxyType(dict(family["error_bits"])),
             baud_rates=MappingProxyType(dict(family["baud_rates"])),
             counts_turns=family["counts_turns"],
@@ -229,11 +225,11 @@ def _load() -> Mapping[str, ServoModel]:
 
 
 MODELS: Mapping[str, ServoModel] = _load()
-"""All models that are known, by the name that robot files use."""
+"""All models with a control table, by their names in robot files."""
 
 
 def model_named(name: str) -> ServoModel:
-    """A model by name; raises BusError for an unknown one."""
+    """Model by name; raises BusError where it has no control table."""
     try:
         return MODELS[name]
     except KeyError:
@@ -241,12 +237,12 @@ def model_named(name: str) -> ServoModel:
 
 
 def model_of_number(number: int) -> ServoModel:
-    """The model with a model number; raises BusError for one without control table."""
+    """Model by model number; raises BusError where it has no control table."""
     for model in MODELS.values():
         if model.number == number:
             return model
-    known = ", ".join(f"{model.name} ({model.number})" for model in MODELS.values())
+    available = ", ".join(f"{model.name} ({model.number})" for model in MODELS.values())
     raise BusError(
-        f"There is no control table for servos of model number {number}. Known: {known}. Add its registers to "
+        f"There is no control table for servos of model number {number}. Known: {available}. Add its registers to "
         "control_tables.yaml."
     )

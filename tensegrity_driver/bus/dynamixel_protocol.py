@@ -1,9 +1,8 @@
-"""Packets of both Dynamixel protocols, made and checked by `dynamixel_sdk`; what it lets pass is checked here again.
+"""Packets of both Dynamixel protocols, encoded and checked by `dynamixel_sdk`, with the checks that it leaves out.
 
-The library finds packets in the stream and verifies their checksums. It neither says whether an answer has the length
-that was asked for nor stops before an answer of another servo; `receive` returns every whole packet, and the caller
-takes only the one that it waits for. An instruction and what comes back make one exchange; no exchange waits longer
-than its port's timeout.
+The library finds packets in the stream and verifies their checksums. It neither compares the length of a status packet
+with the request nor stops at a packet of another servo; both is done here. Every method is one exchange, an instruction
+and its status packets, and waits no longer than the timeout of its port.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from tensegrity_dynamics.errors import BusError
 from .serial_port import SerialPort
 
 BROADCAST = 0xFE
+"""Id that addresses all servos."""
 ALERT = 0x80
-"""Protocol 2: the servo has an error of its own, to be read from `hardware_error`."""
+"""Protocol 2: bit of the error byte for a hardware error of the servo, see register `hardware_error`."""
 INSTRUCTION_ERRORS = {
     1: "it failed to process the instruction",
     2: "it does not know the instruction",
@@ -32,24 +32,32 @@ INSTRUCTION_ERRORS = {
     6: "the value is beyond a limit",
     7: "the register cannot be read or written now",
 }
-"""Protocol 2: what a servo says of the instruction it got."""
-REFUSALS_1 = {3: "the value is out of range", 4: "the instruction arrived damaged", 6: "it does not know it"}
-"""Protocol 1: the same, by error bit; the other bits are about the servo."""
-STUFFED = b"\xff\xff\xfd\xfd"
-"""Protocol 2: how a header looks where it is no header."""
-MOST_ANSWERS = 1024
-"""Packets after which an exchange ends, whatever still comes."""
+"""Protocol 2: error numbers of a rejected instruction."""
+INSTRUCTION_ERROR_BITS_1 = {
+    3: "the value is out of range",
+    4: "the instruction arrived damaged",
+    6: "it does not know it",
+}
+"""Protocol 1: error bits of a rejected instruction; the other bits concern the servo."""
+STUFFED_HEADER = b"\xff\xff\xfd\xfd"
+"""Protocol 2: a header inside a packet after byte stuffing."""
+MAX_PACKETS = 1024
+"""Packets after which an exchange ends, whatever still arrives."""
+PING_SLOT_S = 3e-3
+"""s per id in which servos answer a broadcast ping, as in the library of the maker."""
+_PING_SIZE = {1: 0, 2: 3}
+"""Bytes of a status packet that answers a ping, by protocol."""
 
 
 class PacketError(Enum):
-    """Why there is no packet."""
+    """Reason why no valid packet was received."""
 
-    MISSING = "missing"
-    DAMAGED = "damaged"
+    TIMEOUT = "timeout"
+    CORRUPT = "corrupt"
 
 
 class Status(NamedTuple):
-    """What one servo answered: its id, its error byte, and the registers or whatever else it sends."""
+    """Status packet of one servo: its id, its error byte, and register contents or other parameters."""
 
     id: int
     error: int
@@ -57,10 +65,10 @@ class Status(NamedTuple):
 
 
 class _QuickHandler(Protocol2PacketHandler):
-    """The library's handler, which looks at every byte of every answer for stuffing that hardly ever is there."""
+    """Handler of the library, without its bytewise search for stuffing in packets that contain none."""
 
     def removeStuffing(self, packet: list[int]) -> list[int]:
-        return super().removeStuffing(packet) if STUFFED in bytes(packet) else packet
+        return super().removeStuffing(packet) if STUFFED_HEADER in bytes(packet) else packet
 
 
 class ServoProtocol:
@@ -69,6 +77,9 @@ class ServoProtocol:
     Args:
         port: open or not.
         number: 1 or 2.
+
+    Raises:
+        BusError: another number. The methods raise it when the port is lost.
     """
 
     def __init__(self, port: SerialPort, number: int) -> None:
@@ -79,25 +90,31 @@ class ServoProtocol:
         self._two = _QuickHandler()
         self._handler: Protocol1PacketHandler | Protocol2PacketHandler = self._one if number == 1 else self._two
 
-    # -- sending -----------------------------------------------------------------------------------------------------
+    # -- exchanges ---------------------------------------------------------------------------------------------------
 
-    def ask(self, servo: int, address: int, size: int) -> None:
-        """Ask one servo for a block of registers."""
+    def read(self, servo: int, address: int, size: int) -> Status | PacketError:
+        """Read a block of `size` bytes of registers from one servo."""
         self._check(self._handler.readTx(self.port, servo, address, size), "read")
+        return self.receive_status(servo, size)
 
-    def ask_group(self, ids: Sequence[int], address: int, size: int, *, fast: bool = False) -> None:
-        """Ask several servos for the same block; protocol 2 alone can."""
-        if self.number == 1:
-            raise BusError("protocol 1 cannot read from several servos at once; read them one by one.")
-        self._check(self._two.syncReadTx(self.port, address, size, list(ids), len(ids), fast), "sync read")
-
-    def order(self, servo: int, address: int, data: bytes) -> None:
-        """Write registers of one servo; its answer, if it gives one, is received afterwards."""
+    def write(self, servo: int, address: int, data: bytes) -> Status | PacketError:
+        """Write registers of one servo; by its status return level it may stay silent, which is a TIMEOUT."""
         self._check(self._handler.writeTxOnly(self.port, servo, address, len(data), list(data)), "write")
-        self.expect(0)
+        self._start_timeout(0)
+        return self.receive_status(servo, 0)
 
-    def order_group(self, address: int, size: int, values: Mapping[int, bytes]) -> None:
-        """Write the same registers of several servos, without an answer."""
+    def sync_read(self, ids: Sequence[int], address: int, size: int) -> tuple[dict[int, Status], set[int], int]:
+        """Read the same block from several servos (protocol 2); see `receive_group` for what is returned."""
+        self._send_sync_read(ids, address, size, fast=False)
+        return self.receive_group(ids, size)
+
+    def fast_sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Status]:
+        """Read the same block from several servos in one common status packet (protocol 2); empty if any part fails."""
+        self._send_sync_read(ids, address, size, fast=True)
+        return self._receive_fast_group(ids, size)
+
+    def sync_write(self, address: int, size: int, values: Mapping[int, bytes]) -> None:
+        """Write the same registers of several servos, by id; there is no status packet."""
         parameters: list[int] = []
         for servo, data in values.items():
             parameters.append(servo)
@@ -107,27 +124,74 @@ class ServoProtocol:
             "sync write",
         )
 
-    def call(self, servo: int) -> None:
-        """Ping one servo, or all of them with `BROADCAST` (protocol 2)."""
-        self._instruct(servo, sdk.INST_PING)
-        self.expect(0 if self.number == 1 else 3)
+    def ping(self, servo: int) -> Status | PacketError:
+        """Ping one servo; the first answer."""
+        self._send_instruction(servo, sdk.INST_PING, _PING_SIZE[self.number])
+        return self.receive_status(servo, _PING_SIZE[self.number])
 
-    def restart(self, servo: int) -> None:
-        """Reboot one servo of protocol 2; its answer is received afterwards."""
-        self._instruct(servo, sdk.INST_REBOOT)
-        self.expect(0)
+    def ping_all_answers(self, servo: int) -> tuple[list[Status], bool]:
+        """Ping one id and wait until its time is over.
 
-    def _instruct(self, servo: int, instruction: int) -> None:
+        Returns:
+            All status packets with this id, more than one for a duplicate id, and whether corrupt packets came too.
+        """
+        self._send_instruction(servo, sdk.INST_PING, _PING_SIZE[self.number])
+        answers: list[Status] = []
+        corrupt = False
+        while True:
+            status = self.receive()
+            if isinstance(status, Status):
+                if status.id == servo:
+                    answers.append(status)
+                continue
+            corrupt = corrupt or status is PacketError.CORRUPT
+            if status is PacketError.TIMEOUT or self.port.isPacketTimeout():
+                return answers, corrupt
+
+    def broadcast_ping(self, highest_id: int) -> set[int] | None:
+        """Ping all servos at once (protocol 2); ids that answer, or None where packets were corrupt.
+
+        Args:
+            highest_id: ids above it are not waited for.
+        """
+        self._send_instruction(BROADCAST, sdk.INST_PING, _PING_SIZE[self.number])
+        wire_time_ms = 14 * (highest_id + 1) * self.port.tx_time_per_byte
+        self.port.setPacketTimeoutMillis(wire_time_ms + 1e3 * (PING_SLOT_S * (highest_id + 1) + self.port.patience))
+        ids: set[int] = set()
+        while True:
+            status = self.receive()
+            if isinstance(status, Status):
+                ids.add(status.id)
+            elif status is PacketError.CORRUPT:
+                if not self.port.isPacketTimeout():
+                    self.port.drain()
+                return None
+            else:
+                return ids
+
+    def reboot(self, servo: int) -> Status | PacketError:
+        """Reboot one servo of protocol 2."""
+        self._send_instruction(servo, sdk.INST_REBOOT, 0)
+        return self.receive_status(servo, 0)
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def _send_sync_read(self, ids: Sequence[int], address: int, size: int, *, fast: bool) -> None:
+        if self.number == 1:
+            raise BusError("protocol 1 cannot read from several servos at once; read them one by one.")
+        self._check(self._two.syncReadTx(self.port, address, size, list(ids), len(ids), fast), "sync read")
+
+    def _send_instruction(self, servo: int, instruction: int, answer_size: int) -> None:
         if self.number == 1:
             packet = [0, 0, servo, 2, instruction, 0]
         else:
             packet = [0, 0, 0, 0, servo, 3, 0, instruction, 0, 0]
         self._check(self._handler.txPacket(self.port, packet), "instruction")
-        self.port.is_using = False
+        self._start_timeout(answer_size)
 
-    def expect(self, size: int, count: int = 1) -> None:
-        """Begin to wait for `count` answers with `size` bytes each."""
-        self.port.setPacketTimeout(count * (size + (6 if self.number == 1 else 11)))
+    def _start_timeout(self, size: int) -> None:
+        """Start to wait for one status packet with `size` parameters."""
+        self.port.setPacketTimeout(size + (6 if self.number == 1 else 11))
 
     def _check(self, result: int, what: str) -> None:
         self.port.is_using = False
@@ -140,69 +204,69 @@ class ServoProtocol:
     # -- receiving ---------------------------------------------------------------------------------------------------
 
     def receive(self) -> Status | PacketError:
-        """The next whole packet within the time of the exchange, or why there is none."""
+        """Next valid packet before the timeout of the exchange."""
         if self.number == 1:
             packet, result = self._one.rxPacket(self.port)
             if result == sdk.COMM_SUCCESS and bytes(packet) == self.port.sent_last:
-                # an adapter that returns what it sends: in this protocol an instruction looks like an answer
+                # an adapter that echoes: in this protocol an instruction has the form of a status packet
                 packet, result = self._one.rxPacket(self.port)
             if result == sdk.COMM_SUCCESS:
                 length = packet[3]
                 if length >= 2:
                     return Status(packet[2], packet[4], bytes(packet[5 : 3 + length]))
-                return PacketError.DAMAGED
+                return PacketError.CORRUPT
         else:
             packet, result = self._two.rxPacket(self.port, False)
             if result == sdk.COMM_SUCCESS:
                 length = packet[5] | packet[6] << 8
                 if length >= 4:
                     return Status(packet[4], packet[8], bytes(packet[9 : 5 + length]))
-                return PacketError.DAMAGED
-        return PacketError.MISSING if result == sdk.COMM_RX_TIMEOUT else PacketError.DAMAGED
+                return PacketError.CORRUPT
+        return PacketError.TIMEOUT if result == sdk.COMM_RX_TIMEOUT else PacketError.CORRUPT
 
-    def receive_from(self, servo: int, size: int) -> Status | PacketError:
-        """The answer of one servo with `size` bytes; packets of others and of other lengths pass by.
+    def receive_status(self, servo: int, size: int) -> Status | PacketError:
+        """Status packet of one servo with `size` bytes of parameters; other packets are skipped.
 
-        A servo that refuses answers without its bytes; that answer is returned, too.
+        A servo that rejects the instruction answers without parameters; that packet is returned, too.
         """
-        lack = PacketError.MISSING
-        for _ in range(MOST_ANSWERS):
+        error = PacketError.TIMEOUT
+        for _ in range(MAX_PACKETS):
             status = self.receive()
             if isinstance(status, PacketError):
-                return lack if status is PacketError.MISSING else status
-            if status.id == servo and (len(status.data) == size or (not status.data and self.refusal(status))):
+                return error if status is PacketError.TIMEOUT else status
+            if status.id == servo and (len(status.data) == size or (not status.data and self.rejection(status))):
                 return status
-            lack = PacketError.DAMAGED  # something came, but not what was asked for
-        return lack
+            error = PacketError.CORRUPT  # a packet arrived, but not the requested one
+        return error
 
     def receive_group(self, ids: Iterable[int], size: int) -> tuple[dict[int, Status], set[int], int]:
-        """Answers of a group with `size` bytes each, the ids that answered twice, and how many answers were damaged.
+        """Status packets of a group, each with `size` bytes of parameters, until all have come or time is over.
 
-        Ends when all have answered, or when the time is over.
+        Returns:
+            Status packets by id, ids that answered twice, number of corrupt packets.
         """
-        wanted = set(ids)
+        expected = set(ids)
         answers: dict[int, Status] = {}
-        twice: set[int] = set()
-        damaged = 0
-        for _ in range(MOST_ANSWERS):
-            if len(answers) == len(wanted):
+        repeated: set[int] = set()
+        corrupt = 0
+        for _ in range(MAX_PACKETS):
+            if len(answers) == len(expected):
                 break
             status = self.receive()
-            if status is PacketError.MISSING:
+            if status is PacketError.TIMEOUT:
                 break
             if isinstance(status, PacketError):
-                damaged += 1
+                corrupt += 1
                 if self.port.isPacketTimeout():
                     break
                 continue
-            if status.id in wanted and len(status.data) == size:
+            if status.id in expected and len(status.data) == size:
                 if status.id in answers:
-                    twice.add(status.id)
+                    repeated.add(status.id)
                 answers[status.id] = status
-        return answers, twice, damaged
+        return answers, repeated, corrupt
 
-    def receive_fast_group(self, ids: Sequence[int], size: int) -> dict[int, Status]:
-        """Answers of a group asked with `fast`: one packet for all, or nothing where anything in it is wrong."""
+    def _receive_fast_group(self, ids: Sequence[int], size: int) -> dict[int, Status]:
         packet, result = self._two.rxPacket(self.port, True)
         part = size + 4  # error byte, id, registers, checksum so far
         if result != sdk.COMM_SUCCESS or packet[4] != BROADCAST:
@@ -210,43 +274,43 @@ class ServoProtocol:
         if packet[5] | packet[6] << 8 != 1 + part * len(ids):
             return {}
         answers: dict[int, Status] = {}
-        for place, servo in enumerate(ids):
-            start = 8 + place * part
+        for index, servo in enumerate(ids):
+            start = 8 + index * part
             if packet[start + 1] != servo:
                 return {}
             answers[servo] = Status(servo, packet[start], bytes(packet[start + 2 : start + 2 + size]))
         return answers
 
-    def refusal(self, status: Status) -> str | None:
-        """What a servo has against the instruction it answers, in words, or None."""
+    def rejection(self, status: Status) -> str | None:
+        """Reason why a servo rejected the instruction that it answers, or None for an accepted one."""
         if self.number == 1:
-            for bit, words in REFUSALS_1.items():
+            for bit, text in INSTRUCTION_ERROR_BITS_1.items():
                 if status.error >> bit & 1:
-                    return words
+                    return text
             return None
         number = status.error & ~ALERT
         return INSTRUCTION_ERRORS.get(number, f"error {number}") if number else None
 
-    def whole_packets(self, data: bytes) -> list[Status]:
-        """Whole packets in bytes that were left over."""
+    def decode(self, data: bytes) -> list[Status]:
+        """Valid packets in bytes that nobody has read."""
         if len(data) < (6 if self.number == 1 else 11):
             return []
-        port, self.port = self.port, _Leftover(data)
-        found: list[Status] = []
+        port, self.port = self.port, _UnreadBytes(data)
+        packets: list[Status] = []
         try:
             while not self.port.isPacketTimeout():
                 status = self.receive()
                 if not isinstance(status, PacketError):
-                    found.append(status)
+                    packets.append(status)
         finally:
             self.port = port
-        return found
+        return packets
 
 
-class _Leftover(SerialPort):
-    """Bytes that have come already, in place of a port."""
+class _UnreadBytes(SerialPort):
+    """Received bytes in place of a port."""
 
-    # ruff: noqa: N802 (the library gives the names)
+    # ruff: noqa: N802 (names of the library)
 
     def __init__(self, data: bytes) -> None:
         super().__init__("leftover bytes", patience=0.0)

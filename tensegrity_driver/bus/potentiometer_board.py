@@ -1,8 +1,8 @@
-"""The potentiometer board on its own port: asked for its state in every cycle, believed only where all is right.
+"""The potentiometer board at a serial port of its own, read once per bus cycle.
 
-The board answers one question at a time (`board_packets`), and its answer carries the sequence number of the question:
-what comes late, damaged, short or merged with something else is counted and left aside, so that a value is always of
-the question last asked. Asking and collecting are two steps, so that the servos can be read while the board sends.
+The board answers one request at a time (see `potentiometer_protocol`), and its answer repeats the sequence number of
+the request. Answers that are late, damaged or of another length are counted and discarded, so that a value always
+belongs to the last request. Request and answer are two steps, so that the servos are read while the board sends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from .potentiometer_protocol import (
 from .serial_port import SerialPort
 
 ANSWER_BYTES = 7
-"""Bytes of an answer without channels; every channel adds six."""
+"""Bytes of a state answer without channels."""
+CHANNEL_BYTES = 6
+"""Bytes of a state answer per channel."""
 
 
 @dataclass
 class BoardStatistics:
-    """Counts since the board was made: questions, answers taken, answers to older questions, bytes left aside."""
+    """Counts so far: requests, accepted answers, answers to older requests, discarded bytes, port losses."""
 
     asked: int = 0
     answered: int = 0
@@ -39,11 +41,14 @@ class BoardStatistics:
 
 
 class PotentiometerBoard:
-    """The board, as its host sees it.
+    """The board on the side of the host.
 
     Args:
         port: of the board, open or not.
-        channels: how many potentiometers it has; an answer with another number is not believed.
+        channels: number of its potentiometers; answers with another number are discarded.
+
+    Attributes:
+        problem: error of the last request, or None.
     """
 
     def __init__(self, port: SerialPort, channels: int) -> None:
@@ -52,92 +57,92 @@ class PotentiometerBoard:
         self.problem: str | None = None
         self._reader = AnswerReader()
         self._sequence = 0
-        self._waiting = False
+        self._pending = False
 
     def open(self) -> None:
-        """Open the port, or do nothing if it is open; raises BusError."""
+        """Open the port if it is closed; raises BusError."""
         self.port.open()
 
     def close(self) -> None:
         """Close the port."""
         self.port.close()
-        self._waiting = False
+        self._pending = False
 
-    def ask(self) -> bool:
-        """Ask for the state; returns whether that was possible. A lost port is opened again; `problem` says why not."""
-        return self._send(BoardRequest(STATE, self._next()), 6 * self.channels)
+    def request(self) -> bool:
+        """Request the state; returns whether that could be sent, else see `problem`. Opens a lost port again."""
+        return self._send(BoardRequest(STATE, self._next_sequence()), CHANNEL_BYTES * self.channels)
 
     def collect(self) -> BoardState | None:
-        """The answer to the last question, or None where none came whole within its time."""
+        """Answer to the last request, or None where no valid one arrived in time."""
         answer = self._receive(STATE)
         return None if answer is None else answer.state
 
     def read(self) -> BoardState | None:
-        """Ask and collect."""
-        return self.collect() if self.ask() else None
+        """Request the state and wait for it; None where no valid answer arrived in time."""
+        return self.collect() if self.request() else None
 
     def move_to(self, positions: Sequence[int]) -> None:
-        """Send new positions [counts] for all channels to the board's own controllers.
+        """Send desired positions [counts] of all channels to the position controllers of the board.
 
         Raises:
-            BusError: the wrong number of positions, no port, or no answer that they were taken.
+            BusError: the wrong number of positions, no port, or no confirmation.
         """
         if len(positions) != self.channels:
             raise BusError(f"the potentiometer board has {self.channels} channels, not {len(positions)}.")
-        sent = self._send(BoardRequest(POSITIONS, self._next(), tuple(positions)), 0)
+        sent = self._send(BoardRequest(POSITIONS, self._next_sequence(), tuple(positions)), 0)
         if not sent or self._receive(POSITIONS) is None:
             why = self.problem or "it did not answer"
             raise BusError(
                 f"the potentiometer board at {self.port.path} did not take the positions: {why}. Send again."
             )
 
-    def _next(self) -> int:
+    def _next_sequence(self) -> int:
         self._sequence = (self._sequence + 1) & 0xFF
         return self._sequence
 
     def _send(self, request: BoardRequest, size: int) -> bool:
         packet = encode_request(request)
-        self._waiting = False
+        self._pending = False
         try:
             self.port.open()
             self.port.clearPort()
             self.port.writePort(packet)
-        except BusError as problem:
-            self._lost(problem)
+        except BusError as error:
+            self._note_error(error)
             return False
         self.statistics.skipped += len(self.port.leftover)
         self._reader = AnswerReader()
         self.port.setPacketTimeout(ANSWER_BYTES + size + len(packet))
         self.statistics.asked += 1
-        self.problem, self._waiting = None, True
+        self.problem, self._pending = None, True
         return True
 
-    def _lost(self, problem: BusError) -> None:
+    def _note_error(self, error: BusError) -> None:
         self.statistics.port_losses += self.problem is None
-        self.problem = str(problem)
+        self.problem = str(error)
 
     def _receive(self, flag: int) -> BoardAnswer | None:
-        if not self._waiting:
+        if not self._pending:
             return None
-        self._waiting = False
-        wanted = ANSWER_BYTES + 6 * self.channels if flag == STATE else ANSWER_BYTES - 1
-        reader, found = self._reader, None
+        self._pending = False
+        missing = ANSWER_BYTES + CHANNEL_BYTES * self.channels if flag == STATE else ANSWER_BYTES - 1
+        reader, accepted = self._reader, None
         try:
-            while found is None:
-                data = self.port.readPort(wanted)
+            while accepted is None:
+                data = self.port.readPort(missing)
                 if not data:
                     break
                 for answer in reader.feed(data):
-                    if self._fits(answer, flag):
-                        found = answer
-                wanted = max(1, wanted - len(data))
-        except BusError as problem:
-            self._lost(problem)
+                    if self._matches(answer, flag):
+                        accepted = answer
+                missing = max(1, missing - len(data))
+        except BusError as error:
+            self._note_error(error)
         self.statistics.skipped += reader.skipped
-        self.statistics.answered += found is not None
-        return found
+        self.statistics.answered += accepted is not None
+        return accepted
 
-    def _fits(self, answer: BoardAnswer, flag: int) -> bool:
+    def _matches(self, answer: BoardAnswer, flag: int) -> bool:
         if answer.flag != flag or answer.sequence != self._sequence:
             self.statistics.late += 1
             return False

@@ -1,7 +1,7 @@
-"""Looks for servos at a port: every speed, both protocols, every id; nothing is written.
+"""Scan of a port for servos: every speed, both protocols, every id; nothing is written.
 
-Protocol 2 answers one ping for all, each id in a slot of its own; protocol 1 is asked id by id. Two servos under one id
-show as two answers to one ping, or as damaged ones where they collide; a bad plug damages answers, too.
+In protocol 2 all servos answer one broadcast ping, each id in its own time slot; in protocol 1 every id is pinged. Two
+servos with one id give two answers to one ping, or damaged ones where they collide; a bad plug damages answers, too.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from dataclasses import dataclass
 
 from tensegrity_dynamics.errors import BusError
 
-from .control_tables import MODELS, Field
-from .dynamixel_protocol import BROADCAST, PacketError, ServoProtocol, Status
+from .control_tables import MODELS, Register
+from .dynamixel_protocol import PacketError, ServoProtocol, Status
 from .serial_port import SerialPort
 
 BAUD_RATES = (1_000_000, 57_600, 115_200, 2_000_000, 3_000_000, 4_000_000, 500_000, 9_600)
-"""bit/s, the likely ones first: AX-12A and X series as delivered."""
+"""bit/s, the factory settings of AX-12A and X series first."""
 IDS = range(253)
-SLOT = 3e-3
-"""s that every id has to answer a ping for all, as the makers' library waits."""
-_NUMBER = Field("model_number", 0, 2, writable=False)
-"""At the same place in all control tables."""
+MODEL_NUMBER = Register("model_number", 0, 2, writable=False)
+"""Register at the same address in all control tables."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +27,9 @@ class FoundServo:
     """One id that answers.
 
     Attributes:
-        id, protocol, baud_rate: how it is reached.
-        number: its model number, or None where it could not be read. model: the name for it, or None.
-        answers: whole answers to one ping. damaged: there were damaged ones, too.
+        id, protocol, baud_rate: needed to reach it.
+        number: model number, or None where it could not be read.
+        answers: valid answers to one ping. damaged: damaged ones came, too.
     """
 
     id: int
@@ -43,12 +41,12 @@ class FoundServo:
 
     @property
     def model(self) -> str | None:
-        """The name of its model, or None for one without control table."""
+        """Name of the model, or None without control table."""
         return next((model.name for model in MODELS.values() if model.number == self.number), None)
 
     @property
     def doubled(self) -> bool:
-        """More than one servo seems to answer under this id."""
+        """Whether more than one servo appears to answer with this id."""
         return self.answers > 1 or self.damaged
 
 
@@ -60,19 +58,19 @@ def scan(
     ids: Iterable[int] = IDS,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[FoundServo, ...]:
-    """Every servo that answers; the port has its old speed afterwards.
+    """All servos that answer; the speed of the port is restored afterwards.
 
     Args:
         port: open or not.
-        protocols, baud_rates, ids: where to look; speeds that the port does not know are left out.
-        progress: called with baud rate and protocol before each look.
+        protocols, baud_rates, ids: range of the scan; speeds that the port does not support are skipped.
+        progress: called with baud rate and protocol before each part of the scan.
 
     Raises:
-        BusError: the port is not there, or is lost on the way.
+        BusError: the port does not exist, or is lost during the scan.
     """
     port.open()
-    before, wanted = port.baudrate, tuple(ids)
-    found: list[FoundServo] = []
+    before, ids = port.baudrate, tuple(ids)
+    servos: list[FoundServo] = []
     try:
         for baud_rate in baud_rates:
             try:
@@ -80,59 +78,35 @@ def scan(
             except BusError:
                 if not port.is_open:
                     raise
-                continue  # no servo can be heard at a speed that this port does not know
+                continue  # no servo can answer at a speed that this port does not support
             for number in protocols:
                 if progress is not None:
                     progress(baud_rate, number)
                 protocol = ServoProtocol(port, number)
-                likely = _all_of_protocol_2(protocol, wanted) if number == 2 else wanted
-                for servo in likely:
-                    each = _look(protocol, servo, baud_rate)
-                    if each is not None:
-                        found.append(each)
+                for servo in _answering_ids(protocol, ids) if number == 2 else ids:
+                    found = _ping_and_identify(protocol, servo, baud_rate)
+                    if found is not None:
+                        servos.append(found)
     finally:
         if port.is_open:
             port.set_baud_rate(before)
-    return tuple(found)
+    return tuple(servos)
 
 
-def _all_of_protocol_2(protocol: ServoProtocol, wanted: Sequence[int]) -> Sequence[int]:
-    """Ids that answer one ping for all; all that are wanted where answers were damaged."""
-    protocol.call(BROADCAST)
-    on_the_wire = 14 * (max(wanted, default=0) + 1) * protocol.port.tx_time_per_byte
-    protocol.port.setPacketTimeoutMillis(
-        on_the_wire + 1e3 * (SLOT * (max(wanted, default=0) + 1) + protocol.port.patience)
-    )
-    there: set[int] = set()
-    while True:
-        status = protocol.receive()
-        if isinstance(status, Status):
-            there.add(status.id)
-        elif status is PacketError.DAMAGED and not protocol.port.isPacketTimeout():
-            protocol.port.settle()
-            return wanted
-        else:
-            return sorted(there.intersection(wanted)) if status is PacketError.MISSING else wanted
+def _answering_ids(protocol: ServoProtocol, ids: Sequence[int]) -> Sequence[int]:
+    """Ids that answer a broadcast ping; all requested ids where answers were damaged."""
+    answering = protocol.broadcast_ping(max(ids, default=0))
+    return ids if answering is None else sorted(answering.intersection(ids))
 
 
-def _look(protocol: ServoProtocol, servo: int, baud_rate: int) -> FoundServo | None:
-    protocol.call(servo)
-    answers, damaged = 0, False
-    while True:
-        status = protocol.receive()
-        if isinstance(status, Status):
-            answers += status.id == servo
-            continue
-        damaged = damaged or status is PacketError.DAMAGED
-        if status is PacketError.MISSING or protocol.port.isPacketTimeout():
-            break
+def _ping_and_identify(protocol: ServoProtocol, servo: int, baud_rate: int) -> FoundServo | None:
+    answers, damaged = protocol.ping_all_answers(servo)
     if not answers and not damaged:
         return None
-    protocol.ask(servo, _NUMBER.address, _NUMBER.size)
-    read = protocol.receive_from(servo, _NUMBER.size)
-    if not answers and isinstance(read, PacketError):
-        return None  # noise, not an answer
+    status = protocol.read(servo, MODEL_NUMBER.address, MODEL_NUMBER.size)
+    if not answers and isinstance(status, PacketError):
+        return None  # noise instead of an answer
     number = None
-    if isinstance(read, Status) and len(read.data) == _NUMBER.size:
-        number = int.from_bytes(read.data, "little")
-    return FoundServo(servo, protocol.number, baud_rate, number, answers, damaged)
+    if isinstance(status, Status) and len(status.data) == MODEL_NUMBER.size:
+        number = int.from_bytes(status.data, "little")
+    return FoundServo(servo, protocol.number, baud_rate, number, len(answers), damaged)

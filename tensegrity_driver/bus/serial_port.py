@@ -1,12 +1,12 @@
-"""A serial port for `dynamixel_sdk` that waits instead of spinning, and says what went wrong in one kind of error.
+"""A serial port for `dynamixel_sdk` that blocks in poll(2), uses a monotonic clock and raises BusError alone.
 
-The library's own port polls without pause, takes the time from a clock that may jump, and lets every error of the
-system through. This one has the same methods (their names are the library's) and waits until the bytes are there or the
-time for a packet is over. Bytes that came in time but were read late still count; bytes that nobody read before the
-next packet goes out are kept in `leftover`: they tell of a second servo under the same id.
+The port of the library spins, takes the time from a clock that may jump, and passes on every error of the system. This
+one has the same methods (with their names) and waits until the bytes have arrived or the time for a packet is over.
+Bytes that arrived in time but were read late are valid; bytes that are unread when the next packet goes out are kept in
+`leftover`, as they indicate a second servo with the same id.
 """
 
-# ruff: noqa: N802 (the library gives the names)
+# ruff: noqa: N802 (names of the library)
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from dynamixel_sdk.port_handler import PortHandler
 
 from tensegrity_dynamics.errors import BusError
 
-from .usb_adapter import DEFAULT_LATENCY, UsbAdapter, find_usb_adapter
+from .usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 
 BITS_PER_BYTE = 10
 """Start bit, eight bits, stop bit."""
-MARGIN = 2e-3
-"""s that a packet may take beyond wire time and adapter."""
-CHUNK = 4096
-WRITE_TIME = 1.0
-"""s after which a port that takes no bytes counts as lost."""
-LOST = select.POLLHUP | select.POLLERR | select.POLLNVAL
+MARGIN_S = 2e-3
+"""s that a packet may take beyond wire time and adapter latency."""
+READ_BYTES = 4096
+WRITE_TIMEOUT_S = 1.0
+"""s after which a port that accepts no bytes counts as lost."""
+HANG_UP_EVENTS = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class SerialPort(PortHandler):
-    """A port that is opened for one program alone, and may be closed and opened again.
+    """Port with exclusive access, which may be closed and opened again.
 
     Args:
         path: such as /dev/ttyUSB0, or a pseudo-terminal.
         baud_rate: bit/s.
-        patience: s to wait for a packet beyond its time on the wire; None takes what the USB adapter makes necessary.
+        patience: s to wait for a packet beyond its time on the wire; None: by the latency timer of the USB adapter.
 
     Attributes:
-        device: what the path led to when it was opened. adapter: what the system tells about it.
-        leftover: bytes that nobody had read when the last packet went out. sent_last: that packet.
+        device: resolved path when the port was opened. adapter: USB adapter behind it.
+        leftover: bytes that were unread when the last packet went out. sent_last: that packet.
     """
 
     def __init__(self, path: str, baud_rate: int = 1_000_000, *, patience: float | None = None) -> None:
@@ -53,7 +53,7 @@ class SerialPort(PortHandler):
         self.device = path
         self.leftover = b""
         self.sent_last = b""
-        self._given_patience = patience
+        self._fixed_patience = patience
         self._serial: serial.Serial | None = None
         self._file = -1
         self._poll = select.poll()
@@ -66,22 +66,22 @@ class SerialPort(PortHandler):
 
     @property
     def path(self) -> str:
-        """Where the port is."""
+        """Path of the port."""
         return self.port_name
 
     @property
     def patience(self) -> float:
-        """s to wait for a packet beyond its time on the wire."""
-        if self._given_patience is not None:
-            return self._given_patience
+        """Time to wait for a packet beyond its time on the wire [s]."""
+        if self._fixed_patience is not None:
+            return self._fixed_patience
         latency = self.adapter.latency_timer
-        return 2.0 * (DEFAULT_LATENCY if latency is None else latency) + MARGIN
+        return 2.0 * (DEFAULT_LATENCY_S if latency is None else latency) + MARGIN_S
 
     def open(self) -> None:
         """Open the port, or do nothing if it is open.
 
         Raises:
-            BusError: it is not there, in use by another program, or does not know the baud rate.
+            BusError: it does not exist, is in use by another program, or does not support the baud rate.
         """
         if self.is_open:
             return
@@ -114,7 +114,7 @@ class SerialPort(PortHandler):
                 pass
 
     def set_baud_rate(self, baud_rate: int) -> None:
-        """Change the speed [bit/s]; raises BusError where the port does not know it."""
+        """Change the speed [bit/s]; raises BusError where the port does not support it."""
         self.baudrate = baud_rate
         self._set_byte_time()
         if self._serial is None:
@@ -146,14 +146,14 @@ class SerialPort(PortHandler):
     # -- bytes -------------------------------------------------------------------------------------------------------
 
     def writePort(self, packet: list[int] | bytes) -> int:
-        """Send bytes; returns how many, which is all of them. Raises BusError when the port is gone."""
+        """Send all bytes; returns their number. Raises BusError when the port is gone."""
         file = self._ready()
         data = self.sent_last = bytes(packet)
         sent = 0
         try:
             sent = os.write(file, data)
         except BlockingIOError:
-            pass  # the system's buffer is full
+            pass  # the buffer of the system is full
         except OSError as problem:
             raise self._lost(problem) from problem
         return len(data) if sent == len(data) else self._write_rest(data, sent)
@@ -162,8 +162,8 @@ class SerialPort(PortHandler):
         writable = select.poll()
         writable.register(self._file, select.POLLOUT)
         while sent < len(data):
-            events = writable.poll(1e3 * WRITE_TIME)
-            if not events or events[0][1] & LOST:
+            events = writable.poll(1e3 * WRITE_TIMEOUT_S)
+            if not events or events[0][1] & HANG_UP_EVENTS:
                 raise self._lost("it takes no more bytes")
             try:
                 sent += os.write(self._file, data[sent:])
@@ -172,7 +172,7 @@ class SerialPort(PortHandler):
         return sent
 
     def readPort(self, length: int) -> bytes:
-        """Up to `length` bytes, waiting until they are there or the time for the packet is over."""
+        """Up to `length` bytes; waits until they have arrived or the time for the packet is over."""
         buffer = self._buffer
         if length <= 0:
             return b""
@@ -189,35 +189,35 @@ class SerialPort(PortHandler):
         return data
 
     def _receive(self, seconds: float) -> None:
-        """Wait until there is something, and take what is there; raises BusError when the port is gone."""
+        """Wait for bytes and append them to the buffer; raises BusError when the port is gone."""
         events = self._poll.poll(1e3 * seconds)
         if not events:
             return
         try:
-            data = os.read(self._file, CHUNK)
+            data = os.read(self._file, READ_BYTES)
         except BlockingIOError:
             return
         except OSError as problem:
             raise self._lost(problem) from problem
         if data:
             self._buffer += data
-        elif events[0][1] & LOST:
+        elif events[0][1] & HANG_UP_EVENTS:
             raise self._lost("the device hung up")
 
     def clearPort(self) -> None:
-        """Forget what has come so far, but for `leftover`; called before every packet that goes out."""
+        """Move unread bytes to `leftover`; called before every packet that goes out."""
         self._ready()
         self._receive(0.0)
         self.leftover = bytes(self._buffer)
         self._buffer.clear()
 
-    def settle(self, quiet: float | None = None) -> None:
-        """Let pass what is still coming, so that it is not taken for the next answer.
+    def drain(self, quiet: float | None = None) -> None:
+        """Discard bytes until the line is quiet, so that a late answer is not taken for the next one.
 
         Args:
-            quiet: s without a byte after which nothing more is expected; None takes the gap within one packet.
+            quiet: s without a byte that end it; None: the longest gap within one packet.
         """
-        quiet = MARGIN + 20.0 * self._byte_time if quiet is None else quiet
+        quiet = MARGIN_S + 20.0 * self._byte_time if quiet is None else quiet
         end = time.monotonic() + self._patience + quiet
         while time.monotonic() < end:
             before = len(self._buffer)
@@ -229,38 +229,38 @@ class SerialPort(PortHandler):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def setPacketTimeout(self, packet_length: int) -> None:
-        """Expect an answer of so many bytes from now on."""
+        """Start the timeout of an answer with this number of bytes."""
         self._deadline = time.monotonic() + packet_length * self._byte_time + self._patience
         self._last_look = False
 
     def setPacketTimeoutMillis(self, msec: float) -> None:
-        """Expect answers for so many ms from now on."""
+        """Start a timeout [ms]."""
         self._deadline = time.monotonic() + 1e-3 * msec
         self._last_look = False
 
     def isPacketTimeout(self) -> bool:
-        """Whether the time for the packet is over and all that came in time has been read."""
+        """Whether the timeout is over and all bytes that arrived in time have been read."""
         return self._last_look and not self._buffer and time.monotonic() >= self._deadline
 
     def getBytesAvailable(self) -> int:
-        """Bytes that can be read without waiting."""
+        """Number of bytes that can be read without waiting."""
         self._ready()
         self._receive(0.0)
         return len(self._buffer)
 
-    # -- the library's other names -------------------------------------------------------------------------------------
+    # -- other methods of the library ---------------------------------------------------------------------------------
 
     def openPort(self) -> bool:
-        """As `open`."""
+        """Alias of `open` for the library."""
         self.open()
         return True
 
     def closePort(self) -> None:
-        """As `close`."""
+        """Alias of `close` for the library."""
         self.close()
 
     def setBaudRate(self, baudrate: int) -> bool:
-        """As `set_baud_rate`, and open."""
+        """`set_baud_rate` and `open` for the library."""
         self.set_baud_rate(baudrate)
         self.open()
         return True

@@ -1,8 +1,8 @@
-"""How a bus has been doing: counts and latencies since it was opened, and which ids seem to be given twice.
+"""Statistics of a bus: packet counts and latencies since it was opened, and detection of duplicate ids.
 
-Two servos under one id answer at the same time. Where their bytes collide, answers of this one id are damaged while
-those of all others are fine; where one is a little later, two answers come to one question. Either is counted here over
-some cycles, because a single disturbance looks the same. A bad plug at one servo can look like a doubled id, too.
+Two servos with one id answer at the same time. If their bytes collide, answers of this id are damaged while those of
+all others are valid; if one answers a little later, two packets follow one request. Both are counted over a window of
+cycles, since a single disturbance looks the same. A bad plug at one servo can look like a duplicate id, too.
 """
 
 from __future__ import annotations
@@ -10,15 +10,31 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-WINDOW = 25
-"""Cycles over which an id is judged."""
+WINDOW_CYCLES = 25
+"""Cycles over which answers of an id are counted."""
 SECOND_ANSWERS = 2
-"""Second answers within the window that make an id a doubled one."""
-LEAST_ANSWERS = 10
-"""Answers of an id within the window below which damage says nothing."""
+"""Second answers within the window that mark an id as duplicate."""
+MIN_ANSWERS = 10
+"""Answers of an id within the window below which its share of damaged ones is not judged."""
 DAMAGED_SHARE = 0.5
-"""Share of damaged answers of one id that makes it a doubled one, if the others have less than `QUIET_SHARE`."""
-QUIET_SHARE = 0.1
+"""Share of damaged answers that marks an id as duplicate, if the others have at most `OTHERS_DAMAGED_SHARE`."""
+OTHERS_DAMAGED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class BusReading:
+    """State of the bus in one cycle.
+
+    Attributes:
+        alive: the port is open.
+        packets, bad_packets: status packets expected in this cycle, and those missing, damaged or late.
+        duplicate_ids: ids with which more than one servo answers.
+    """
+
+    alive: bool = True
+    packets: int = 0
+    bad_packets: int = 0
+    duplicate_ids: tuple[int, ...] = ()
 
 
 @dataclass
@@ -26,11 +42,11 @@ class BusStatistics:
     """Counts since the bus was made.
 
     Attributes:
-        cycles: so far. packets: answers expected. missing, damaged: those that did not come, or not whole.
-        retries: instructions sent again. recovered: answers that came then. port_losses, reopenings: of the port.
-        alerts: answers with an error bit of the servo, by id. exchanges: instructions with an answer.
-        latency_sum, latency_worst: s from the instruction to the last byte of the answer.
-        elapsed: s from the beginning of the first cycle to the beginning of the last one.
+        cycles: so far. packets: status packets expected. missing, damaged: those that did not arrive, or not intact.
+        retries: instructions repeated. recovered: packets that came then. port_losses, reopenings: of the port.
+        alerts: status packets with an error of the servo, by id. exchanges: instructions with a valid answer.
+        latency_sum, latency_worst: from the instruction to the last byte of the answer [s].
+        elapsed: from the beginning of the first cycle to that of the last one [s].
     """
 
     cycles: int = 0
@@ -54,28 +70,23 @@ class BusStatistics:
 
     @property
     def latency_mean(self) -> float:
-        """s per exchange, or zero before the first one."""
+        """Mean duration of an exchange [s]; zero before the first one."""
         return self.latency_sum / self.exchanges if self.exchanges else 0.0
 
-    @property
-    def bad_share(self) -> float:
-        """Share of the expected answers that did not come whole at the first try."""
-        return (self.missing + self.damaged) / self.packets if self.packets else 0.0
-
     def exchange(self, seconds: float) -> None:
-        """Count one exchange."""
+        """Count one exchange of a duration [s]."""
         self.exchanges += 1
         self.latency_sum += seconds
         if seconds > self.latency_worst:
             self.latency_worst = seconds
 
 
-class DoubledIds:
-    """Watches for ids under which more than one servo answers."""
+class DuplicateIdDetector:
+    """Detects ids with which more than one servo answers, by counts over the last `WINDOW_CYCLES` cycles."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[list[int], Counter[int], Counter[int]]] = deque(maxlen=WINDOW)
-        self._notable = 0
+        self._past: deque[tuple[list[int], Counter[int], Counter[int]]] = deque(maxlen=WINDOW_CYCLES)
+        self._window_left = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -83,26 +94,26 @@ class DoubledIds:
         self._damaged: Counter[int] = Counter()
         self._second: Counter[int] = Counter()
         self.answered = self._answers.append
-        """One servo answered whole; told for every answer, and therefore as quick as can be."""
+        """Count a valid answer of a servo; bound directly to the list, as it is called for every packet."""
 
     def damaged(self, servo: int) -> None:
-        """One servo was asked for itself, and its answer came damaged; nothing is said of a silent one."""
+        """Count a damaged answer of a servo that was read alone."""
         self._answers.append(servo)
         self._damaged[servo] += 1
 
     def second_answer(self, servo: int) -> None:
-        """A servo answered once more than it was asked."""
+        """Count a second answer of a servo to one request."""
         self._second[servo] += 1
 
     def end_cycle(self) -> tuple[int, ...]:
-        """The ids that seem to be doubled, judged over the last cycles."""
+        """End a cycle; returns the ids that appear to be duplicate."""
         if self._second or self._damaged:
-            self._notable = WINDOW
+            self._window_left = WINDOW_CYCLES
         self._past.append((self._answers, self._damaged, self._second))
         self._begin()
-        if self._notable == 0:
-            return ()  # nothing has happened for a whole window, as nearly always
-        self._notable -= 1
+        if self._window_left == 0:
+            return ()  # the usual case: no event within a whole window
+        self._window_left -= 1
         answers: Counter[int] = Counter()
         damaged: Counter[int] = Counter()
         second: Counter[int] = Counter()
@@ -110,10 +121,10 @@ class DoubledIds:
             answers.update(each[0])
             damaged.update(each[1])
             second.update(each[2])
-        found = {servo for servo, count in second.items() if count >= SECOND_ANSWERS}
+        duplicate = {servo for servo, count in second.items() if count >= SECOND_ANSWERS}
         for servo, bad in damaged.items():
             others = sum(answers.values()) - answers[servo]
-            quiet = sum(damaged.values()) - bad <= QUIET_SHARE * others
-            if others and quiet and answers[servo] >= LEAST_ANSWERS and bad >= DAMAGED_SHARE * answers[servo]:
-                found.add(servo)
-        return tuple(sorted(found))
+            quiet = sum(damaged.values()) - bad <= OTHERS_DAMAGED_SHARE * others
+            if others and quiet and answers[servo] >= MIN_ANSWERS and bad >= DAMAGED_SHARE * answers[servo]:
+                duplicate.add(servo)
+        return tuple(sorted(duplicate))

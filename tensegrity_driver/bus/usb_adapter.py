@@ -1,7 +1,7 @@
-"""What the system tells about the USB adapter behind a serial port: its serial number and its latency timer.
+"""USB adapter behind a serial port: its serial number and its latency timer, as the Linux kernel reports them.
 
-An adapter collects bytes for as long as its latency timer says before it hands them over; with the usual 16 ms every
-exchange on the bus takes that much longer. The serial number tells on which bus a calibration was made.
+An adapter collects bytes for the time of its latency timer before it passes them on; with the usual 16 ms every
+exchange on the bus takes that much longer. The serial number identifies the bus for which a calibration was made.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_LATENCY = 16e-3
-"""s that the usual adapters wait, unless told otherwise; assumed where the system does not say."""
+DEFAULT_LATENCY_S = 16e-3
+"""Factory setting of the latency timer of common adapters; assumed where the system reports none."""
 SYSTEM = Path("/sys")
-LEVELS = 6
-"""How far above its serial device the folder of a USB device may be."""
+MAX_LEVELS = 6
+"""Folders between a serial device and its USB device, at most."""
 
 
 @dataclass(frozen=True)
 class UsbAdapter:
-    """One adapter; None where the system does not say, such as for a pseudo-terminal.
+    """One adapter; None for what the system does not report, such as for a pseudo-terminal.
 
     Attributes:
-        serial_number: as its maker gave it. latency_timer: s. latency_file: where to set it, in ms.
+        serial_number: of the maker. latency_timer: s. latency_file: file that sets it, in ms.
     """
 
     serial_number: str | None = None
@@ -30,33 +30,33 @@ class UsbAdapter:
 
 
 def find_usb_adapter(port: str, system: Path = SYSTEM) -> UsbAdapter:
-    """The adapter behind a port such as /dev/ttyUSB0, or a link to it.
+    """Adapter behind a port such as /dev/ttyUSB0, or a symbolic link to it.
 
     Args:
-        system: where the system tells about its devices.
+        port: path. system: root of sysfs.
     """
     name = Path(port).resolve().name
     latency_file = system / "bus" / "usb-serial" / "devices" / name / "latency_timer"
     milliseconds = _text(latency_file)
-    known = milliseconds is not None and milliseconds.isdigit()
+    has_timer = milliseconds is not None and milliseconds.isdigit()
     serial_number = None
     device = system / "class" / "tty" / name / "device"
     if device.exists():
         folder = device.resolve()
-        for _ in range(LEVELS):
+        for _ in range(MAX_LEVELS):
             serial_number = _text(folder / "serial")
             if serial_number is not None or folder.parent == folder:
                 break
             folder = folder.parent
     return UsbAdapter(
         serial_number=serial_number or None,
-        latency_timer=1e-3 * int(milliseconds) if known and milliseconds is not None else None,
-        latency_file=latency_file if known else None,
+        latency_timer=1e-3 * int(milliseconds) if has_timer and milliseconds is not None else None,
+        latency_file=latency_file if has_timer else None,
     )
 
 
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:  # there is no such file for this kind of device: that is the answer
+    except OSError:  # this kind of device has no such file
         return None

@@ -1,100 +1,101 @@
-"""From a robot's file and its calibration to the spools that are driven.
+"""Spools of a robot from its servo block and its calibration, with the position loop of each.
 
-Without a calibration a spool is only good for homing and calibrating: its slope comes from the radius,
+A spool without calibration has the slope of its radius,
 
     length = −direction · radius · turned angle,   one count of a ten-turn potentiometer = 10 · 2π / 4096
 
-and says nothing about where the tendon stands.
+and intercept zero: changes of length are right, lengths are not. It serves homing and calibration.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
+from ..servos.motors import MOTORS
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
-from ..spools.readings import Line, Spool
+from ..spools.spool import Line, Spool
 from .calibration_file import RobotCalibration
-
-COUNT = 10.0 * 2.0 * math.pi / 4096.0
-"""rad of a ten-turn potentiometer for one count of a 12-bit converter."""
+from .line_fit import CalibrationCheck, calibrate_spool
 
 
-@dataclass(frozen=True)
-class Motor:
-    """What a servo model's torque means, from its data sheet.
+def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
+    """Rows of the servo block of a robot file; raises TensegrityError for a robot without servos."""
+    rows = tuple(robot.servos.get("servos") or ())
+    if not rows:
+        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file.")
+    return rows
 
-    Attributes:
-        stall_torque: N m at load 1. torque_constant: N m/A, where the servo measures current.
-        counts_turns: it goes to positions over many turns; else it only follows speeds, and pushes only while it moves.
+
+def nominal_lines(servo: Mapping[str, Any]) -> dict[str, Line]:
+    """Uncalibrated lines of one servo row by sensor: slope by the spool radius, intercept zero.
+
+    Both sensors are taken to count up in the positive direction of the servo.
     """
-
-    stall_torque: float
-    torque_constant: float | None = None
-    counts_turns: bool = True
-
-
-MOTORS: Mapping[str, Motor] = {
-    "AX-12A": Motor(1.5, counts_turns=False),  # at 12 V
-    "XL430-W250": Motor(1.5),  # at 12 V; it measures load
-    "XM430-W350": Motor(4.1, 4.1 / 2.3),  # at 12 V and 2.3 A
-    "XM430-W210": Motor(3.0, 3.0 / 2.3),
-}
-
-
-def rough_lines(servo: Mapping[str, Any]) -> dict[str, Line]:
-    """Lines by sensor from the radius alone; sensors turn with the servo's positive direction."""
     slope = -float(servo["direction"] or 1) * float(servo["spool_radius"])
     lines = {"encoder": Line(slope, 0.0)}
     if servo.get("potentiometer") is not None:
-        lines["potentiometer"] = Line(slope * COUNT, 0.0)
+        lines["potentiometer"] = Line(slope * RADIANS_PER_COUNT, 0.0)
     return lines
 
 
-def make_spools(
-    robot: Robot,
-    calibration: RobotCalibration | None,
-    *,
-    motors: Mapping[str, Motor] = MOTORS,
-) -> dict[str, Spool]:
+def fit_spool(
+    robot: Robot, spool: Spool, readings: Sequence[float], lengths: Sequence[float], *, resolution: float = 0.0
+) -> CalibrationCheck:
+    """Line through the measured points of the sensor that measures a spool, compared with its radius.
+
+    Args:
+        robot: to which the spool belongs.
+        readings: (n,) counts or rad. lengths: (n,) m. resolution: m of the rule.
+
+    Raises:
+        CalibrationError: no line, or one that contradicts the wiring; see `calibrate_spool`.
+    """
+    row = next(each for each in servo_rows(robot) if each["actuator"] == spool.name)
+    return calibrate_spool(
+        spool.name,
+        readings,
+        lengths,
+        expected_slope=nominal_lines(row)[spool.measured_by].slope,
+        limits=spool.actuator.position,
+        resolution=resolution,
+    )
+
+
+def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str, Spool]:
     """Spools by actuator.
 
     Args:
         robot: with servos.
-        calibration: loaded for this robot and this bus; None for rough spools, to home and to calibrate.
-        motors: by servo model.
+        calibration: for this robot and this bus; None for uncalibrated spools, to home and to calibrate.
 
     Raises:
         TensegrityError: no servos, an unknown model, or a wheel-mode servo without potentiometer.
         CalibrationError: the sensor that measures was never calibrated.
     """
-    rows = robot.servos.get("servos") or ()
-    if not rows:
-        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file.")
     actuators = {each.name: each for each in robot.actuators}
     spools: dict[str, Spool] = {}
-    for servo in rows:
+    for servo in servo_rows(robot):
         name, model = servo["actuator"], servo["model"]
-        if model not in motors:
-            raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, motors))
-        motor = motors[model]
+        if model not in MOTORS:
+            raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, MOTORS))
+        motor = MOTORS[model]
         measured_by = "encoder" if motor.counts_turns else "potentiometer"
-        rough = rough_lines(servo)
-        if measured_by not in rough:
+        nominal = nominal_lines(servo)
+        if measured_by not in nominal:
             raise TensegrityError(
                 f"servo {servo['id']} ({name}) is a {model}, which counts no turns; give the channel of its "
                 "potentiometer."
             )
         if calibration is None:
-            lines = rough
+            lines = nominal
         else:
-            known = calibration.sensors.get(name, {})
-            lines = {sensor: known[sensor].line for sensor in rough if sensor in known}
+            calibrated = calibration.sensors.get(name, {})
+            lines = {sensor: calibrated[sensor].line for sensor in nominal if sensor in calibrated}
             lines[measured_by] = calibration.line(name, measured_by)
         spools[name] = Spool(
             actuator=actuators[name],
@@ -113,7 +114,11 @@ def make_spools(
 
 
 def make_loops(spools: Mapping[str, Spool], period: float) -> dict[str, Loop]:
-    """A loop for every spool, as its servo is driven: by positions where it counts turns, else by speeds."""
+    """Position loop of every spool: set points of position for multi-turn servos, of velocity for wheel mode.
+
+    Args:
+        spools: by actuator. period: of the bus cycle [s].
+    """
     return {
         name: PositionLoop(spool, period) if spool.measured_by == "encoder" else FreeRunLoop(spool, period)
         for name, spool in spools.items()

@@ -1,8 +1,8 @@
-"""The calibration file of a robot: written whole or not at all, read back only for the robot and the bus it is for.
+"""The calibration file of a robot: saved atomically, loaded only for the robot and the bus that it was made for.
 
-A file is written beside the old one, forced to the disk and then put in its place in one step, so that a full disk or a
-pulled plug leaves the old one; the one before stays as `<file>.previous`. It carries a format version, a revision that
-counts up, the date, the robot, the bus (serial number of the adapter, ids and models of the servos) and a checksum.
+A new file is written beside the old one, flushed to the disk and renamed, so that a full disk or a power cut leaves the
+old one; the one before stays as `<file>.previous`. A file carries a format version, a revision that counts up, the
+date, the robot, the bus (serial number of the adapter, ids and models of the servos) and a checksum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..spools.readings import SENSORS, Line
+from ..bus.identity import BusIdentity
+from ..spools.spool import SENSORS, Line
 from .line_fit import CalibrationError, LineFit
 
 FORMAT = 1
@@ -29,42 +30,13 @@ AGAIN = "calibrate again with `tensegrity servo calibrate`"
 
 
 @dataclass(frozen=True)
-class BusIdentity:
-    """Which bus a calibration belongs to.
-
-    Args:
-        adapter: serial number of the USB adapter (servos have none), or "emulated".
-        servos: (id, model number) of every servo, sorted by id.
-    """
-
-    adapter: str
-    servos: tuple[tuple[int, int], ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "servos", tuple(sorted((int(a), int(b)) for a, b in self.servos)))
-
-    def difference(self, other: BusIdentity) -> str | None:
-        """How the bus found (`other`) differs from this one, in words, or None."""
-        if self.adapter != other.adapter:
-            return f"adapter {other.adapter!r} instead of {self.adapter!r}"
-        mine, theirs = dict(self.servos), dict(other.servos)
-        for servo in sorted(mine.keys() | theirs.keys()):
-            if servo not in theirs:
-                return f"servo {servo} is missing"
-            if servo not in mine:
-                return f"servo {servo} is new"
-            if mine[servo] != theirs[servo]:
-                return f"servo {servo} is of model {theirs[servo]} instead of {mine[servo]}"
-        return None
-
-
-@dataclass(frozen=True)
 class SensorCalibration:
     """The calibrated sensor of one spool.
 
     Attributes:
         sensor: "potentiometer" or "encoder". slope: m per count or rad. intercept: m. intervals: at `confidence`.
-        deviation: m. points: how many counted. outliers: how many were left out. date: ISO 8601.
+        deviation: of the points [m]. points: number of points used.
+        outliers: number of points left out. date: ISO 8601.
     """
 
     sensor: str
@@ -90,12 +62,12 @@ class SensorCalibration:
 
     @property
     def line(self) -> Line:
-        """Length over reading."""
+        """The line alone."""
         return Line(self.slope, self.intercept)
 
     @classmethod
     def of(cls, sensor: str, fit: LineFit, date: str) -> SensorCalibration:
-        """From a fit."""
+        """Calibration of a sensor by a fitted line."""
         return cls(
             sensor=sensor,
             slope=fit.slope,
@@ -140,7 +112,7 @@ class RobotCalibration:
 
 
 def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
-    """Fingerprint of what a calibration depends on in a robot's servo block: another wiring is another robot."""
+    """Hash of the entries of a servo block on which calibrations depend: ids, models, radii, directions, channels."""
     defaults = servos.get("defaults") or {}
     rows = []
     for servo in servos.get("servos") or ():
@@ -153,7 +125,7 @@ def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
 
 
 def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCalibration:
-    """Save a calibration in place of the one in the file; returns it with its new revision.
+    """Replace the calibration in a file; returns it with its new revision.
 
     Raises:
         CalibrationError: it could not be written (the old file is as it was), or the file has changed since this
@@ -170,12 +142,12 @@ def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCa
     if path.exists():
         old = _read(path)
         try:
-            there: int | None = _parse(path, old).revision
+            revision: int | None = _parse(path, old).revision
         except CalibrationError:
-            there = None  # a damaged file may be replaced; it stays as .previous
-        if there is not None and there != calibration.revision:
+            revision = None  # a damaged file may be replaced; it stays as .previous
+        if revision is not None and revision != calibration.revision:
             raise CalibrationError(
-                f"{path} holds revision {there}, this calibration came from {calibration.revision}: another program "
+                f"{path} holds revision {revision}, this calibration came from {calibration.revision}: another program "
                 "saved it meanwhile. Load it again and repeat the last step."
             )
     saved = replace(calibration, revision=calibration.revision + 1)
@@ -192,25 +164,25 @@ def load_calibration(path: str | Path, *, robot: str, hardware: str, bus: BusIde
         CalibrationError: no file, a damaged one, one of another format, or of another robot, wiring or bus.
     """
     path = Path(path)
-    found = _parse(path, _read(path))
-    if found.robot != robot:
-        raise CalibrationError(f"{path} is for robot {found.robot!r}, not {robot!r}; name its own file, or {AGAIN}.")
-    if found.hardware != hardware:
+    loaded = _parse(path, _read(path))
+    if loaded.robot != robot:
+        raise CalibrationError(f"{path} is for robot {loaded.robot!r}, not {robot!r}; name its own file, or {AGAIN}.")
+    if loaded.hardware != hardware:
         raise CalibrationError(
             f"{path} was made for other servo settings of {robot!r} (ids, directions, radii or channels); put them "
             f"back, or {AGAIN}."
         )
-    difference = found.bus.difference(bus)
+    difference = loaded.bus.difference(bus)
     if difference is not None:
         raise CalibrationError(f"{path} is for another bus: {difference}. Connect that bus, or {AGAIN}.")
-    return found
+    return loaded
 
 
 def save_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically.
 
     Raises:
-        CalibrationError: it could not be written; what was there before still is.
+        CalibrationError: it could not be written; the old file is unchanged.
     """
     temporary: str | None = None
     try:
@@ -225,7 +197,7 @@ def save_atomically(path: Path, data: bytes) -> None:
         os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
         os.replace(temporary, path)
         temporary = None
-        _force_folder(path.parent)
+        _flush_folder(path.parent)
     except OSError as problem:
         raise CalibrationError(
             f"{path} could not be saved ({problem.strerror or problem}); what was there before is untouched. Free some "
@@ -237,8 +209,8 @@ def save_atomically(path: Path, data: bytes) -> None:
                 os.unlink(temporary)
 
 
-def _force_folder(folder: Path) -> None:
-    """Force the new name to the disk, where the system can; the file itself is in place already."""
+def _flush_folder(folder: Path) -> None:
+    """Flush the new name to the disk, where the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -267,7 +239,7 @@ def _read(path: Path) -> bytes:
 
 
 def _parse(path: Path, data: bytes) -> RobotCalibration:
-    """Calibration from the bytes of a file; nothing in it is believed before its checksum."""
+    """Calibration from the bytes of a file, after its checksum was verified."""
     mend = f"put {path.name}.previous in its place if it is there, or {AGAIN}"
     try:
         body = json.loads(data.decode("utf-8"))

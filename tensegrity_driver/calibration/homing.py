@@ -1,18 +1,19 @@
-"""Finding the position at which a tendon becomes tight, by load or current, without overdriving it.
+"""Homing of a tendon: detection by load or current of the position at which it becomes tight.
 
-    look:   the sensor must be there, be healthy and stand still while nothing is commanded
-    nudge:  pay out until the tendon is surely loose; the sensor must follow, and in the right direction
-    wind:   wind in slowly until the tension reaches a threshold, then crawl on and see whether it stays
+    look:   the sensor must be healthy and at rest while nothing is commanded
+    nudge:  pay out until the tendon is slack; the sensor must follow in the right direction
+    wind:   wind in slowly until the tension reaches a threshold, then crawl and confirm that it stays
     back:   pay out again by a set distance
 
-Winding and crawling are so slow that what they add before the servo stops takes less than the room below the ceiling:
+The speeds of winding and crawling are limited so that the tension added before the servo stops is less than half of the
+margin between threshold and ceiling:
 
     speed · period · (lag + 1) · stiffness,  crawl · period · (confirm + lag) · stiffness  <=  (ceiling − threshold) / 2
 
-A servo in wheel mode pushes only while it is asked to move, so that its load at rest says nothing: hence the crawling,
-at a speed that makes it push; there it is the torque limit that every command carries that keeps the ceiling. Every
-doubt ends the homing at rest with a reason.
-The place found gives the intercept: length when tight = intercept + slope · reading (001, section 7.4).
+A servo in wheel mode reports a load only while its velocity command is not zero. The confirmation therefore crawls at
+a velocity at which the load is reported, and the torque limit of every command keeps the tension below the ceiling. Any
+implausible reading ends the homing at rest, with a reason. The reading at the tight position determines the intercept:
+length when tight = intercept + slope · reading (001, section 7.4).
 """
 
 from __future__ import annotations
@@ -21,27 +22,17 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_dynamics.errors import TensegrityError
 
-from ..spools.readings import (
-    HARDWARE_ERRORS,
-    PUSHING,
-    Drive,
-    DriveCommand,
-    Line,
-    ServoReading,
-    Spool,
-    TendonReading,
-    finite,
-)
+from ..spools.readings import HARDWARE_ERRORS, Drive, DriveCommand, TendonReading, finite
+from ..spools.spool import MIN_LOADED_RATE, Line, Spool
 from .homing_settings import HomingSettings
-from .line_fit import CalibrationError
 
 STOPPING_ERRORS = HARDWARE_ERRORS | {"overload", "overheating", "voltage"}
 
 
 class Phase(Enum):
-    """Where a homing stands."""
+    """Phase of a homing, see the module."""
 
     LOOK = "look"
     NUDGE = "nudge"
@@ -54,11 +45,11 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class TightPosition:
-    """What homing found.
+    """Result of a homing.
 
     Attributes:
-        tendon: name. reading: of the sensor when tight (counts or rad). tension: N above friction at that place.
-        friction: N that the idling spool seemed to need. cycles: that it took.
+        tendon: name. reading: of the sensor when tight [counts or rad]. tension: above friction at that reading [N].
+        friction: of the idling spool [N]. cycles: duration of the homing.
     """
 
     tendon: str
@@ -68,21 +59,24 @@ class TightPosition:
     cycles: int
 
     def line(self, line: Line, length: float) -> Line:
-        """A calibration through this place: the rest length [m] that the tendon has when tight, and the old slope."""
+        """Line with the old slope through this reading, at which the tendon has a rest length [m]."""
         return Line(line.slope, length - line.slope * self.reading)
 
 
 class Homing:
-    """Homes one tendon; one `update` per bus cycle until `phase` is DONE or FAILED.
+    """Homing of one tendon: one `update` per bus cycle until `phase` is DONE or FAILED.
 
     Args:
-        spool: its calibration may be rough (slope from the radius): only changes of length are used.
-        settings: how.
-        period: s of a bus cycle as planned.
-        drive: velocities for servos in wheel mode, positions for those that count turns.
+        spool: may be uncalibrated (slope by the radius), as only changes of length are used.
+        period: planned period of the bus cycle [s].
+        settings: of the homing; None: the defaults.
+        drive: VELOCITY for servos in wheel mode, POSITION for multi-turn servos.
+
+    Attributes:
+        phase: present phase. reason: why it failed, or None. result: of a homing that is done, or None.
 
     Raises:
-        TensegrityError: the threshold leaves no room below the effort of the actuator, or positions without encoder.
+        TensegrityError: a threshold above the ceiling.
     """
 
     def __init__(
@@ -105,11 +99,11 @@ class Homing:
         self.speed = min(settings.speed, spool.actuator.rate)
         self.crawl = 0.25 * self.speed
         if spool.stiffness is not None:
-            room = 0.5 * (self.ceiling - settings.threshold) / (spool.stiffness * period)
-            self.speed = min(self.speed, room / (settings.lag + 1))
-            self.crawl = min(self.crawl, room / (settings.confirm + settings.lag))
+            margin_speed = 0.5 * (self.ceiling - settings.threshold) / (spool.stiffness * period)
+            self.speed = min(self.speed, margin_speed / (settings.lag + 1))
+            self.crawl = min(self.crawl, margin_speed / (settings.confirm + settings.lag))
         if not spool.load_at_rest:
-            self.crawl = min(max(self.crawl, 1.2 * PUSHING * spool.actuator.rate), self.speed)
+            self.crawl = min(max(self.crawl, 1.2 * MIN_LOADED_RATE * spool.actuator.rate), self.speed)
         self.phase = Phase.LOOK
         self.reason: str | None = None
         self.result: TightPosition | None = None
@@ -126,24 +120,28 @@ class Homing:
 
     @property
     def longest(self) -> int:
-        """Bus cycles after which a homing has ended in any case."""
+        """Upper bound on the duration of a homing [bus cycles]."""
         settings = self.settings
         distance = 3.0 * settings.nudge + 2.0 * settings.travel + settings.back_off
         moving = math.ceil(distance / (self.speed * self.period)) + 3 * settings.lag
         return settings.look + settings.confirm * 10 + moving + 10
 
     def update(self, tendon: TendonReading | None, period: float) -> DriveCommand:
-        """One cycle: what was read, and the s that passed; returns what to send."""
+        """Command of one cycle.
+
+        Args:
+            tendon: reading of this cycle, or None. period: since the last cycle [s].
+        """
         if self.phase in (Phase.DONE, Phase.FAILED):
             return self._move(0.0, tendon, period)
         self.cycles += 1
         self._in_phase += 1
-        trouble = self._trouble(tendon)
-        if trouble is not None:
-            return self._fail(trouble, tendon, period)
+        reason = self._check(tendon)
+        if reason is not None:
+            return self._fail(reason, tendon, period)
         assert tendon is not None
         if tendon.raw.age > 0:
-            return self._move(0.0, tendon, period)  # nothing new: wait at rest
+            return self._move(0.0, tendon, period)  # no new reading: wait at rest
         step = {
             Phase.LOOK: self._look,
             Phase.NUDGE: self._nudge,
@@ -155,8 +153,8 @@ class Homing:
 
     # -- phases ----------------------------------------------------------------------------------------------------
 
-    def _trouble(self, tendon: TendonReading | None) -> str | None:
-        """What ends a homing in any phase."""
+    def _check(self, tendon: TendonReading | None) -> str | None:
+        """Reason that ends a homing in any phase, or None."""
         if tendon is None or tendon.raw.age >= self.settings.silent:
             return "its servo does not answer; check its plug and its id"
         if self.cycles > self.longest:
@@ -237,36 +235,36 @@ class Homing:
             self._reads, self._pulls = [], []
             return self._move(-self.crawl, tendon, period)
         self._past.append((tendon.length, self._commanded))
-        trouble = self._follows()
-        if trouble is None and -self._commanded > settings.nudge + settings.travel:
-            trouble = (
+        reason = self._check_motion()
+        if reason is None and -self._commanded > settings.nudge + settings.travel:
+            reason = (
                 f"{-self._commanded * 1e3:.0f} mm were wound in and it never became tight; check that the tendon is "
                 "whole and tied, or raise homing.travel"
             )
-        if trouble is not None:
-            return self._fail(trouble, tendon, period)
+        if reason is not None:
+            return self._fail(reason, tendon, period)
         return self._move(-self.speed, tendon, period)
 
     @property
     def _limit(self) -> float:
-        """Pull [N] that counts as tight: friction is believed up to what leaves the room below the ceiling."""
-        room = 0.5 * (self.ceiling - self.settings.threshold)
-        return self.settings.threshold + min(self._friction or 0.0, room)
+        """Pull that counts as tight [N]: threshold plus friction, at most halfway between threshold and ceiling."""
+        margin = 0.5 * (self.ceiling - self.settings.threshold)
+        return self.settings.threshold + min(self._friction or 0.0, margin)
 
-    def _follows(self) -> str | None:
-        """Whether the sensor follows the winding; None while it does."""
+    def _check_motion(self) -> str | None:
+        """Reason why the sensor does not follow the winding, or None while it does."""
         settings = self.settings
         length, commanded = self._past[-1]
         before = next((each for each in reversed(self._past) if each[1] - commanded >= settings.nudge), None)
         if before is None:
             return None
-        moved, asked = length - before[0], commanded - before[1]
+        moved, requested = length - before[0], commanded - before[1]
         if moved > settings.still:
             return f"its sensor runs backwards ({moved * 1e3:+.1f} mm while winding in); check coupling and wires"
-        if moved > 0.3 * asked:
+        if moved > 0.3 * requested:
             return (
-                f"its sensor stands still ({moved * 1e3:+.2f} mm for {asked * 1e3:.1f} mm wound in) and there is no "
-                "tension; check its coupling"
+                f"its sensor stands still ({moved * 1e3:+.2f} mm for {requested * 1e3:.1f} mm wound in) and there is "
+                "no tension; check its coupling"
             )
         return None
 
@@ -284,7 +282,7 @@ class Homing:
                 reading = math.fsum(reads) / len(reads)
                 self.result = TightPosition(self.spool.name, reading, tension, friction, self.cycles)
                 self._enter(Phase.BACK, tendon)
-            else:  # a knot or a rough place, not the end
+            else:  # friction at one position, such as a knot: not tight yet
                 self._enter(Phase.WIND, tendon)
                 self._past = []
             return self._move(0.0, tendon, period)
@@ -308,7 +306,7 @@ class Homing:
         return self._move(0.0, tendon, period)
 
     def _move(self, speed: float, tendon: TendonReading | None, period: float) -> DriveCommand:
-        """The command for a speed [m/s]; at most two periods' worth of motion in one cycle."""
+        """Command for a speed [m/s], with the motion of at most two planned periods in one cycle."""
         step = speed * (min(period, 2.0 * self.period) if math.isfinite(period) and period > 0.0 else 0.0)
         self._commanded += step
         if self.drive is Drive.VELOCITY:
@@ -317,53 +315,6 @@ class Homing:
         if not math.isfinite(self._goal) or (speed == 0.0 and self._in_phase <= 1):
             self._goal = length if math.isfinite(length) else self._goal
         if not math.isfinite(self._goal):
-            return DriveCommand(Drive.TORQUE_OFF)  # a servo that was never read cannot be sent anywhere
+            return DriveCommand(Drive.TORQUE_OFF)  # without any reading there is no position to hold
         self._goal += step
         return DriveCommand(Drive.POSITION, self._goal, self.speed, self.ceiling)
-
-
-@dataclass(frozen=True)
-class SpoolMemory:
-    """What a driver keeps of one spool when it ends: encoder [rad] and rest length [m]."""
-
-    position: float
-    length: float
-
-
-def recover_turns(spool: Spool, memory: SpoolMemory | None, reading: ServoReading, *, held: bool = False) -> Line:
-    """The encoder's calibration after a power cycle, in which a servo forgets all but the last part of a turn.
-
-    Args:
-        spool: with a calibrated encoder that counts turns.
-        memory: from before, or None.
-        reading: from now.
-        held: the spools are known to have stayed (a brake, or slack tendons); without it only a potentiometer tells.
-
-    Raises:
-        CalibrationError: no encoder; CommandRefused: the turn cannot be told; home the tendon again.
-    """
-    if spool.encoder is None or spool.encoder_turn:
-        raise CalibrationError(f"{spool.name} has no encoder that counts turns; there is nothing to recover.")
-    if reading.position is None or not math.isfinite(reading.position):
-        raise CommandRefused(f"{spool.name} does not tell its position; check its plug, then home it.")
-    turn = abs(spool.encoder.slope) * 2.0 * math.pi
-    now = spool.encoder(reading.position)
-    if spool.potentiometer is not None and finite(spool.potentiometer(reading.sensor)):
-        truth, source = spool.potentiometer(reading.sensor), "its potentiometer"
-    elif memory is not None and held:
-        truth, source = memory.length, "where it stood"
-    elif memory is not None and abs(now - memory.length) <= 0.02 * turn:
-        return spool.encoder  # nothing was lost and nothing has moved
-    else:
-        raise CommandRefused(
-            f"{spool.name} lost power and may have lost turns: {now * 1e3:.1f} mm now"
-            + (f", {memory.length * 1e3:.1f} mm before" if memory is not None else "")
-            + "; home it again."
-        )
-    turns = round((truth - now) / turn)
-    left = truth - now - turns * turn
-    if abs(left) > 0.25 * turn:
-        raise CommandRefused(
-            f"{spool.name} stands {abs(left) * 1e3:.1f} mm from {source} even after whole turns; home it again."
-        )
-    return Line(spool.encoder.slope, spool.encoder.intercept + turns * turn)

@@ -1,10 +1,10 @@
-"""From several measured points to the line between a sensor and a rest length (001, section 7.4).
+"""Robust line fit between the readings of a sensor and rest lengths (001, section 7.4).
 
     length = intercept + slope · reading
 
-Least squares with the soft-l1 loss finds the line that most points agree on; points that lie off it by more than
-chance allows are named and left out; ordinary least squares on the rest gives slope, intercept and their confidence
-intervals (Student's t with n − 2 degrees of freedom).
+Least squares with soft-l1 loss yields a line that outliers do not bend; points off it by more than random error allows
+are reported and left out; ordinary least squares on the rest yields slope, intercept and their confidence intervals
+(Student's t with n − 2 degrees of freedom).
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from scipy import optimize, stats
 
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..spools.readings import Line
+from ..spools.spool import Line
 
-FEWEST = 3
-"""Points without which a line has no residuals."""
-MOST_OUTLIERS = 1.0 / 3.0
-"""Fraction of the points that may be outliers; with more of them nobody knows which points are right."""
-SUSPECT = 3.5
-"""Robust deviations from the line beyond which a point must show that it belongs to it."""
-CHANCE = 0.01
-"""Probability with which a set of good points loses one of them as an outlier, at most."""
-
-NAMED_DOUBT, REFUSED_DOUBT = 0.02, 0.2
-"""Half widths of the slope's interval, as fractions of it, above which a person is told and no calibration is made."""
+MIN_POINTS = 3
+"""Least number of points of a line with residuals."""
+MAX_OUTLIER_SHARE = 1.0 / 3.0
+"""Largest share of outliers; with more of them the line is ambiguous."""
+SUSPECT_DEVIATIONS = 3.5
+"""Robust standard deviations from the line beyond which a point is tested as an outlier."""
+FALSE_OUTLIER_PROBABILITY = 0.01
+"""Probability that a set of valid points loses one of them as an outlier, at most."""
+WARNING_UNCERTAINTY, MAX_UNCERTAINTY = 0.02, 0.2
+"""Half width of the interval of the slope, relative to the slope, above which there is a warning, or an error."""
 
 
 class CalibrationError(TensegrityError):
-    """A calibration cannot be made, saved, loaded or trusted; says which, why, and what to do."""
+    """A calibration that cannot be made, saved or loaded; the message names it, the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class LineFit:
-    """A fitted line y = intercept + slope · x with what is known about its quality.
+    """Fitted line y = intercept + slope · x, with its uncertainty.
 
     Attributes:
         slope, intercept: as fitted. slope_interval, intercept_interval: (low, high) at `confidence`.
         residuals: (n,) measured minus fitted y, outliers included. outliers: indices of points left out.
-        deviation: standard deviation of the points that count. confidence: of the intervals.
+        deviation: standard deviation of the points used. confidence: of the intervals.
     """
 
     slope: float
@@ -76,16 +75,16 @@ def fit_line(
     Args:
         x, y: (n,) at least three points with at least two different x; y carries the error.
         confidence: of the intervals, between 0 and 1.
-        resolution: of y; deviations below it are none, so that rounded points are not called outliers.
-        what: for error messages.
+        resolution: of y; smaller deviations count as zero, so that rounded points are not outliers.
+        what: name of the line in error messages.
 
     Raises:
         CalibrationError: too few, equal, non-finite or contradictory points.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if xs.ndim != 1 or xs.shape != ys.shape or xs.size < FEWEST:
+    if xs.ndim != 1 or xs.shape != ys.shape or xs.size < MIN_POINTS:
         raise CalibrationError(
-            f"{what}: {xs.size} readings for {ys.size} values; give at least {FEWEST} points, better five or more."
+            f"{what}: {xs.size} readings for {ys.size} values; give at least {MIN_POINTS} points, better five or more."
         )
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys))):
         raise CalibrationError(f"{what}: some points are not finite numbers; measure them again.")
@@ -98,13 +97,13 @@ def fit_line(
     floor = max(resolution, 1e-12 * float(np.max(np.abs(ys))), np.finfo(np.float64).tiny)
     start = _start(u, ys)
     scale = _scale(ys - start[0] - start[1] * u, floor)
-    found = optimize.least_squares(
+    solution = optimize.least_squares(
         lambda p: (p[0] + p[1] * u - ys) / scale, start, loss="soft_l1", x_scale=np.maximum(np.abs(start), scale)
     )
-    robust = ys - found.x[0] - found.x[1] * u
-    keep = _belonging(u, ys, np.abs(robust), SUSPECT * _scale(robust, floor), floor)
+    robust = ys - solution.x[0] - solution.x[1] * u
+    keep = _inliers(u, ys, np.abs(robust), SUSPECT_DEVIATIONS * _scale(robust, floor), floor)
     outliers = np.flatnonzero(~keep)
-    if outliers.size > MOST_OUTLIERS * xs.size or np.unique(xs[keep]).size < 2 or keep.sum() < FEWEST:
+    if outliers.size > MAX_OUTLIER_SHARE * xs.size or np.unique(xs[keep]).size < 2 or keep.sum() < MIN_POINTS:
         raise CalibrationError(
             f"{what}: {outliers.size} of {xs.size} points do not lie on the line that the others make; measure again, "
             "and look for a slipping coupling or a stretched string."
@@ -113,7 +112,7 @@ def fit_line(
 
 
 def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Theil and Sen's line: the median slope of all pairs; a third of bad points, wherever they lie, cannot bend it."""
+    """Theil-Sen line (median slope of all pairs), robust against one third of outliers."""
     i, j = np.triu_indices(u.size, 1)
     apart = np.abs(u[i] - u[j]) > 1e-12
     slope = float(np.median((ys[j] - ys[i])[apart] / (u[j] - u[i])[apart]))
@@ -121,21 +120,21 @@ def _start(u: NDArray[np.float64], ys: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def _scale(residuals: NDArray[np.float64], floor: float) -> float:
-    """Standard deviation as the median deviation tells it, for two fitted parameters."""
+    """Standard deviation from the median absolute deviation, for two fitted parameters."""
     size = residuals.size
     middle = 1.4826 * float(np.median(np.abs(residuals)))
     return max(middle * math.sqrt(size / max(size - 2, 1)), floor)
 
 
-def _belonging(
+def _inliers(
     u: NDArray[np.float64], ys: NDArray[np.float64], away: NDArray[np.float64], limit: float, floor: float
 ) -> NDArray[np.bool_]:
-    """(n,) Which points lie on the line: the unsuspicious ones, and of the others those that they predict."""
+    """(n,) Mask of points on the line: within `limit`, or inside the prediction interval of those that are."""
     keep = away <= limit
-    if u.size == FEWEST:
-        keep[:] = True  # any two of three points make a line; nobody can say which one is wrong
+    if u.size == MIN_POINTS:
+        keep[:] = True  # of three points none can be identified as an outlier
     for k in np.argsort(away):
-        if keep[k] or keep.sum() < FEWEST:
+        if keep[k] or keep.sum() < MIN_POINTS:
             continue
         count = int(keep.sum())
         centre = float(u[keep].mean())
@@ -146,7 +145,7 @@ def _belonging(
         off = ys - ys[keep].mean() - slope * (u - centre)
         deviation = max(math.sqrt(float((off[keep] ** 2).sum()) / (count - 2)), floor)
         distance = deviation * math.sqrt(1.0 + 1.0 / count + (u[k] - centre) ** 2 / spread)
-        if abs(off[k]) / distance <= stats.t.ppf(1.0 - 0.5 * CHANCE / u.size, count - 2):
+        if abs(off[k]) / distance <= stats.t.ppf(1.0 - 0.5 * FALSE_OUTLIER_PROBABILITY / u.size, count - 2):
             keep[k] = True
     return keep
 
@@ -161,7 +160,7 @@ def _report(
     confidence: float,
     floor: float,
 ) -> LineFit:
-    """Least squares on the points that count, with intervals."""
+    """Least squares on the points to keep, with intervals."""
     count = int(keep.sum())
     centre = float(u[keep].mean())
     lever = float(((u[keep] - centre) ** 2).sum())
@@ -170,7 +169,7 @@ def _report(
     residuals = ys - height - slope * (u - centre)
     deviation = math.sqrt(float((residuals[keep] ** 2).sum()) / (count - 2))
     quantile = float(stats.t.ppf(0.5 + 0.5 * confidence, count - 2))
-    # rounding to the resolution is an error too, and equal points may hide it
+    # rounding to the resolution is an error, too, which equal points may hide
     error = max(deviation, floor / math.sqrt(12.0))
     zero = -middle / spread  # u at x = 0
     slope_half = quantile * error / math.sqrt(lever)
@@ -191,10 +190,10 @@ def _report(
 
 @dataclass(frozen=True)
 class CalibrationCheck:
-    """Whether a fit is good enough for a spool, in words.
+    """Fit of a spool that is usable, with warnings.
 
     Attributes:
-        fit: the line. warnings: what a person should know before it is used; empty where all is well.
+        fit: the line. warnings: one sentence each; empty for a good calibration.
     """
 
     fit: LineFit
@@ -216,12 +215,12 @@ def calibrate_spool(
     Args:
         name: its actuator, for messages.
         readings: (n,) counts or rad. lengths: (n,) m, measured with a rule.
-        expected_slope: m per count or rad that spool and wiring should give, or None.
-        limits: (low, high) m of the actuator, or None: points should span at least half of them.
-        resolution: m of the rule.
+        expected_slope: slope by spool radius and wiring [m per count or rad], or None.
+        limits: (low, high) of the actuator [m], of which the points should span at least half; None: not checked.
+        resolution: of the rule [m]. confidence: of the intervals.
 
     Raises:
-        CalibrationError: no line, no slope, one that is hardly known, or one that runs against the wiring.
+        CalibrationError: no line, no slope, an uncertain slope, or one of the wrong sign.
     """
     fit = fit_line(readings, lengths, confidence=confidence, resolution=resolution, what=name)
     low, high = fit.slope_interval
@@ -230,19 +229,21 @@ def calibrate_spool(
             f"{name}: the length does not depend on the reading (slope {low:.3g} to {high:.3g}); "
             "the sensor does not turn with the spool, or the points lie too close together."
         )
-    doubt = 0.5 * (high - low) / abs(fit.slope)
-    if doubt > REFUSED_DOUBT:
+    uncertainty = 0.5 * (high - low) / abs(fit.slope)
+    if uncertainty > MAX_UNCERTAINTY:
         raise CalibrationError(
-            f"{name}: the slope is known to ±{doubt * 100:.0f} % only, deviations are {fit.deviation * 1e3:.1f} mm; "
-            "measure more points, further apart, with the tendon tight."
+            f"{name}: the slope is known to ±{uncertainty * 100:.0f} % only, deviations are "
+            f"{fit.deviation * 1e3:.1f} mm; measure more points, further apart, with the tendon tight."
         )
     warnings = [
         f"{name}: point {k + 1} ({readings[k]:g}, {lengths[k] * 1e3:.1f} mm) is {fit.residuals[k] * 1e3:+.1f} mm off "
         "the line and was left out; measure it again."
         for k in fit.outliers
     ]
-    if doubt > NAMED_DOUBT:
-        warnings.append(f"{name}: the slope is known to ±{doubt * 100:.1f} % only; measure more points, further apart.")
+    if uncertainty > WARNING_UNCERTAINTY:
+        warnings.append(
+            f"{name}: the slope is known to ±{uncertainty * 100:.1f} % only; measure more points, further apart."
+        )
     if expected_slope is not None:
         if expected_slope * fit.slope < 0.0:
             raise CalibrationError(
@@ -265,11 +266,11 @@ def calibrate_spool(
 
 
 class SteadyReading:
-    """One reading for a calibration point: the mean over some cycles in which the sensor stood still.
+    """Reading of a calibration point: mean over several cycles of a sensor at rest.
 
     Args:
         name: its actuator, for messages.
-        cycles: fresh readings that make one. scatter: largest distance between two of them, in units of the sensor.
+        cycles: number of fresh readings. scatter: largest distance between two of them [counts or rad].
     """
 
     def __init__(self, name: str, *, cycles: int = 25, scatter: float = 3.0) -> None:
@@ -278,10 +279,13 @@ class SteadyReading:
         self._missing = 0
 
     def add(self, reading: float | None, age: int = 0) -> float | None:
-        """Take what one cycle read; returns the mean once there are enough, else None.
+        """Add the reading of one cycle; returns the mean once there are enough, else None.
+
+        Args:
+            reading: counts or rad, or None. age: cycles since it was new.
 
         Raises:
-            CalibrationError: the sensor moved, or gave nothing for as many cycles as a reading takes.
+            CalibrationError: the sensor moved, or gave no reading for as many cycles as the mean takes.
         """
         if reading is None or not math.isfinite(reading) or age > 0:
             self._missing += 1

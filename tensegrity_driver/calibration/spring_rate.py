@@ -1,10 +1,10 @@
-"""Rate and zero-force length of a spring from hanging weights on it (001, section 7.4).
+"""Rate and zero-force length of a spring from its lengths under weights (001, section 7.4).
 
     length = zero-force length + force / rate,   force = mass · g
 
-The weights are known well and the lengths are not, so the line is fitted to the lengths. Coils of a closed spring press
-on each other: up to its initial tension it does not lengthen at all, and such points lie above the line of the others;
-they are found from the lightest weight on and left out.
+Lengths carry the measuring error, weights do not, so the line is fitted to the lengths. The coils of a closed spring
+are in contact up to its initial tension; such points lie above the line of the others. They are detected from the
+lightest weight on and left out.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .line_fit import FEWEST, CalibrationError, LineFit, fit_line
+from .line_fit import MIN_POINTS, CalibrationError, LineFit, fit_line
 
 STANDARD_GRAVITY = 9.80665
 
 
 @dataclass(frozen=True)
 class SpringFit:
-    """What weights tell about a spring.
+    """Spring fitted to lengths under weights.
 
     Attributes:
-        rate: N/m, with `rate_interval` (low, high). zero_length: m, extrapolated to no force, with its interval.
-        initial_tension: N that opens the coils; zero where no point showed closed coils.
+        rate: N/m, with `rate_interval` (low, high). zero_length: extrapolated to zero force [m], with its interval.
+        initial_tension: force that opens the coils [N]; zero without points in contact.
         in_contact: indices of points with coils in contact. outliers: indices of other points left out.
         residuals: (n,) m, measured minus fitted length. deviation: m. confidence: of the intervals.
     """
@@ -56,16 +56,16 @@ def spring_from_weights(
 
     Args:
         masses: (n,) kg, hook included. lengths: (n,) m between the eyes.
-        gravity: m/s². resolution: m of the rule.
+        gravity: m/s². resolution: of the rule [m]. confidence: of the intervals. name: for messages.
 
     Raises:
         CalibrationError: too few points in the linear region, or a spring that does not get longer.
     """
     forces = np.asarray(masses, dtype=np.float64) * gravity
     measured = np.asarray(lengths, dtype=np.float64)
-    if forces.shape != measured.shape or forces.ndim != 1 or forces.size < FEWEST:
+    if forces.shape != measured.shape or forces.ndim != 1 or forces.size < MIN_POINTS:
         raise CalibrationError(
-            f"{name}: {forces.size} weights for {measured.size} lengths; hang {FEWEST} or more weights on it."
+            f"{name}: {forces.size} weights for {measured.size} lengths; hang {MIN_POINTS} or more weights on it."
         )
     if not (np.all(np.isfinite(forces)) and np.all(np.isfinite(measured)) and np.all(forces >= 0.0)):
         raise CalibrationError(f"{name}: masses must be finite and not negative, lengths finite; measure again.")
@@ -101,15 +101,15 @@ def spring_from_weights(
 
 
 def _contact(forces: np.ndarray, lengths: np.ndarray, resolution: float) -> int:
-    """How many of the lightest points have closed coils: those that stay above the line of all heavier ones."""
+    """Number of the lightest points with coils in contact: those clearly above the line of all heavier ones."""
     count = 0
-    for k in range(1, forces.size - FEWEST + 1):
+    for k in range(1, forces.size - MIN_POINTS + 1):
         heavier: LineFit = fit_line(forces[k:], lengths[k:], resolution=resolution, what="the heavier weights")
         if heavier.slope <= 0.0:
             continue
         expected = heavier.intercept + heavier.slope * forces[:k]
         spread = math.hypot(max(heavier.deviation, resolution), resolution)
-        # all of them above, and the last one clearly: the next heavier one is where the line begins
+        # all of them above, and the lightest clearly
         above = lengths[:k] - expected
         if np.all(above > 2.0 * spread) and above[0] > 4.0 * spread:
             count = k

@@ -1,7 +1,7 @@
-"""Servos and potentiometer board of a robot behind pseudo-terminals: what the driver meets instead of hardware.
+"""Emulated servos and potentiometer board of a robot behind pseudo-terminals, byte-compatible with the hardware.
 
 `EmulatedRobot` couples them to the simulated robot; `python -m tensegrity_driver.emulator ROBOT` runs one as a process.
-Nothing here shares code with the driver's side of the bus but the control tables and the board's messages.
+Apart from the control tables and the messages of the board it shares no code with the bus side of the driver.
 """
 
 from .emulated_robot import EmulatedRobot, Identity, with_servos

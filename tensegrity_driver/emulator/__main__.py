@@ -1,7 +1,7 @@
 """An emulated robot as a process: `python -m tensegrity_driver.emulator ROBOT`.
 
-It prints the paths of its ports and `ready`, takes faults as lines on standard input (`help` lists them), and ends on
-SIGINT or SIGTERM, with its ports gone. The end of standard input does not end it.
+It prints the paths of its ports and `ready`, reads fault commands from standard input (`help` lists them), and ends on
+SIGINT or SIGTERM, when it removes its ports. The end of standard input does not end it.
 """
 
 from __future__ import annotations
@@ -18,36 +18,44 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bus.control_tables import MODELS
 from .emulated_robot import EmulatedRobot, with_servos
-from .fault_commands import COMMANDS, obey
+from .fault_commands import COMMANDS, execute
 from .wire_delay import WireSettings
 
-SWITCH = 0.0005
-"""s after which the thread that moves the world lets the one that answers run; the interpreter itself takes 5 ms."""
-USUAL_MODELS = {1: "AX-12A", 2: "XM430-W350"}
-"""Servos that a robot gets when only a protocol is asked for."""
+SWITCH_INTERVAL_S = 0.0005
+"""Switch interval of the threads [s], so that answers do not wait for the simulation; the default is 5 ms."""
+DEFAULT_MODELS = {1: "AX-12A", 2: "XM430-W350"}
+"""Servo models where only a protocol is chosen."""
 
 
-def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """What the command line says; ends the process with a usage message where it makes no sense."""
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Options of the command line; ends the process with a usage message for wrong ones."""
     parser = argparse.ArgumentParser(prog="python -m tensegrity_driver.emulator", description=(__doc__ or "").strip())
     parser.add_argument("robot", help="name of a robot, or path of its file")
-    parser.add_argument("--protocol", type=int, choices=(1, 2), help="exchange the servos for usual ones of it")
-    parser.add_argument("--model", choices=sorted(MODELS), help="exchange the servos for this model")
-    parser.add_argument("--directory", help="where servos and potentiometers appear; default: a temporary one")
+    parser.add_argument(
+        "--protocol", type=int, choices=(1, 2), help="replace the servos by common ones of this protocol"
+    )
+    parser.add_argument("--model", choices=sorted(MODELS), help="replace the servos by this model")
+    parser.add_argument(
+        "--directory", help="directory of the ports servos and potentiometers; default: a temporary one"
+    )
     parser.add_argument("--wire", action=argparse.BooleanOptionalAction, default=True, help="model delays of the bus")
-    parser.add_argument("--latency-timer", type=float, default=0.001, metavar="S", help="of the USB adapter")
-    parser.add_argument("--factory", action="store_true", help="servos as delivered, but for id and baud rate")
+    parser.add_argument(
+        "--latency-timer", type=float, default=0.001, metavar="S", help="latency timer of the USB adapter"
+    )
+    parser.add_argument(
+        "--factory", action="store_true", help="servos with the settings of the factory, except id and baud rate"
+    )
     parser.add_argument("--torque-off", action="store_true", help="start without torque: the tendons go slack")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is left to chance")
-    return parser.parse_args(given)
+    parser.add_argument("--seed", type=int, default=0, help="seed of noise, damage and collisions")
+    return parser.parse_args(arguments)
 
 
-def emulated(options: argparse.Namespace) -> EmulatedRobot:
-    """The robot that the options describe, running. Raises TensegrityError."""
+def start(options: argparse.Namespace) -> EmulatedRobot:
+    """Start the emulated robot of the options. Raises TensegrityError."""
     robot = load_robot(options.robot)
     model = options.model
     if options.protocol is not None and model is None and options.protocol != robot.servos.get("protocol"):
-        model = USUAL_MODELS[options.protocol]
+        model = DEFAULT_MODELS[options.protocol]
     if model is not None:
         robot = with_servos(robot, model)
     wire = None
@@ -66,20 +74,24 @@ def emulated(options: argparse.Namespace) -> EmulatedRobot:
 
 
 def answer(robot: EmulatedRobot, line: str) -> str:
-    """What is printed after a line of input."""
+    """Execute a line of input; returns the text to print."""
     if not line.strip():
         return ""
     if line.split() == ["help"]:
         return "\n".join(each.usage for each in COMMANDS.values())
     try:
-        obey(robot, line)
-    except TensegrityError as problem:
-        return f"refused: {problem}"
+        execute(robot.faults, line)
+    except TensegrityError as error:
+        return f"refused: {error}"
     return f"done: {line.strip()}"
 
 
 def serve(robot: EmulatedRobot, stop: int) -> None:
-    """Obey lines of standard input until something comes on the descriptor `stop`. Raises what ended the robot."""
+    """Execute lines of standard input until the descriptor `stop` is readable.
+
+    Raises:
+        TensegrityError: the emulated robot has failed.
+    """
     source: int | None = sys.stdin.fileno()
     rest = b""
     while True:
@@ -95,29 +107,29 @@ def serve(robot: EmulatedRobot, stop: int) -> None:
         if not data:
             source, lines = None, [rest]
         for line in lines:
-            said = answer(robot, line.decode("utf-8", "replace"))
-            if said:
-                print(said, flush=True)
+            text = answer(robot, line.decode("utf-8", "replace"))
+            if text:
+                print(text, flush=True)
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Run until a signal comes; returns the exit status."""
-    options = arguments(given)
-    sys.setswitchinterval(SWITCH)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until a signal arrives; returns the exit status."""
+    options = parse_arguments(arguments)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: None)  # the wake-up descriptor tells it
+        signal.signal(each, lambda *_: None)  # the wake-up descriptor reports it
     try:
-        with emulated(options) as robot:
+        with start(options) as robot:
             print(f"servos {robot.servo_port}")
             if robot.board_port is not None:
                 print(f"potentiometers {robot.board_port}")
             print("ready", flush=True)
             serve(robot, stop)
-    except TensegrityError as problem:
-        print(f"error: {problem}", file=sys.stderr)
+    except TensegrityError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,34 +1,34 @@
-"""One servo on the bus: what it does with an instruction and what it answers.
+"""One emulated servo on the bus: execution of instructions, and the status packets that answer them.
 
-Errors are kept as the kinds that both protocols know and become bits (1.0) or numbers (2.0) at the end. Writing to a
-servo of protocol 1.0 outside its table, or to what cannot be written, is a range error.
+Errors are common to both protocols and encoded last, as bits (1.0) or numbers (2.0). In protocol 1.0 a write outside
+the control table, or to a register that is read only, is a range error.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from ..bus.control_tables import Field, ServoModel
-from ..calibration.calibrated_spools import Motor
+from ..bus.control_tables import Register, ServoModel
+from ..servos.motors import Motor
 from .packets import BROADCAST, ErrorBit, ErrorNumber, Instruction, InstructionPacket, encode_status
 from .register_file import RegisterFile
 from .servo_physics import CURRENT, CURRENT_BASED, DROOP, EXTENDED, POSITION, PWM, VELOCITY, ServoPhysics
 
 _LEVELS: dict[int, int] = {Instruction.PING: 0, Instruction.READ: 1}
-"""Status return level from which an instruction is answered; all others from 2."""
+"""Lowest status return level at which an instruction is answered; 2 for all others."""
 CLEAR_TURNS = bytes((0x01, 0x44, 0x58, 0x4C, 0x22))
-"""Parameters of the clear instruction that forgets turns."""
-_KNOWN = {
+"""Parameters of the clear instruction that resets the turn count."""
+_INSTRUCTIONS = {
     1: {Instruction.PING, Instruction.READ, Instruction.WRITE, Instruction.REG_WRITE, Instruction.ACTION,
         Instruction.FACTORY_RESET},
     2: {Instruction.PING, Instruction.READ, Instruction.WRITE, Instruction.REG_WRITE, Instruction.ACTION,
         Instruction.FACTORY_RESET, Instruction.REBOOT, Instruction.CLEAR},
 }  # fmt: skip
-"""Instructions that are for one servo, by protocol; an AX-12A knows no bulk read and no reboot."""
+"""Instructions to one servo, by protocol; an AX-12A has neither bulk read nor reboot."""
 
 
-class Trouble(Enum):
-    """Kinds of errors: bit in protocol 1.0, number in protocol 2.0."""
+class ServoError(Enum):
+    """Error of an instruction: bit in protocol 1.0, number in protocol 2.0."""
 
     RESULT = (ErrorBit.INSTRUCTION, ErrorNumber.RESULT_FAIL)
     INSTRUCTION = (ErrorBit.INSTRUCTION, ErrorNumber.INSTRUCTION)
@@ -40,17 +40,20 @@ class Trouble(Enum):
     ACCESS = (ErrorBit.RANGE, ErrorNumber.ACCESS)
 
 
-class Refused(Exception):  # control flow between a servo's instructions and its answer; never leaves this module
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__(trouble.name)
-        self.trouble = trouble
+class InstructionRejected(Exception):  # control flow within this module, from an instruction to its status packet
+    def __init__(self, error: ServoError) -> None:
+        super().__init__(error.name)
+        self.error = error
 
 
 class EmulatedServo:
-    """One servo.
+    """One emulated servo.
 
     Args:
-        model: its control table. motor: what its torque means. mounted, droop: see `ServoPhysics`.
+        model: with its control table. motor: with its torque. mounted, droop: see `ServoPhysics`.
+
+    Attributes:
+        registers: its memory. motion: its shaft, motor and sensors.
     """
 
     def __init__(self, model: ServoModel, motor: Motor, mounted: float = 0.0, droop: float = DROOP) -> None:
@@ -62,64 +65,65 @@ class EmulatedServo:
 
     @property
     def id(self) -> int:
-        """Under which it answers."""
+        """Present id."""
         return self.registers.raw("id")
 
     @property
     def return_delay(self) -> float:
-        """s before it answers."""
+        """Time before it answers [s]."""
         return self.registers.value("return_delay")
 
     # -- instructions ----------------------------------------------------------------------------------------------
 
     def answer(self, packet: InstructionPacket) -> bytes | None:
-        """Do what an instruction for one servo, or for all, asks; returns the status packet, or None for silence."""
-        self.motion.heard()
+        """Execute an instruction to this servo or to all; returns the status packet, or None for no answer."""
+        self.motion.reset_watchdog()
         if not packet.whole:
-            return self._status(b"", Trouble.CHECKSUM) if packet.id == self.id else None
-        needed = _LEVELS.get(packet.instruction, 2)
-        tells = self._level >= needed and (packet.id != BROADCAST or packet.instruction == Instruction.PING)
-        trouble, data = None, b""
+            return self._status(b"", ServoError.CHECKSUM) if packet.id == self.id else None
+        answered = self._level >= _LEVELS.get(packet.instruction, 2) and (
+            packet.id != BROADCAST or packet.instruction == Instruction.PING
+        )
+        error, data = None, b""
         try:
-            data = self._obey(packet)
-        except Refused as refused:
-            trouble = refused.trouble
-        return self._status(data, trouble) if tells else None
+            data = self._execute(packet)
+        except InstructionRejected as rejected:
+            error = rejected.error
+        return self._status(data, error) if answered else None
 
     def read(self, address: int, size: int) -> tuple[int, bytes]:
-        """Error byte and data for a read that is part of a longer one; data are zeros where it is refused."""
-        self.motion.heard()
+        """Error byte and data of its part in a sync or bulk read; zeros for a rejected one."""
+        self.motion.reset_watchdog()
         try:
             return self.error_byte(), self._read(address, size)
-        except Refused as refused:
-            return self.error_byte(refused.trouble), bytes(size)
+        except InstructionRejected as rejected:
+            return self.error_byte(rejected.error), bytes(size)
 
     def write(self, address: int, data: bytes) -> None:
-        """A write that nobody answers; what is not allowed changes nothing."""
-        self.motion.heard()
+        """Execute its part of a sync or bulk write, which is not answered; a rejected write has no effect."""
+        self.motion.reset_watchdog()
         try:
             self._write(address, data)
-        except Refused:
-            return  # no status packet belongs to a sync or bulk write: the real ones say nothing either
+        except InstructionRejected:
+            return  # sync and bulk writes have no status packet
 
     def status(self, error: int, data: bytes) -> bytes:
-        """A status packet of this servo."""
+        """Bytes of a status packet of this servo."""
         return encode_status(self.model.protocol, self.id, error, data)
 
     @property
-    def tells_reads(self) -> bool:
-        """Its status return level lets it answer reads."""
+    def answers_reads(self) -> bool:
+        """Whether its status return level lets it answer reads."""
         return self._level >= 1
 
-    def error_byte(self, trouble: Trouble | None = None) -> int:
-        """Error byte of a status packet."""
+    def error_byte(self, error: ServoError | None = None) -> int:
+        """Error byte of a status packet, with the error of its instruction or None."""
         if self.model.protocol == 1:
-            return self.motion.errors | (trouble.value[0] if trouble else 0)
+            return self.motion.errors | (error.value[0] if error else 0)
         alert = ErrorNumber.ALERT if self.motion.errors else 0
-        return alert | (trouble.value[1] if trouble else 0)
+        return alert | (error.value[1] if error else 0)
 
     def power_cycle(self) -> None:
-        """Supply off and on: EEPROM kept, RAM as delivered, torque off, turns forgotten."""
+        """Supply off and on: EEPROM persists, RAM is reset, torque is off, the turn count is lost."""
         self._waiting = None
         self.motion.power_up()
 
@@ -129,27 +133,27 @@ class EmulatedServo:
     def _level(self) -> int:
         return self.registers.raw("status_return_level")
 
-    def _status(self, data: bytes, trouble: Trouble | None = None) -> bytes:
-        return self.status(self.error_byte(trouble), data)
+    def _status(self, data: bytes, error: ServoError | None = None) -> bytes:
+        return self.status(self.error_byte(error), data)
 
-    def _obey(self, packet: InstructionPacket) -> bytes:
-        """Returns the parameters of the answer; raises Refused."""
-        given, two = packet.parameters, self.model.protocol == 2
-        if packet.instruction not in _KNOWN[self.model.protocol]:
-            raise Refused(Trouble.INSTRUCTION)
+    def _execute(self, packet: InstructionPacket) -> bytes:
+        """Execute an instruction; returns the parameters of the status packet. Raises InstructionRejected."""
+        parameters, two = packet.parameters, self.model.protocol == 2
+        if packet.instruction not in _INSTRUCTIONS[self.model.protocol]:
+            raise InstructionRejected(ServoError.INSTRUCTION)
         instruction = Instruction(packet.instruction)
         if instruction is Instruction.PING:
             number = self.registers.raw("model_number").to_bytes(2, "little")
             return number + bytes((self.registers.raw("firmware"),)) if two else b""
         if instruction is Instruction.READ:
-            if len(given) != (4 if two else 2):
-                raise Refused(Trouble.LENGTH)
-            return self._read(_word(given, 0, two), _word(given, 2 if two else 1, two))
+            if len(parameters) != (4 if two else 2):
+                raise InstructionRejected(ServoError.LENGTH)
+            return self._read(_word(parameters, 0, two), _word(parameters, 2 if two else 1, two))
         if instruction in (Instruction.WRITE, Instruction.REG_WRITE):
-            place = 2 if two else 1
-            if len(given) <= place:
-                raise Refused(Trouble.LENGTH)
-            address, data = _word(given, 0, two), bytes(given[place:])
+            start = 2 if two else 1
+            if len(parameters) <= start:
+                raise InstructionRejected(ServoError.LENGTH)
+            address, data = _word(parameters, 0, two), bytes(parameters[start:])
             if instruction is Instruction.WRITE:
                 self._write(address, data)
             else:
@@ -158,35 +162,35 @@ class EmulatedServo:
                 self.registers.set_raw("registered", 1)
         elif instruction is Instruction.ACTION:
             if self._waiting is None:
-                raise Refused(Trouble.RESULT)
+                raise InstructionRejected(ServoError.RESULT)
             (address, data), self._waiting = self._waiting, None
             self.registers.set_raw("registered", 0)
             self._write(address, data)
         elif instruction is Instruction.FACTORY_RESET:
-            self._factory_reset(given)
+            self._factory_reset(parameters)
         elif instruction is Instruction.REBOOT:
             self.power_cycle()
-        elif given != CLEAR_TURNS:
-            raise Refused(Trouble.RANGE)
+        elif parameters != CLEAR_TURNS:
+            raise InstructionRejected(ServoError.RANGE)
         elif self.registers.raw("moving"):
-            raise Refused(Trouble.RESULT)
+            raise InstructionRejected(ServoError.RESULT)
         else:
-            self.motion.forget_turns()
+            self.motion.reset_turns()
             self.motion.torque_switched()
         return b""
 
-    def _factory_reset(self, given: bytes) -> None:
+    def _factory_reset(self, parameters: bytes) -> None:
         if self.model.protocol == 1:
             self.registers.factory_reset()
-        elif given in (b"\x01", b"\x02"):
-            self.registers.factory_reset(("id",) if given == b"\x01" else ("id", "baud_rate"))
-        else:  # "all" is refused for X series servos of recent firmware, and so is what nobody knows
-            raise Refused(Trouble.RANGE)
+        elif parameters in (b"\x01", b"\x02"):
+            self.registers.factory_reset(("id",) if parameters == b"\x01" else ("id", "baud_rate"))
+        else:  # recent firmware of the X series rejects "all"
+            raise InstructionRejected(ServoError.RANGE)
         self.power_cycle()
 
     def _read(self, address: int, size: int) -> bytes:
         if size < 1 or address + size > self.registers.size:
-            raise Refused(Trouble.RANGE)
+            raise InstructionRejected(ServoError.RANGE)
         return bytes(self.registers.memory[address : address + size])
 
     def _write(self, address: int, data: bytes) -> None:
@@ -197,56 +201,57 @@ class EmulatedServo:
         if self.motion.torque_on != was_on and "torque_enable" in names:
             self._keep_goals(names)
         if "torque_limit" in names and self.registers.raw("torque_limit"):
-            self.motion.forgive()
+            self.motion.clear_overload()
         if "operating_mode" in names:
             self.motion.torque_switched()
         if self.id != old_id:
             self._waiting = None
 
     def _keep_goals(self, names: set[str]) -> None:
-        """Switching torque on makes it hold where it is, unless the same instruction says where to go."""
+        """Hold the present position when torque comes on, unless the same instruction sets a goal."""
         kept = {name: self.registers.raw(name) for name in ("goal_position", "goal_velocity") if name in names}
         self.motion.torque_switched()
         for name, raw in kept.items():
             self.registers.set_raw(name, raw)
 
     def _check(self, address: int, data: bytes) -> bytes:
-        """Bytes as they would be written; raises Refused."""
-        fields = self.registers.covered(address, len(data))
-        if address + len(data) > self.registers.size or not fields:
-            raise Refused(Trouble.RANGE if self.model.protocol == 1 else Trouble.ACCESS)
+        """Bytes that a write would store; raises InstructionRejected."""
+        registers = self.registers.covered(address, len(data))
+        if address + len(data) > self.registers.size or not registers:
+            raise InstructionRejected(ServoError.RANGE if self.model.protocol == 1 else ServoError.ACCESS)
         after = bytearray(self.registers.memory)
         after[address : address + len(data)] = data
-        for field in fields:
-            self._check_field(field, int.from_bytes(after[field.address : field.end], "little"))
+        for register in registers:
+            self._check_register(register, int.from_bytes(after[register.address : register.end], "little"))
         return bytes(data)
 
-    def _check_field(self, field: Field, raw: int) -> None:
+    def _check_register(self, register: Register, raw: int) -> None:
         registers, two = self.registers, self.model.protocol == 2
-        number = field.number(raw)
-        if not field.writable:
-            raise Refused(Trouble.ACCESS)
-        if field.eeprom and (self.motion.torque_on if two else registers.raw("lock")):
-            raise Refused(Trouble.ACCESS)
-        if field.name == "lock" and registers.raw("lock") and not raw:
-            raise Refused(Trouble.RANGE)  # only a power cycle opens it
-        if two and field.name.startswith("goal_") and self.motion.watchdog_bit:
-            raise Refused(Trouble.RANGE)
-        if not field.low <= number <= field.high:
-            raise Refused(Trouble.RANGE)
-        if field.name == "operating_mode" and raw not in self._modes:
-            raise Refused(Trouble.RANGE)
-        if field.name == "torque_enable" and raw and two and self.motion.errors & registers.raw("shutdown"):
-            raise Refused(Trouble.RESULT)  # after a shutdown only a reboot lets it move again
+        number = register.number(raw)
+        if not register.writable:
+            raise InstructionRejected(ServoError.ACCESS)
+        if register.eeprom and (self.motion.torque_on if two else registers.raw("lock")):
+            raise InstructionRejected(ServoError.ACCESS)
+        if register.name == "lock" and registers.raw("lock") and not raw:
+            raise InstructionRejected(ServoError.RANGE)  # only a power cycle unlocks it
+        if two and register.name.startswith("goal_") and self.motion.watchdog_bit:
+            raise InstructionRejected(ServoError.RANGE)
+        if not register.low <= number <= register.high:
+            raise InstructionRejected(ServoError.RANGE)
+        if register.name == "operating_mode" and raw not in self._modes:
+            raise InstructionRejected(ServoError.RANGE)
+        if register.name == "torque_enable" and raw and two and self.motion.errors & registers.raw("shutdown"):
+            raise InstructionRejected(ServoError.RESULT)  # after a shutdown only a reboot allows torque
         duty = "pwm_limit" if "pwm_limit" in registers else "torque_ceiling"
         ceilings = {"goal_velocity": "velocity_limit", "goal_current": "torque_ceiling", "goal_pwm": duty}
-        if field.name in ceilings and abs(number) > registers.raw(ceilings[field.name], abs(number)):
-            raise Refused(Trouble.LIMIT)
-        if field.name == "goal_position" and self.motion.mode == POSITION:
+        if register.name in ceilings and abs(number) > registers.raw(ceilings[register.name], abs(number)):
+            raise InstructionRejected(ServoError.LIMIT)
+        if register.name == "goal_position" and self.motion.mode == POSITION:
             low, high = sorted((registers.raw("cw_limit"), registers.raw("ccw_limit")))
             if not low <= number <= high:
-                raise Refused(Trouble.ANGLE)
+                raise InstructionRejected(ServoError.ANGLE)
 
 
-def _word(data: bytes, place: int, two: bool) -> int:
-    return int.from_bytes(data[place : place + 2], "little") if two else data[place]
+def _word(data: bytes, start: int, two: bool) -> int:
+    """Address or size in the parameters of an instruction: two bytes in protocol 2.0, one in 1.0."""
+    return int.from_bytes(data[start : start + 2], "little") if two else data[start]

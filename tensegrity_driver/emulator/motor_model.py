@@ -1,13 +1,13 @@
-"""What the shaft of a loaded servo does, quasi-static: the motor's line from speed to torque, gear friction, slipping.
+"""Quasi-static motion of the shaft of a loaded servo: linear speed-torque line of the motor, gear friction, slipping.
 
-With stall torque T and speed without load w0 at the present voltage, and the load's torque L on the shaft:
+With stall torque T and no-load speed w0 at the present voltage, and the torque L of the load on the shaft:
 
-    a drive gives what balances the load, cut at its ceiling:   m = clip(-L, ±ceiling),   rest r = L + m
-    |r| <= friction: it moves as commanded, working against the load at no more than w0 (1 - |m| / T)
-    |r| >  friction: the load turns it, w0 (|r| - friction) / T
-    torque off, m = 0: nothing brakes but friction, and it turns `LOOSE` times as fast
+    motor torque balances the load up to its ceiling:   m = clip(-L, ±ceiling),   rest r = L + m
+    |r| <= friction: moves as commanded, against the load at no more than w0 (1 - |m| / T)
+    |r| >  friction: driven by the load at w0 (|r| - friction) / T
+    torque off, m = 0: braked by friction alone, `LOOSE` times as fast
 
-The last line never carries a tendon beyond the point where its pull and friction balance, however long the step.
+A driven shaft stops where the pull of its tendon equals friction, whatever the length of the step.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import math
 from dataclasses import dataclass
 
 FRICTION = 0.01
-"""Torque [1 of the stall torque] that gear and spool hold by themselves."""
+"""Torque that gear and spool hold without current, as a fraction of the stall torque."""
 LOOSE = 4.0
-"""How much faster a load turns a motor that is switched off than one that brakes."""
+"""Ratio of the speeds at which a load turns a motor without torque and a braking one."""
 
 
 @dataclass(frozen=True)
 class Drive:
-    """What the electronics ask of the motor in one step.
+    """Command of the electronics to the motor in one step.
 
     Attributes:
-        speed: rad/s that it tries to turn with. ceiling: N m that it may give.
-        droop: rad/s that it loses at a load of the stall torque, where no loop closes on the speed.
-        torque: N m that it gives whatever the speed, instead of all that; None in other modes.
+        speed: rad/s. ceiling: torque limit [N m].
+        droop: speed lost at a load of the stall torque, without velocity loop [rad/s].
+        torque: torque at any speed [N m], in torque modes; None in other modes.
     """
 
     speed: float = 0.0
@@ -39,7 +39,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class Turn:
-    """What came of it: speed [rad/s], torque of the motor [N m], and whether it gave way to its load."""
+    """Result of one step: speed [rad/s], torque of the motor [N m], and whether the load overcame it."""
 
     speed: float
     torque: float
@@ -47,12 +47,12 @@ class Turn:
 
 
 def turn(drive: Drive, load: float, stall: float, top_speed: float, stiffness: float, step: float) -> Turn:
-    """One step.
+    """Compute one step of the shaft.
 
     Args:
-        drive: what is asked. load: torque on the shaft [N m], in the servo's positive direction.
-        stall, top_speed: N m and rad/s of the motor at its present voltage.
-        stiffness: of the load [N m/rad]: by how much it gives way when the shaft follows it. step: s.
+        drive: command. load: torque on the shaft in the positive direction of the servo [N m].
+        stall, top_speed: stall torque [N m] and no-load speed [rad/s] at the present voltage.
+        stiffness: of the load [N m/rad]. step: s.
     """
     if stall <= 0.0 or top_speed <= 0.0:
         return Turn(0.0, 0.0)
@@ -69,15 +69,15 @@ def turn(drive: Drive, load: float, stall: float, top_speed: float, stiffness: f
         if carried * stiffness * step > excess:
             carried = excess / (stiffness * step)
         speed = math.copysign(carried, rest)
-        if drive.torque is None and drive.speed * rest > 0.0:  # it is asked to go there anyway
+        if drive.torque is None and drive.speed * rest > 0.0:  # commanded in the direction of the load
             speed = math.copysign(max(carried, min(abs(drive.speed), top_speed)), rest)
         return Turn(speed, torque, drive.torque is None and ceiling > 0.0)
     if drive.torque is not None:
         return Turn(0.0, torque)
-    return _asked(drive, load, torque, stall, top_speed)
+    return _commanded(drive, load, torque, stall, top_speed)
 
 
-def _asked(drive: Drive, load: float, torque: float, stall: float, top_speed: float) -> Turn:
+def _commanded(drive: Drive, load: float, torque: float, stall: float, top_speed: float) -> Turn:
     part = abs(torque) / stall
     if drive.speed == 0.0 or drive.ceiling <= 0.0:
         return Turn(0.0, torque)

@@ -1,12 +1,12 @@
-"""Bytes of Dynamixel protocols 1.0 and 2.0, as the servos' side reads and writes them.
+"""Packets of Dynamixel protocols 1.0 and 2.0 on the side of the servos.
 
     1.0   FF FF id length instruction parameters checksum            checksum = ~(sum from id on), one byte
           FF FF id length error parameters checksum
     2.0   FF FF FD 00 id length length instruction parameters crc crc
           FF FF FD 00 id length length 55 error parameters crc crc   FF FF FD inside becomes FF FF FD FD
 
-Written from ROBOTIS' descriptions of both protocols. The readers never fail on any bytes: what fits nothing is skipped
-and counted, and a whole packet behind it is found.
+Sources: protocol descriptions of ROBOTIS. The readers accept any bytes: bytes that belong to no packet are skipped and
+counted, and a valid packet behind them is returned.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tensegrity_dynamics.errors import BusError, unknown_name
 from ..bus.potentiometer_protocol import crc16
 
 BROADCAST = 0xFE
-LONGEST = {1: 253, 2: 1024}
-"""Largest length field that a servo takes, by protocol: what claims more is no packet."""
+MAX_LENGTH = {1: 253, 2: 1024}
+"""Largest valid length field, by protocol."""
 _HEADERS = {1: b"\xff\xff", 2: b"\xff\xff\xfd\x00"}
 
 
@@ -57,7 +57,7 @@ class ErrorBit(IntEnum):
 
 
 class ErrorNumber(IntEnum):
-    """Numbers in the error byte of protocol 2.0; bit 7, ALERT, says that the hardware error register is not zero."""
+    """Numbers in the error byte of protocol 2.0; bit 7, ALERT, is set while the hardware error register is not zero."""
 
     NONE = 0
     RESULT_FAIL = 1
@@ -72,7 +72,7 @@ class ErrorNumber(IntEnum):
 
 @dataclass(frozen=True)
 class InstructionPacket:
-    """One instruction as it arrived; `whole` is False where its checksum is wrong."""
+    """Received instruction; `whole` is False for a wrong checksum."""
 
     id: int
     instruction: int
@@ -81,19 +81,19 @@ class InstructionPacket:
 
 
 class InstructionReader(Protocol):
-    """Finds instructions in a stream of bytes; `skipped` counts those that belong to none."""
+    """Finds instructions in a stream of bytes; `skipped` counts bytes that belong to none."""
 
     skipped: int
 
     def feed(self, data: bytes) -> list[InstructionPacket]:
-        """Packets that are complete with these bytes."""
+        """Packets that these bytes complete."""
 
-    def quiet(self) -> list[InstructionPacket]:
-        """The line was quiet for long: what began last never ends; packets that it hid."""
+    def end_of_burst(self) -> list[InstructionPacket]:
+        """Discard an incomplete packet after a pause; returns packets behind its beginning."""
 
 
 def instruction_reader(protocol: int) -> InstructionReader:
-    """A reader for protocol 1 or 2. Raises BusError for another."""
+    """Reader for protocol 1 or 2; raises BusError for another."""
     if protocol not in _HEADERS:
         raise BusError(unknown_name("Dynamixel protocol", protocol, [str(each) for each in _HEADERS]))
     return _Reader(protocol)
@@ -107,31 +107,31 @@ class _Reader:
 
     def feed(self, data: bytes) -> list[InstructionPacket]:
         self._buffer += data
-        found: list[InstructionPacket] = []
+        packets: list[InstructionPacket] = []
         while True:
             self._skip_to_header()
             end = self._end()
             if end is None:
-                return found
+                return packets
             if end == 0:
                 self._drop(1)
                 continue
-            packet = _take_apart(self.protocol, bytes(self._buffer[:end]))
-            # status packets of other servos pass by on the same wire, and an echo of ours
+            packet = _decode(self.protocol, bytes(self._buffer[:end]))
+            # the same wire carries status packets of other servos
             if packet.whole:
                 del self._buffer[:end]
                 if not (self.protocol == 2 and packet.instruction == Instruction.STATUS):
-                    found.append(packet)
+                    packets.append(packet)
             else:
-                found.append(packet)
-                self._drop(1)  # a whole packet may begin inside the damaged one
+                packets.append(packet)
+                self._drop(1)  # a valid packet may begin inside the damaged one
 
-    def quiet(self) -> list[InstructionPacket]:
-        found: list[InstructionPacket] = []
+    def end_of_burst(self) -> list[InstructionPacket]:
+        packets: list[InstructionPacket] = []
         while self._buffer:
             self._drop(1)
-            found += self.feed(b"")
-        return found
+            packets += self.feed(b"")
+        return packets
 
     def _drop(self, count: int) -> None:
         self.skipped += count
@@ -139,35 +139,35 @@ class _Reader:
 
     def _skip_to_header(self) -> None:
         buffer, header = self._buffer, self.header
-        place = buffer.find(header)
-        if place < 0:
-            place = len(buffer)
+        start = buffer.find(header)
+        if start < 0:
+            start = len(buffer)
             for part in range(min(len(header) - 1, len(buffer)), 0, -1):
                 if buffer.endswith(header[:part]):
-                    place = len(buffer) - part
+                    start = len(buffer) - part
                     break
-        self._drop(place)
+        self._drop(start)
 
     def _end(self) -> int | None:
-        """Where the packet at the front ends; None: not known yet, or not there yet; 0: it is none."""
+        """End of the packet at the front of the buffer; None: incomplete; 0: not a packet."""
         buffer = self._buffer
         if self.protocol == 1:
             if len(buffer) < 4:
                 return 0 if len(buffer) > 2 and buffer[2] == 0xFF else None
-            if buffer[2] == 0xFF or not 2 <= buffer[3] <= LONGEST[1]:
+            if buffer[2] == 0xFF or not 2 <= buffer[3] <= MAX_LENGTH[1]:
                 return 0
             end = 4 + buffer[3]
         else:
             if len(buffer) < 7:
                 return None
             length = int.from_bytes(buffer[5:7], "little")
-            if buffer[4] == 0xFF or not 3 <= length <= LONGEST[2]:
+            if buffer[4] == 0xFF or not 3 <= length <= MAX_LENGTH[2]:
                 return 0
             end = 7 + length
         return end if len(buffer) >= end else None
 
 
-def _take_apart(protocol: int, data: bytes) -> InstructionPacket:
+def _decode(protocol: int, data: bytes) -> InstructionPacket:
     if protocol == 1:
         return InstructionPacket(data[2], data[4], data[5:-1], checksum(data[2:-1]) == data[-1])
     whole = crc16(data[:-2]) == int.from_bytes(data[-2:], "little")
@@ -176,38 +176,32 @@ def _take_apart(protocol: int, data: bytes) -> InstructionPacket:
 
 
 def checksum(data: bytes) -> int:
-    """Of protocol 1.0, over everything from the id on."""
+    """Checksum of protocol 1.0 over all bytes from the id on."""
     return ~sum(data) & 0xFF
 
 
 def stuffed(data: bytes) -> bytes:
-    """With FD behind every FF FF FD, so that no header appears inside a packet."""
+    """Data with byte stuffing: FD after every FF FF FD, so that no header occurs inside a packet."""
     return data.replace(b"\xff\xff\xfd", b"\xff\xff\xfd\xfd")
 
 
 def unstuffed(data: bytes) -> bytes:
-    """The reverse of `stuffed`."""
+    """Inverse of `stuffed`."""
     return data.replace(b"\xff\xff\xfd\xfd", b"\xff\xff\xfd")
-
-
-def encode_instruction(protocol: int, packet: InstructionPacket) -> bytes:
-    """Bytes of an instruction, as a host sends it."""
-    body = bytes((packet.instruction,)) + packet.parameters
-    return _close(protocol, packet.id, body)
 
 
 def encode_status(protocol: int, id_: int, error: int, parameters: bytes = b"") -> bytes:
     """Bytes of a status packet."""
     body = bytes((error,)) + parameters
-    return _close(protocol, id_, body if protocol == 1 else bytes((Instruction.STATUS,)) + body)
+    return encode_packet(protocol, id_, body if protocol == 1 else bytes((Instruction.STATUS,)) + body)
 
 
 def encode_fast_status(parts: list[bytes]) -> bytes:
-    """The one status packet that answers a fast sync read.
+    """Common status packet of a fast sync read.
 
     Args:
-        parts: of every servo, in the order in which they were asked: error, id, data. Each is followed by the checksum
-            over all before it; nothing is stuffed.
+        parts: error, id and data of every servo, in the order of the request. Each is followed by the checksum over
+            all bytes before it; there is no byte stuffing.
     """
     length = 1 + sum(len(part) + 2 for part in parts)
     packet = _HEADERS[2] + bytes((BROADCAST,)) + length.to_bytes(2, "little") + bytes((Instruction.STATUS,))
@@ -217,7 +211,8 @@ def encode_fast_status(parts: list[bytes]) -> bytes:
     return packet
 
 
-def _close(protocol: int, id_: int, body: bytes) -> bytes:
+def encode_packet(protocol: int, id_: int, body: bytes) -> bytes:
+    """Bytes of a packet from its body, instruction or error first, with header, length, stuffing and checksum."""
     if protocol == 1:
         packet = bytes((id_, len(body) + 1)) + body
         return _HEADERS[1] + packet + bytes((checksum(packet),))

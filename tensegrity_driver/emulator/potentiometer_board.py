@@ -1,7 +1,6 @@
-"""The potentiometer board: ten-turn potentiometers on the spools, 12-bit converters, and its messages.
+"""The emulated potentiometer board: ten-turn potentiometers on the spools, 12-bit converters, and its messages.
 
-A potentiometer says `offset + gain · angle` in whole counts, between 0 and 4095, wherever it was mounted and whichever
-way it is wired.
+A potentiometer reads `offset + gain · angle`, rounded and limited to 0 to 4095 counts.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 
 from ..bus.potentiometer_protocol import (
     POSITIONS,
+    RADIANS_PER_COUNT,
     STATE,
     VELOCITY_ZERO,
     BoardAnswer,
@@ -18,9 +18,8 @@ from ..bus.potentiometer_protocol import (
     RequestReader,
     encode_answer,
 )
-from ..calibration.calibrated_spools import COUNT
 
-FULL = 4095
+FULL_SCALE = 4095
 """Counts of a 12-bit converter at full scale."""
 
 
@@ -28,11 +27,11 @@ class Potentiometer:
     """One potentiometer on a spool.
 
     Args:
-        offset: counts at angle zero. direction: +1 where it counts up with the servo's positive direction, else -1.
+        offset: counts at angle zero. direction: +1 where it counts up in the positive direction of the servo, else -1.
 
     Attributes:
-        broken: counts that a broken wire says, or None. frozen: it stays where it is.
-        slip: part of the motion (0 to 1) that it does not follow. noise: counts, standard deviation.
+        broken: counts at a broken wire, or None. frozen: the reading does not change.
+        slip: share of the motion (0 to 1) that it does not follow. noise: standard deviation [counts].
     """
 
     def __init__(self, offset: float, direction: int = 1) -> None:
@@ -45,33 +44,33 @@ class Potentiometer:
         self._wiper = offset
 
     def move(self, angle: float) -> None:
-        """The spool stands at an angle [rad]."""
-        moved = self.direction * (angle - self._angle) / COUNT
+        """Follow the spool to an angle [rad]."""
+        moved = self.direction * (angle - self._angle) / RADIANS_PER_COUNT
         self._angle = angle
         if not self.frozen:
             self._wiper += (1.0 - self.slip) * moved
 
     def counts(self, chance: random.Random) -> int:
-        """What the converter says."""
+        """Reading of the converter [counts]; `chance` yields its noise."""
         if self.broken is not None:
             return self.broken
         noise = chance.gauss(0.0, self.noise) if self.noise > 0.0 else 0.0
-        return min(max(round(self._wiper + noise), 0), FULL)
+        return min(max(round(self._wiper + noise), 0), FULL_SCALE)
 
     def mend(self) -> None:
-        """A sound potentiometer again, put on as at the start."""
+        """Remove all faults and restore the offset of the start."""
         self.broken, self.frozen, self.slip, self.noise = None, False, 0.0, 0.0
-        self._wiper = self.offset + self.direction * self._angle / COUNT
+        self._wiper = self.offset + self.direction * self._angle / RADIANS_PER_COUNT
 
 
 class PotentiometerBoard:
     """The board with its potentiometers.
 
     Args:
-        potentiometers: by channel. seed: of its noise.
+        potentiometers: by channel. seed: of their noise.
 
     Attributes:
-        silent: it does not answer.
+        silent: it does not answer. desired: desired positions by channel [counts].
     """
 
     def __init__(self, potentiometers: Mapping[int, Potentiometer], seed: int = 0) -> None:
@@ -83,17 +82,21 @@ class PotentiometerBoard:
         self._positions = [0] * self.channels
         self._velocities = [VELOCITY_ZERO] * self.channels
         self.convert({})
-        self.desired = list(self._positions)  # goals are where it stands, as the document's board starts
+        self.desired = list(self._positions)  # the board starts with its present positions as goals (001, section 7.3)
 
     def convert(self, speeds: Mapping[int, float]) -> None:
-        """Read all converters; speeds [rad/s] by channel, zero where not named."""
+        """Read all converters.
+
+        Args:
+            speeds: of the spools by channel [rad/s]; others are at rest.
+        """
         for channel, each in self.potentiometers.items():
             self._positions[channel] = each.counts(self._chance)
-            rate = each.direction * speeds.get(channel, 0.0) / COUNT
+            rate = each.direction * speeds.get(channel, 0.0) / RADIANS_PER_COUNT
             self._velocities[channel] = min(max(round(VELOCITY_ZERO + rate), 0), 65535)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Bytes from the host; returns the answers."""
+        """Execute bytes from the host; returns the answers."""
         if self.silent:
             return []
         answers = []
@@ -106,6 +109,6 @@ class PotentiometerBoard:
                 answers.append(encode_answer(BoardAnswer(POSITIONS, request.sequence)))
         return answers
 
-    def quiet(self) -> None:
-        """The line was quiet for long."""
-        self._reader.quiet()
+    def end_of_burst(self) -> None:
+        """Discard an incomplete message after a pause."""
+        self._reader.end_of_burst()

@@ -1,7 +1,7 @@
-"""Pseudo-terminals under stable names, and one thread that serves them without spinning.
+"""Pseudo-terminals at fixed paths, and one thread that serves them without spinning.
 
-The name that users open is a symbolic link that stays the same when the terminal behind it goes away and comes back, as
-an unplugged adapter does. The slave side is kept open here, so that users may come and go.
+The path that users open is a symbolic link, which stays the same when the terminal behind it is removed and comes back,
+as with an unplugged adapter. The slave side stays open here, so that users may open and close it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pathlib import Path
 from tensegrity_dynamics.errors import BusError
 
 Delivery = list[tuple[float, bytes]]
-"""Bytes for the host and how many s from now they arrive."""
-QUIET = 0.1
-"""s of silence after which an unfinished packet is given up."""
-LET_GO = 10.0
-"""s that are granted to the serving thread to notice that a terminal is gone."""
+"""Pairs of delay from now [s] and bytes for the host."""
+PAUSE_S = 0.1
+"""Pause after which an incomplete packet is discarded [s]."""
+REFRESH_TIMEOUT_S = 10.0
+"""Time for the serving thread to notice that a terminal is gone [s]."""
 _BAUD_RATES = {
     getattr(termios, name): int(name[1:]) for name in dir(termios) if name.startswith("B") and name[1:].isdigit()
 }
@@ -34,34 +34,37 @@ _log = logging.getLogger(__name__)
 
 
 class PseudoTerminal:
-    """One end of a serial line.
+    """Device side of a serial line.
 
     Args:
-        link: path under which users open it. hear: called with bytes from the user; returns what goes back.
-        quiet: called when nothing came for `QUIET` s after some bytes.
+        link: path for the users. receive: called with bytes from the user; returns the bytes to send back.
+        end_of_burst: called after a pause of `PAUSE_S` that follows some bytes.
+
+    Attributes:
+        lost: bytes dropped because nobody read them.
     """
 
-    def __init__(self, link: Path, hear: Callable[[bytes], Delivery], quiet: Callable[[], Delivery]) -> None:
-        self.link, self._hear, self._quiet = link, hear, quiet
+    def __init__(self, link: Path, receive: Callable[[bytes], Delivery], end_of_burst: Callable[[], Delivery]) -> None:
+        self.link, self._on_bytes, self._on_pause = link, receive, end_of_burst
         self.master: int | None = None
         self._slave: int | None = None
         self._queue: list[tuple[float, int, bytes]] = []
         self._count = 0
-        self._heard: float | None = None
+        self._last_received: float | None = None
         self.lost = 0
 
     @property
     def plugged(self) -> bool:
-        """Whether there is a terminal behind the name."""
+        """Whether there is a terminal behind the path."""
         return self.master is not None
 
     @property
     def baud_rate(self) -> int | None:
-        """bit/s to which the user has set the line; None when unplugged or unknown."""
+        """Speed set by the user [bit/s]; None when unplugged or unknown."""
         return None if self._slave is None else _BAUD_RATES.get(termios.tcgetattr(self._slave)[5])
 
     def plug(self) -> None:
-        """Make the terminal and its name. Raises BusError where the name is taken by something else."""
+        """Create the terminal and its path. Raises BusError where the path is taken by something else."""
         if self.plugged:
             return
         if self.link.exists() and not self.link.is_symlink():
@@ -75,7 +78,7 @@ class PseudoTerminal:
         fresh.replace(self.link)
 
     def unplug(self) -> None:
-        """Take the terminal away: users get an input/output error, and the name is gone."""
+        """Remove the terminal and its path: users get an input/output error."""
         if self.master is None or self._slave is None:
             return
         self.link.unlink(missing_ok=True)
@@ -83,10 +86,10 @@ class PseudoTerminal:
         os.close(self.master)
         self.master = self._slave = None
         self._queue.clear()
-        self._heard = None
+        self._last_received = None
 
     def receive(self) -> bool:
-        """Take what is there and answer it; returns whether there was anything."""
+        """Read pending bytes and answer them; returns whether there were any."""
         if self.master is None:
             return False
         try:
@@ -96,33 +99,33 @@ class PseudoTerminal:
         except OSError as problem:
             if problem.errno != errno.EIO:
                 raise
-            return False  # nobody is at the other end
+            return False  # nobody has it open
         if not data:
             return False
-        self._heard = time.monotonic()
-        self._plan(self._hear(data))
+        self._last_received = time.monotonic()
+        self._plan(self._on_bytes(data))
         self.send_due()
         return True
 
     def send(self, data: bytes) -> None:
-        """Send something unasked."""
+        """Send bytes that answer nothing."""
         self._plan([(0.0, data)])
         self.send_due()
 
     def wait(self) -> float | None:
-        """s until something is due, or None for nothing."""
+        """Time until the next delivery or pause is due [s], or None."""
         now = time.monotonic()
         due = [self._queue[0][0] - now] if self._queue else []
-        if self._heard is not None:
-            due.append(self._heard + QUIET - now)
+        if self._last_received is not None:
+            due.append(self._last_received + PAUSE_S - now)
         return max(0.0, min(due)) if due else None
 
     def send_due(self) -> None:
-        """Send what is due, and give up what never ended."""
+        """Send what is due, and end a burst after its pause."""
         now = time.monotonic()
-        if self._heard is not None and now >= self._heard + QUIET:
-            self._heard = None
-            self._plan(self._quiet())
+        if self._last_received is not None and now >= self._last_received + PAUSE_S:
+            self._last_received = None
+            self._plan(self._on_pause())
         while self._queue and self._queue[0][0] <= now:
             self._write(heapq.heappop(self._queue)[2])
 
@@ -132,7 +135,7 @@ class PseudoTerminal:
         now = time.monotonic()
         latest = max((each[0] for each in self._queue), default=now)
         for delay, data in delivery:
-            latest = max(latest, now + delay)  # a line never overtakes itself
+            latest = max(latest, now + delay)  # bytes keep their order
             self._count += 1
             heapq.heappush(self._queue, (latest, self._count, data))
 
@@ -143,14 +146,17 @@ class PseudoTerminal:
             sent = os.write(self.master, data)
         except BlockingIOError:
             sent = 0
-        self.lost += len(data) - sent  # nobody reads: a full buffer drops the rest, as an adapter does
+        self.lost += len(data) - sent  # a full buffer drops the rest, as an adapter does
 
 
 class Server:
-    """A thread that sleeps until bytes come or something is due.
+    """Thread that serves terminals and sleeps until bytes arrive or a delivery is due.
 
     Args:
-        terminals: to serve. lock: held whenever anything behind them is touched.
+        terminals: to serve. lock: held during all access to them and behind them.
+
+    Attributes:
+        failure: error that ended the thread, or None.
     """
 
     def __init__(self, terminals: list[PseudoTerminal], lock: threading.RLock) -> None:
@@ -164,34 +170,36 @@ class Server:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something is to be sent: look again."""
+        """Wake the thread after a change of the queues."""
         if self._running:
             os.write(self._wake_write, b"w")
 
-    def look_again(self) -> None:
-        """Terminals came or went. A terminal is really gone only when the thread no longer sleeps on it."""
+    def refresh(self) -> None:
+        """Wait until the thread uses the present terminals; it may be asleep on a removed one."""
         with self._round:
             before = self._rounds
             self.wake()
-            self._round.wait_for(lambda: self._rounds > before or not self._thread.is_alive(), timeout=LET_GO)
+            self._round.wait_for(
+                lambda: self._rounds > before or not self._thread.is_alive(), timeout=REFRESH_TIMEOUT_S
+            )
 
-    def settle(self, patience: float) -> None:
-        """Take in all bytes that were sent before now; `patience` s are granted to each batch on its way."""
+    def receive_pending(self, patience: float) -> None:
+        """Read and answer all bytes sent before now, waiting `patience` [s] for each batch."""
         while True:
             masters = self._masters()
             if not masters:
                 return
-            with contextlib.suppress(OSError, ValueError):  # a terminal may go away meanwhile
+            with contextlib.suppress(OSError, ValueError):  # a terminal may be removed meanwhile
                 select.select(masters, [], [], patience)
             with self.lock:
                 if not [each for each in self.terminals if each.receive()]:
                     return
 
     def close(self) -> None:
-        """End the thread and the terminals."""
+        """End the thread and remove the terminals."""
         if not self._running:
             return
-        self._running = False  # first: the thread looks at it when it wakes
+        self._running = False  # before the wake-up, after which the thread reads it
         os.write(self._wake_write, b"w")
         self._thread.join()
         with self.lock:
@@ -219,7 +227,7 @@ class Server:
         try:
             ready, _, _ = select.select([*masters, self._wake_read], [], [], min(waits, default=None))
         except (OSError, ValueError):
-            ready = []  # a terminal went away while we slept: look again
+            ready = []  # a terminal was removed meanwhile: try again
         if self._wake_read in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake_read, 4096)

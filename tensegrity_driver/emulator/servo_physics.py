@@ -1,13 +1,14 @@
-"""The motor, sensors and guards of one servo in time: registers in, turning shaft out, measurements back in registers.
+"""Motor, sensors and protections of one emulated servo: goal registers in, shaft motion and measurement registers out.
 
-Modes are those of the manuals: an AX-12A turns endlessly where both angle limits are zero (wheel mode), else it goes to
-positions within 300 deg; the X series has an operating mode register. What no manual states is stated here:
+The modes are those of the manuals: an AX-12A with both angle limits at zero turns endlessly (wheel mode), else it moves
+to positions within 300 deg; the X series has an operating mode register. The manuals leave open, and are modelled so:
 
-- A servo in wheel mode closes no loop on its speed; it loses `DROOP` of its top speed at a load of its stall torque,
-  and reports a load only while it pushes. Brake and gear hold it at rest, within its torque limit.
-- It warms up by `HEATING` K at stall torque, with the square of its load, and with `WARMING` s as time constant.
-- It reports overload when it cannot hold or move its load within its ceiling for `OVERLOAD_TIME` s (AX-12A), or gives
-  more than `OVERLOADED` of its stall torque for as long (X series, whose current ceiling is no fault).
+- Wheel mode has no velocity loop: the servo loses `DROOP` of its top speed at a load of its stall torque, and reports a
+  load only while it turns against it. Brake and gear hold it at rest, within its torque limit.
+- Its temperature rises by `HEATING_K` at stall torque, with the square of the load and time constant
+  `HEATING_TIME_S`.
+- It reports overload after `OVERLOAD_TIME_S` in which it can neither hold nor move its load within its ceiling
+  (AX-12A), or gives more than `OVERLOAD_SHARE` of its stall torque (X series, where the current ceiling is no fault).
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from __future__ import annotations
 import math
 
 from ..bus.control_tables import ServoModel
-from ..calibration.calibrated_spools import Motor
+from ..servos.motors import Motor
 from .motor_model import Drive, Turn, turn
 from .register_file import RegisterFile
 
-TOP_SPEED = {"AX-12A": 59.0, "XL430-W250": 61.0, "XM430-W350": 46.0, "XM430-W210": 77.0}
-"""rev/min without load at 12 V, from the manuals, by model; others are taken to reach `USUAL_SPEED`."""
-USUAL_SPEED = 60.0
+TOP_SPEED_RPM = {"AX-12A": 59.0, "XL430-W250": 61.0, "XM430-W350": 46.0, "XM430-W210": 77.0}
+"""No-load speed at 12 V from the manuals [rev/min], by model."""
+DEFAULT_TOP_SPEED_RPM = 60.0
+"""No-load speed of other models [rev/min]."""
 NOMINAL_VOLTAGE = 12.0
 DROOP = 0.25
-AMBIENT, HEATING, WARMING = 25.0, 120.0, 300.0
-OVERLOAD_TIME, OVERLOADED = 2.0, 0.9
-AX_RANGE = math.radians(300.0)
+AMBIENT_C, HEATING_K, HEATING_TIME_S = 25.0, 120.0, 300.0
+OVERLOAD_TIME_S, OVERLOAD_SHARE = 2.0, 0.9
+AX_RANGE_RAD = math.radians(300.0)
 TURN = 2.0 * math.pi
 VOLTAGE_BIT, OVERHEATING_BIT, OVERLOAD_BIT = 0x01, 0x04, 0x20
 CURRENT, VELOCITY, POSITION, EXTENDED, CURRENT_BASED, PWM = 0, 1, 3, 4, 5, 16
@@ -34,17 +36,19 @@ CURRENT, VELOCITY, POSITION, EXTENDED, CURRENT_BASED, PWM = 0, 1, 3, 4, 5, 16
 
 
 class ServoPhysics:
-    """One servo's shaft.
+    """Shaft of one servo.
 
     Args:
-        model, registers: of the servo. motor: what its torque means.
-        mounted: rad between the spool's zero and the zero of the servo's own sensor, however it was put on.
-        droop: part of its top speed that a servo in wheel mode loses at its stall torque.
+        model, registers: of the servo. motor: with its torque.
+        mounted: angle between the zero of the spool and the zero of the encoder [rad].
+        droop: part of the top speed that is lost in wheel mode at stall torque.
 
     Attributes:
-        angle: rad that the shaft has turned in the servo's positive direction, over all turns. speed: rad/s.
-        torque: N m that the motor gives. voltage: V of its supply. temperature: degrees Celsius inside.
-        errors: error bits that are set.
+        angle: of the shaft over all turns, in the positive direction of the servo [rad]. speed: rad/s.
+        torque: of the motor [N m]. voltage: of the supply [V]. temperature: degrees Celsius.
+        errors: hardware error bits.
+        forced_speed: speed of a runaway servo [rad/s], or None. forced_temperature: of an overheated one, or None.
+        jammed: the shaft does not turn.
     """
 
     def __init__(
@@ -53,43 +57,47 @@ class ServoPhysics:
         self.model, self.registers, self.motor, self.mounted = model, registers, motor, mounted
         self.droop = droop
         self.angle = self.speed = self.torque = 0.0
-        self.voltage, self.temperature = NOMINAL_VOLTAGE, AMBIENT
+        self.voltage, self.temperature = NOMINAL_VOLTAGE, AMBIENT_C
         self.errors = 0
-        self.forced_speed: float | None = None  # runs away with this speed
+        self.forced_speed: float | None = None
         self.forced_temperature: float | None = None
         self.jammed = False
-        self._strained = 0.0
-        self._quiet = 0.0
+        self._overload_time = 0.0
+        self._time_without_packet = 0.0
         self._turns = 0
         self.power_up()
 
     # -- what the instructions change ------------------------------------------------------------------------------
 
     def power_up(self) -> None:
-        """Supply comes back: RAM as delivered, turns counted from this one, errors forgotten, torque off."""
+        """Supply on: RAM is reset, the turn count restarts, errors are cleared, torque is off."""
         self.registers.power_up()
-        self.errors, self._strained, self._quiet = 0, 0.0, 0.0
-        self.forget_turns()
+        self.errors, self._overload_time, self._time_without_packet = 0, 0.0, 0.0
+        self.reset_turns()
         self._rest_here()
 
-    def forget_turns(self) -> None:
-        """Count turns anew: the position is within one turn from here."""
+    def reset_turns(self) -> None:
+        """Restart the turn count: the position is within one turn afterwards."""
         self._turns = math.floor((self.angle + self.mounted) / TURN)
 
+    def change_turns(self, turns: int) -> None:
+        """Change the turn count by a number of turns, without motion of the shaft."""
+        self._turns -= turns
+
     def torque_switched(self) -> None:
-        """Torque was switched on or off; a servo that is switched on holds where it is."""
-        self._strained = self._quiet = 0.0
+        """Torque was switched on or off; a servo that is switched on holds its position."""
+        self._overload_time = self._time_without_packet = 0.0
         self._rest_here()
 
-    def heard(self) -> None:
-        """An instruction for this servo came: its bus watchdog starts anew, and its registers tell the present."""
-        self._quiet = 0.0
-        self.show()
+    def reset_watchdog(self) -> None:
+        """An instruction to this servo arrived: restart its bus watchdog and refresh its measurement registers."""
+        self._time_without_packet = 0.0
+        self.refresh_registers()
 
-    def forgive(self) -> None:
-        """The host wrote a torque limit again: an AX-12A forgets its overload."""
+    def clear_overload(self) -> None:
+        """Clear the overload error, as an AX-12A does when its torque limit is written."""
         self.errors &= ~OVERLOAD_BIT
-        self._strained = 0.0
+        self._overload_time = 0.0
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -99,12 +107,12 @@ class ServoPhysics:
 
     @property
     def watchdog_bit(self) -> bool:
-        """Its bus watchdog has stopped it."""
+        """Whether its bus watchdog has stopped it."""
         return self.registers.raw("bus_watchdog") == 0xFF
 
     @property
     def mode(self) -> int:
-        """Operating mode as a number of the X series; wheel mode is velocity."""
+        """Operating mode with the numbers of the X series; wheel mode is VELOCITY."""
         registers = self.registers
         if self.model.protocol == 1:
             return POSITION if registers.raw("cw_limit") or registers.raw("ccw_limit") else VELOCITY
@@ -112,73 +120,73 @@ class ServoPhysics:
 
     @property
     def wheel(self) -> bool:
-        """Follows speeds without a loop."""
+        """Whether it is in wheel mode, without velocity loop."""
         return self.model.protocol == 1 and self.mode == VELOCITY
 
     @property
     def stall_torque(self) -> float:
-        """N m at the present voltage."""
+        """At the present voltage [N m]."""
         return self.motor.stall_torque * self.voltage / NOMINAL_VOLTAGE
 
     @property
     def top_speed(self) -> float:
-        """rad/s without load at the present voltage."""
-        return TOP_SPEED.get(self.model.name, USUAL_SPEED) / 60.0 * TURN * self.voltage / NOMINAL_VOLTAGE
+        """No-load speed at the present voltage [rad/s]."""
+        return TOP_SPEED_RPM.get(self.model.name, DEFAULT_TOP_SPEED_RPM) / 60.0 * TURN * self.voltage / NOMINAL_VOLTAGE
 
     @property
     def position(self) -> float:
-        """rad, as the servo counts it, before any rounding."""
+        """Position as the servo counts it, without rounding [rad]."""
         if self.model.protocol == 1:
             return (self.angle + self.mounted) % TURN
         counted = self.angle + self.mounted - TURN * self._turns
-        return self._sense * counted + self.registers.value("homing_offset")
+        return self._direction * counted + self.registers.value("homing_offset")
 
     @property
-    def _sense(self) -> int:
+    def _direction(self) -> int:
         return -1 if self.registers.raw("drive_mode") & 1 else 1
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def move(self, load: float, stiffness: float, step: float) -> float:
-        """One step under a load; returns the speed [rad/s] with which the shaft turns during it.
+        """Compute one step under a load; returns the speed of the shaft during it [rad/s].
 
         Args:
-            load: torque on the shaft [N m], in the servo's positive direction. stiffness: of the load [N m/rad].
+            load: torque on the shaft in the positive direction of the servo [N m]. stiffness: of the load [N m/rad].
             step: s.
         """
-        self._watch(step)
+        self._update_watchdog(step)
         done = turn(self._drive(step), load, self.stall_torque, self.top_speed, stiffness, step)
         if self.forced_speed is not None:
             done = Turn(self.forced_speed, -load)
         if self.jammed:
             done = Turn(0.0, done.torque)
         self.speed, self.torque = done.speed, done.torque
-        self._guard(done, step)
+        self._update_errors(done, step)
         return self.speed
 
     def turned(self, angle: float, step: float) -> None:
-        """The shaft stands at this angle [rad] after the step."""
+        """Set the angle of the shaft after the step [rad], and update the temperature."""
         self.angle = angle
         part = abs(self.torque) / self.motor.stall_torque
         if self.forced_temperature is not None:
             self.temperature = self.forced_temperature
         else:
-            warm = AMBIENT + HEATING * part * part
-            self.temperature += (warm - self.temperature) * -math.expm1(-step / WARMING)
+            steady = AMBIENT_C + HEATING_K * part * part
+            self.temperature += (steady - self.temperature) * -math.expm1(-step / HEATING_TIME_S)
 
-    def show(self) -> None:
-        """Bring the registers that tell measurements up to date."""
+    def refresh_registers(self) -> None:
+        """Write the present measurements to their registers."""
         registers = self.registers
-        tells = self.torque if not self.wheel or self._pushes else 0.0
+        measured_torque = self.torque if not self.wheel or self._turns_against_load else 0.0
         position = self.position
-        if self.model.protocol == 1 and position > AX_RANGE:  # the open part of its potentiometer: either end
-            position = AX_RANGE if position < 0.5 * (AX_RANGE + TURN) else 0.0
+        if self.model.protocol == 1 and position > AX_RANGE_RAD:  # dead zone of its potentiometer: either end
+            position = AX_RANGE_RAD if position < 0.5 * (AX_RANGE_RAD + TURN) else 0.0
         registers.set("present_position", position)
-        registers.set("present_velocity", self._sense * self.speed)
-        registers.set("present_load", self._sense * tells / self.motor.stall_torque)
+        registers.set("present_velocity", self._direction * self.speed)
+        registers.set("present_load", self._direction * measured_torque / self.motor.stall_torque)
         if self.motor.torque_constant is not None:
-            registers.set("present_current", self._sense * tells / self.motor.torque_constant)
-        registers.set("present_pwm", self._sense * tells / self.motor.stall_torque)
+            registers.set("present_current", self._direction * measured_torque / self.motor.torque_constant)
+        registers.set("present_pwm", self._direction * measured_torque / self.motor.stall_torque)
         registers.set("present_voltage", self.voltage)
         registers.set("present_temperature", self.temperature)
         registers.set_raw("moving", int(abs(self.speed) > 0.02))
@@ -187,17 +195,17 @@ class ServoPhysics:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _rest_here(self) -> None:
-        """Goals that keep it where it is."""
+        """Set the goals to the present position and to speed zero."""
         self.registers.set("goal_position", self.position)
         self.registers.set_raw("goal_velocity", 0)
 
     @property
-    def _pushes(self) -> bool:
-        asked = self.registers.value("moving_speed")
-        return self.torque_on and asked != 0.0 and asked * self.torque > 0.0
+    def _turns_against_load(self) -> bool:
+        speed = self.registers.value("moving_speed")
+        return self.torque_on and speed != 0.0 and speed * self.torque > 0.0
 
     def _ceiling(self) -> float:
-        """N m that it may give by its registers."""
+        """Torque limit by its registers [N m]."""
         registers = self.registers
         if "torque_limit" in registers:
             return registers.value("torque_limit") * self.motor.stall_torque
@@ -218,31 +226,31 @@ class ServoPhysics:
         if self.watchdog_bit:
             return Drive(0.0, ceiling)
         if mode == CURRENT and constant is not None:
-            return Drive(0.0, ceiling, torque=self._sense * registers.value("goal_current") * constant)
+            return Drive(0.0, ceiling, torque=self._direction * registers.value("goal_current") * constant)
         if mode == PWM:
-            return Drive(0.0, ceiling, torque=self._sense * registers.value("goal_pwm") * self.stall_torque)
+            return Drive(0.0, ceiling, torque=self._direction * registers.value("goal_pwm") * self.stall_torque)
         if self.wheel:
             return Drive(registers.value("moving_speed"), ceiling, self.droop * self.top_speed)
         if mode == VELOCITY:
-            return Drive(self._sense * registers.value("goal_velocity"), ceiling)
-        most = (
+            return Drive(self._direction * registers.value("goal_velocity"), ceiling)
+        speed_limit = (
             abs(registers.value("moving_speed" if self.model.protocol == 1 else "profile_velocity")) or self.top_speed
         )
-        way = registers.value("goal_position") - self.position
+        distance = registers.value("goal_position") - self.position
         if self.model.protocol == 1:
-            way = (way + math.pi) % TURN - math.pi
-        return Drive(self._sense * min(max(way / step, -most), most), ceiling)
+            distance = (distance + math.pi) % TURN - math.pi
+        return Drive(self._direction * min(max(distance / step, -speed_limit), speed_limit), ceiling)
 
-    def _watch(self, step: float) -> None:
-        """The bus watchdog: an error once nothing was heard for its time while torque is on."""
-        self._quiet += step
+    def _update_watchdog(self, step: float) -> None:
+        """Trigger the bus watchdog after its time without a packet while torque is on."""
+        self._time_without_packet += step
         raw = self.registers.raw("bus_watchdog")
-        if 0 < raw < 128 and self.torque_on and self._quiet > self.registers.value("bus_watchdog"):
+        if 0 < raw < 128 and self.torque_on and self._time_without_packet > self.registers.value("bus_watchdog"):
             self.registers.set_raw("bus_watchdog", 0xFF)
             self._rest_here()
 
-    def _guard(self, done: Turn, step: float) -> None:
-        """Error bits and shutdown."""
+    def _update_errors(self, done: Turn, step: float) -> None:
+        """Update the error bits, and shut down where the registers say so."""
         registers = self.registers
         live = 0
         if not registers.value("min_voltage") <= self.voltage <= registers.value("max_voltage"):
@@ -250,11 +258,11 @@ class ServoPhysics:
         if self.temperature > registers.value("temperature_limit"):
             live |= OVERHEATING_BIT
         old = self.model.protocol == 1
-        strained = done.overcome if old else abs(done.torque) >= OVERLOADED * self.motor.stall_torque
-        self._strained = self._strained + step if strained and self.torque_on else 0.0
-        if self._strained > OVERLOAD_TIME:
+        overloaded = done.overcome if old else abs(done.torque) >= OVERLOAD_SHARE * self.motor.stall_torque
+        self._overload_time = self._overload_time + step if overloaded and self.torque_on else 0.0
+        if self._overload_time > OVERLOAD_TIME_S:
             live |= OVERLOAD_BIT
-        # an X keeps its errors until it is rebooted, an AX only its overload
+        # the X series keeps errors until it reboots, an AX-12A only its overload
         self.errors = live | self.errors & (OVERLOAD_BIT if old else 0xFF)
         if self.errors & registers.raw("shutdown") and self.torque_on:
             registers.set_raw("torque_enable", 0)

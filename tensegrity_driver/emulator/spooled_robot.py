@@ -1,10 +1,10 @@
-"""The simulated robot behind the servos: spools turn, tendons pull back.
+"""The simulated robot behind the emulated servos: their spools turn, and the tendons load them.
 
     rest length = rest length at the start - direction · radius · turned angle
     torque on the shaft = -direction · radius · tension
 
-The simulation's own guards are lifted, because the real thing has none: only a servo's torque limits what it winds in.
-A snapped tendon gets a rest length by which it is slack wherever the robot goes, while its spool turns on by itself.
+The limits of the simulated actuators are lifted: as on the hardware, only the torque of a servo limits its winding. A
+snapped tendon is modelled by a rest length at which it is slack in any configuration, while its spool turns on.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from tensegrity_dynamics.errors import BusError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.simulation import Observation
 
-SLACK = 0.3
-"""m by which a snapped tendon is longer than its spool says."""
-SNAPPING, KNOTTING = 20.0, 0.2
-"""m/s with which a tendon goes slack when it snaps, and is wound to its length again when it is mended."""
+SNAPPED_LENGTH_M = 0.3
+"""Additional rest length of a snapped tendon [m]."""
+SNAPPING_RATE, MENDING_RATE = 20.0, 0.2
+"""Rates of the additional rest length when a tendon snaps and when it is mended [m/s]."""
 
 
 @dataclass
 class Winding:
-    """One spool: radius [m], direction (+1: positive rotation winds in), where it stands, what became of its tendon.
+    """State of one spool and its tendon.
 
     Attributes:
-        start: rest length [m] at angle zero. angle: rad turned since. extra: m by which the tendon is longer than that.
-        stiffness: N/m. snapped: the tendon carries nothing any more.
+        radius: m. direction: +1 where positive rotation winds in, else -1.
+        start: rest length at angle zero [m]. angle: rad. extra: additional rest length of a snapped tendon [m].
+        stiffness: N/m. snapped: the tendon carries no tension.
     """
 
     name: str
@@ -47,15 +48,15 @@ class Winding:
 
     @property
     def length(self) -> float:
-        """Rest length [m] by the turned angle alone."""
+        """Rest length by the angle alone [m]."""
         return self.start - self.direction * self.radius * self.angle
 
 
 class SpooledRobot:
-    """A robot whose spools turn as they are told.
+    """A simulated robot with velocity-driven spools.
 
     Args:
-        robot: of pin-jointed bars and tendons, with servos. start: see `Simulation`.
+        robot: of pin-jointed bars and tendons, with servos. start: initial configuration, see `Simulation`.
 
     Raises:
         BusError: a mechanism, or no servos, or a servo whose actuator or radius is missing.
@@ -73,10 +74,12 @@ class SpooledRobot:
         free = tuple(
             replace(each, position=(1e-4, 1e3), rate=1e3, effort=1e9, minimum_tension=0.0) for each in robot.actuators
         )
-        # where the output stands is worked out when somebody asks, not in every step
+        # the output pose is computed on demand, not in every step
         self.simulation = Simulation(replace(robot, actuators=free, outputs=()), start=start)
         self._output = robot.outputs[0] if robot.outputs else None
-        self.simulation.advance(0, velocity={each.name: 0.0 for each in free})  # compiles before anybody waits for it
+        self.simulation.advance(
+            0, velocity={each.name: 0.0 for each in free}
+        )  # compile before the first bus cycle waits for it
         self.observation: Observation = self.simulation.observe()
         names = [each.name for each in robot.actuators]
         self.windings: dict[str, Winding] = {}
@@ -97,11 +100,11 @@ class SpooledRobot:
 
     @property
     def time(self) -> float:
-        """s since the start."""
+        """Simulated time since the start [s]."""
         return float(self.observation.time)
 
     def observe(self) -> Observation:
-        """Where the robot is, with its output."""
+        """True state of the robot, with its output pose."""
         if self._output is None:
             return self.observation
         state = self.simulation.state
@@ -109,35 +112,37 @@ class SpooledRobot:
         return replace(self.observation, pose=self._output.pose(state.nodes), twist=twist)
 
     def load(self, name: str) -> tuple[float, float]:
-        """Torque [N m] of the tendon on the shaft, in its positive direction, and how it gives way [N m/rad]."""
+        """Torque of the tendon on the shaft in its positive direction [N m], and its stiffness [N m/rad]."""
         winding = self.windings[name]
         tension = 0.0 if winding.snapped else max(0.0, float(self.observation.efforts[name]))
         stiffness = winding.stiffness * winding.radius**2 if tension > 0.0 else 0.0
         return -winding.direction * winding.radius * tension, stiffness
 
     def turn(self, speeds: Mapping[str, float], steps: int) -> None:
-        """Turn the spools at speeds [rad/s] for so many steps of the simulation."""
+        """Turn the spools at speeds [rad/s], by actuator, for a number of steps of the simulation."""
         step = steps * self.simulation.time_step
         rates = {}
         for name, winding in self.windings.items():
             winding.angle += speeds[name] * step
-            wanted = SLACK if winding.snapped else 0.0
-            limit = (SNAPPING if winding.snapped else KNOTTING) * step
-            winding.extra += min(max(wanted - winding.extra, -limit), limit)
+            target = SNAPPED_LENGTH_M if winding.snapped else 0.0
+            limit = (SNAPPING_RATE if winding.snapped else MENDING_RATE) * step
+            winding.extra += min(max(target - winding.extra, -limit), limit)
             goal = max(winding.length + winding.extra, 1e-4)
-            rates[name] = (goal - self.observation.positions[name]) / step  # so that nothing drifts apart
+            rates[name] = (
+                goal - self.observation.positions[name]
+            ) / step  # corrects the drift between spool and simulation
         self.simulation.advance(steps, velocity=rates)
         self.observation = self.simulation.observe()
 
     def push(self, node: str, force: ArrayLike) -> None:
-        """A steady force [N] on a node from now on; zero takes it away."""
+        """Apply a constant force to a node [N]; zero removes it."""
         vector = np.asarray(force, dtype=np.float64)
         if vector.shape != (3,) or not np.isfinite(vector).all():
             raise BusError(f"force {force!r} on node {node}: give three finite numbers in N.")
         self._apply({**self._forces, node: vector})
 
     def release(self) -> None:
-        """Nobody pushes any more."""
+        """Remove all forces."""
         self._apply({})
 
     def _apply(self, forces: dict[str, np.ndarray]) -> None:

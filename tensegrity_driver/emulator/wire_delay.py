@@ -1,7 +1,7 @@
-"""What happens to answers on their way to the host: time, collisions, damage.
+"""Transmission of answers to the host: delays, collisions and damage.
 
-Time on the wire is ten bits a byte at the baud rate, for the instruction and every answer, plus the return delay of
-each servo. A USB adapter passes bytes on when it holds 62 of them or when its latency timer runs out.
+The time on the wire is ten bits per byte at the baud rate, for the instruction and every answer, plus the return delay
+of each servo. A USB adapter passes bytes on when it holds 62 of them or when its latency timer runs out.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tensegrity_dynamics.errors import BusError
 
 from .servo_chain import Answer
 
-ADAPTER = 62
-"""Bytes after which a USB adapter does not wait for its timer."""
+ADAPTER_BYTES = 62
+"""Bytes that a USB adapter passes on without waiting for its timer."""
 
 
 @dataclass(frozen=True)
 class WireSettings:
-    """Which delays are modelled; all are off by default.
+    """Modelled delays; none by default.
 
     Attributes:
-        baud_rate: bit/s, for the time on the wire; None for none. return_delay: servos wait as their registers say.
-        latency_timer: of the USB adapter [s]; 0.016 is the usual default. check_baud_rate: servos answer only a host
-            whose terminal is set to their own baud rate.
+        baud_rate: for the time on the wire [bit/s]; None: no time. return_delay: servos wait for their return delay.
+        latency_timer: of the USB adapter [s]; the factory setting of common adapters is 0.016.
+        check_baud_rate: servos answer only a host whose terminal has their own baud rate.
     """
 
     baud_rate: int | None = None
@@ -46,9 +46,9 @@ class WireDelay:
     """One wire with its adapter.
 
     Attributes:
-        damaged: share of the answers (0 to 1) in which a byte is changed, by name of the servo.
-        spike: s by which every `spike_every`-th delivery is late.
-        garbage: bytes that go to the host before the next answer. echo: the adapter returns what it sends.
+        damaged: share of the answers (0 to 1) with a flipped bit, by name of the servo.
+        spike: delay of one of every `spike_every` deliveries [s].
+        garbage: bytes sent to the host before the next answer. echo: the adapter returns what the host sends.
     """
 
     settings: WireSettings = WireSettings()
@@ -64,12 +64,12 @@ class WireDelay:
         self._deliveries = 0
 
     def deliver(self, request: bytes, answers: list[Answer]) -> list[tuple[float, bytes]]:
-        """What the host gets, and how many s from now."""
+        """Deliveries to the host: pairs of delay from now [s] and bytes."""
         per_byte = 10.0 / self.settings.baud_rate if self.settings.baud_rate else 0.0
         now = len(request) * per_byte
         stream: list[tuple[float, int]] = []  # time and value of every byte
         if self.echo:
-            stream += [((place + 1) * per_byte, byte) for place, byte in enumerate(request)]
+            stream += [((index + 1) * per_byte, byte) for index, byte in enumerate(request)]
         if self.garbage:
             stream += [(now, byte) for byte in self.garbage]
             self.garbage = b""
@@ -95,7 +95,7 @@ class WireDelay:
         return bytes(data)
 
     def _collide(self, packets: list[bytes]) -> bytes:
-        """Packets sent at the same time: by luck one behind the other, else on top of each other."""
+        """Superposition of packets sent at the same time; by chance they may follow one another instead."""
         data = packets[0]
         for other in packets[1:]:
             if self._random.random() < 0.5:
@@ -121,7 +121,7 @@ class WireDelay:
             for time, group in groupby(stream, key=lambda each: each[0]):
                 chunks.append((time, bytes(byte for _, byte in group)))
             return chunks
-        if latency <= 0.0:  # an ideal adapter; whole bursts, since nobody could tell
+        if latency <= 0.0:  # an ideal adapter passes a burst on as a whole
             return [(stream[-1][0], bytes(byte for _, byte in stream))]
         chunks, held, began = [], bytearray(), 0.0
         for time, byte in stream:
@@ -131,7 +131,7 @@ class WireDelay:
             if not held:
                 began = time
             held.append(byte)
-            if len(held) == ADAPTER:
+            if len(held) == ADAPTER_BYTES:
                 chunks.append((time, bytes(held)))
                 held.clear()
         if held:

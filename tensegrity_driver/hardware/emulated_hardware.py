@@ -1,7 +1,7 @@
-"""Emulated servos as the hardware of a driver: the same bytes over pseudo-terminals, and lines that are known.
+"""Emulated servos as hardware: the bytes of real ones over pseudo-terminals, with an exact calibration.
 
-Nobody has to measure what an emulated spool does: its calibration is written down here, for the driver that runs it in
-its own process, and for one that finds it behind the ports of another process.
+The calibration of emulated spools follows from their geometry. It serves the driver in the same process directly, and
+a driver in another process through a file.
 """
 
 from __future__ import annotations
@@ -11,31 +11,27 @@ from pathlib import Path
 
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..bus.identity import EMULATED_ADAPTER, BusIdentity
 from ..calibration.calibration_file import (
-    BusIdentity,
     RobotCalibration,
     SensorCalibration,
     hardware_fingerprint,
     save_calibration,
 )
-from ..driver import HardwareLink
 from ..emulator.emulated_robot import EmulatedRobot
-from ..servos.servo_group import EMULATED
-from ..spools.readings import Line
+from ..spools.spool import Line
 from .serial_hardware import SerialHardware
-from .settings import HardwareSettings
 
-BEGINNING = "2000-01-01T00:00:00+00:00"
-"""Date of calibrations that nobody measured, so that the same robot always gets the same file."""
-
-PATIENCE = 0.1
-"""s for an answer of servos in the same program: no wire, but a machine that may have much else to do."""
-OVERRUN = 50.0
-"""Periods that a cycle may take: emulated servos wait, and a busy machine is no fault of theirs."""
+FIXED_DATE = "2000-01-01T00:00:00+00:00"
+"""Date of exact calibrations, constant so that one robot always yields the same file."""
+PACKET_PATIENCE_S = 0.1
+"""s to wait for servos of this process: no wire, but threads that a busy machine may delay."""
+LONGEST_CYCLE_PERIODS = 50.0
+"""Longest bus cycle in planned periods: emulated servos wait, so that a busy machine is no fault."""
 
 
-def known_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], identity: BusIdentity) -> RobotCalibration:
-    """The calibration of spools whose lines are known exactly: by actuator, then by sensor."""
+def exact_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], identity: BusIdentity) -> RobotCalibration:
+    """Calibration from exact lines, by actuator, then by sensor; intervals have zero width."""
     sensors = {
         name: {
             sensor: SensorCalibration(
@@ -48,48 +44,43 @@ def known_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], ide
                 deviation=0.0,
                 points=2,
                 outliers=0,
-                date=BEGINNING,
+                date=FIXED_DATE,
             )
-            for sensor, line in of.items()
+            for sensor, line in of_actuator.items()
         }
-        for name, of in lines.items()
+        for name, of_actuator in lines.items()
     }
-    return RobotCalibration(robot.name, hardware_fingerprint(robot.servos), identity, sensors, BEGINNING)
+    return RobotCalibration(robot.name, hardware_fingerprint(robot.servos), identity, sensors, FIXED_DATE)
 
 
-class EmulatedHardware:
-    """A robot emulated in this process.
+class EmulatedHardware(SerialHardware):
+    """A robot emulated in this process, behind the pseudo-terminals of its servos and its board.
 
     Args:
         robot: a structure with servos.
-        realtime: its time passes with the clock; else only by `advance`.
+        realtime: its time follows the clock; else it passes only by `advance`.
 
     Raises:
         BusError: a robot that cannot be emulated.
     """
 
-    overrun = OVERRUN
+    overrun = LONGEST_CYCLE_PERIODS
 
     def __init__(self, robot: Robot, *, realtime: bool = False) -> None:
-        self._realtime = realtime
+        self.steps_time = not realtime
         self.emulated = EmulatedRobot(robot, realtime=realtime)
-        self._serial = SerialHardware(self.emulated.servo_port, self.emulated.board_port, patience=PATIENCE)
+        super().__init__(self.emulated.servo_port, self.emulated.board_port, patience=PACKET_PATIENCE_S)
 
-    def open_bus(self, robot: Robot, settings: HardwareSettings) -> HardwareLink:
-        """Open the ports of the emulated robot."""
-        return self._serial.open_bus(robot, settings)
-
-    def known(self, identity: BusIdentity) -> RobotCalibration:
-        """The true calibration, as it is now."""
-        lines = {each.actuator: self.emulated.lines(each.actuator) for each in self.emulated.identity}
-        return known_calibration(self.emulated.robot, lines, identity)
+    def make_calibration(self, identity: BusIdentity) -> RobotCalibration:
+        """Exact calibration at the present turn counts of the servos."""
+        return exact_calibration(self.emulated.robot, _lines(self.emulated), identity)
 
     def advance(self, seconds: float) -> None:
-        """Move the emulated world; one that moves with the clock has moved already."""
-        if self._realtime:
-            self.emulated.check()
-        else:
+        """Advance the emulated robot, or report what ended it where it follows the clock."""
+        if self.steps_time:
             self.emulated.advance(seconds)
+        else:
+            self.emulated.check()
 
     def close(self) -> None:
         """End the emulated robot."""
@@ -106,6 +97,10 @@ def calibrate_emulated(robot: Robot, path: Path) -> RobotCalibration:
         BusError: a robot that cannot be emulated. CalibrationError: the file could not be written.
     """
     with EmulatedRobot(robot) as emulated:
-        identity = BusIdentity(EMULATED, tuple((each.id, each.number) for each in emulated.identity))
-        lines = {each.actuator: emulated.lines(each.actuator) for each in emulated.identity}
-    return save_calibration(path, known_calibration(robot, lines, identity))
+        identity = BusIdentity(EMULATED_ADAPTER, tuple((each.id, each.number) for each in emulated.identity))
+        lines = _lines(emulated)
+    return save_calibration(path, exact_calibration(robot, lines, identity))
+
+
+def _lines(emulated: EmulatedRobot) -> dict[str, dict[str, Line]]:
+    return {each.actuator: emulated.lines(each.actuator) for each in emulated.identity}

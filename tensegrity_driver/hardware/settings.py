@@ -1,30 +1,30 @@
-"""What a robot's file says about its hardware, as the driver uses it: safety, homing, place of the calibration."""
+"""Hardware settings of a robot file as the driver uses them: safety, homing, path of the calibration file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.file_errors import validate_block
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..calibration.calibrated_spools import servo_rows
 from ..calibration.homing_settings import HomingSettings
 from ..safety.settings import SafetySettings
 
 HOME_FOLDER = ".tensegrity"
-"""Folder in the user's home for the calibrations of robots whose file names no other place."""
+"""Folder in the home directory for calibrations of robots whose file names none."""
 
 
 @dataclass(frozen=True)
 class HardwareSettings:
-    """Everything but the servos themselves.
+    """Settings of the hardware except those of single servos.
 
     Attributes:
-        safety: with the period of the bus cycle. homing: of tendons. calibration: path of the file.
-        board_baud_rate: bit/s of the potentiometer board's own port. board_channels: how many it has; 0 for none.
+        safety: thresholds of the safety layer, with the period of the bus cycle. homing: of tendons.
+        calibration: path of the calibration file.
+        board_baud_rate: of the serial port of the potentiometer board [bit/s].
+        board_channels: number of its channels; 0: no board.
     """
 
     safety: SafetySettings
@@ -34,16 +34,8 @@ class HardwareSettings:
     board_channels: int = 0
 
 
-def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
-    """The servos of a robot as its file lists them; raises TensegrityError where it has none."""
-    rows = tuple(robot.servos.get("servos") or ())
-    if not rows:
-        raise TensegrityError(f"{robot.name} has no servos; add a servos block to its file.")
-    return rows
-
-
 def calibration_path(robot: Robot) -> Path:
-    """Where the calibration of a robot lies: beside its file as that says, else in the user's home by its name."""
+    """Path of the calibration file: that of the robot file, relative to it, or one in the home directory."""
     named = robot.servos.get("calibration")
     if named is None:
         return Path.home() / HOME_FOLDER / f"{robot.name}.calibration.json"
@@ -58,16 +50,16 @@ def hardware_settings(
     overrun: float | None = None,
     calibration: str | Path | None = None,
 ) -> HardwareSettings:
-    """Settings of a robot.
+    """Hardware settings of a robot.
 
     Args:
         robot: with servos.
-        period: s of a bus cycle; None takes that of its file.
-        overrun: factor on it above which a cycle took too long; None takes that of its file.
-        calibration: path; None takes `calibration_path`.
+        period: of a bus cycle [s]; None: that of the robot file.
+        overrun: longest cycle in periods before it counts as an overrun; None: that of the robot file.
+        calibration: path of the calibration file; None: `calibration_path`.
 
     Raises:
-        TensegrityError: no servos, or settings that do not go together.
+        TensegrityError: no servos, or contradictory settings.
     """
     used = [row["potentiometer"] + 1 for row in servo_rows(robot) if row.get("potentiometer") is not None]
     board = robot.servos.get("board") or {}

@@ -1,9 +1,9 @@
-"""Node `driver`: the robot as the other nodes see it, built instead of computed.
+"""Node `driver`: drives the servos of a robot, with the topics of the simulator.
 
-A lifecycle node: configure opens the bus and checks everything on it, activate takes over from the measured lengths,
-deactivate holds (or lets go), cleanup closes the port. Every period it reads all servos, publishes where they are, and
-sends what the safety layer makes of the last command. In lock-step, on an emulated bus of its own, it waits instead for
-the command with the stamp of its last state, as the simulator does.
+A lifecycle node: configure opens the bus and checks every servo, activate starts from the measured lengths, deactivate
+holds (or switches torque off), cleanup closes the port. Every period it reads all servos, publishes their state and
+writes the last command after the limits of the safety layer. In lock-step, with emulated servos in this process, each
+cycle waits for the command with the stamp of the last state, as in the simulator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
 
 from ..driver import Driver, open_driver
-from ..hardware.serial_hardware import Hardware, choose_hardware
+from ..hardware.hardware import Hardware
+from ..hardware.open_hardware import choose_hardware
 from ..safety.faults import Fault, Reaction
 from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
@@ -48,8 +49,8 @@ SUCCESS, FAILURE, FAILED = (
 )
 
 
-def told(transition: Transition) -> Transition:
-    """A transition whose unforeseen errors are told; rclpy would only count it as failed."""
+def report_errors(transition: Transition) -> Transition:
+    """Transition whose unexpected errors are reported, as rclpy only marks it as failed."""
 
     def run(node: DriverNode, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -62,10 +63,10 @@ def told(transition: Transition) -> Transition:
 
 
 class DriverNode(LifecycleNodeMixin, RobotNode):
-    """See the module; every parameter says what it is.
+    """Lifecycle node of the driver, see the module; its parameters carry descriptions.
 
     Args:
-        choose: from the parameters to the hardware that is driven.
+        choose: returns the hardware for the parameters.
     """
 
     def __init__(self, choose: Callable[..., Hardware] = choose_hardware) -> None:
@@ -76,7 +77,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         board = self.parameter("board_port", "", "serial port of the potentiometer board, where there is one")
         self._calibration = self.parameter("calibration", "", "calibration file; empty for that of the robot file")
         autostart = self.parameter("autostart", True, "configure and activate by itself")
-        self._planned = self.parameter(
+        self._period = self.parameter(
             "period", 0.0, "s of a bus cycle; 0 for that of the robot file", low=0.0, high=1.0
         )
         self._overrun = self.parameter(
@@ -130,14 +131,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if self.trigger_configure() == SUCCESS:
             self.trigger_activate()
 
-    @told
+    @report_errors
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Open the bus and check it, its servos and its calibration; a failure is a diagnostic in words."""
+        """Open the bus and check it, its servos and its calibration; a failure is reported as a diagnostic."""
         try:
             hardware = self._hardware
             self._driver = open_driver(
-                self._robot, hardware.open_bus, period=self._planned or None, overrun=self._overrun or hardware.overrun,
-                calibration=self._calibration or None, known=hardware.known,
+                self._robot, hardware.open_bus, period=self._period or None, overrun=self._overrun or hardware.overrun,
+                calibration=self._calibration or None, make_calibration=hardware.make_calibration,
             )  # fmt: skip
         except TensegrityError as error:
             self.tell(ERROR, f"cannot be configured: {error}")
@@ -145,14 +146,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._messages = DriverMessages(self._driver)
         self._tick = round(1e9 * self._driver.period)
         self._faults, self._reactions = (), {}
-        for note in self._driver.notes():
-            self.get_logger().warning(note)
+        for warning in self._driver.link.warnings():
+            self.get_logger().warning(warning)
         self.tell(OK, "inactive: the bus is open and nothing moves", period=f"{1e3 * self._driver.period:g} ms")
         return SUCCESS
 
-    @told
+    @report_errors
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Prepare the servos and take over from the measured lengths."""
+        """Prepare the servos and start from the measured lengths."""
         driver = self._driver
         assert driver is not None
         try:
@@ -173,7 +174,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Hold, or let go where the parameter `deactivate` says so."""
+        """Hold, or switch torque off by the parameter `deactivate`."""
         return FAILED if self._failed is not None or not self._end() else SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -183,26 +184,26 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """As deactivate and cleanup."""
+        """Deactivate and clean up."""
         self._end()
         self._close()
         return SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """After an error: what can be sent is sent, then the port is closed; it may be configured again."""
+        """After an error: send the last command if possible and close the port; the node may be configured again."""
         self._end()
         self._close()
         self.tell(ERROR, f"stopped by an error: {self._failed}; mend it, then configure and activate again")
         return SUCCESS
 
     def note_failure(self, error: Exception) -> None:
-        """Keep what ended a transition or a cycle, with its traceback in the log where nobody foresaw it."""
+        """Store the error that ended a transition or a cycle; log the traceback of an unexpected one."""
         self._failed = str(error) if isinstance(error, TensegrityError) else f"{type(error).__name__}: {error}"
         if not isinstance(error, TensegrityError):
             self.get_logger().error("".join(traceback.format_exception(error)))
 
     def _end(self) -> bool:
-        """Stop the cycle and send the last thing; whether that went well."""
+        """Stop the cycle and send the last command; returns whether that succeeded."""
         self._active = False
         if self._timer is not None:
             self.destroy_timer(self._timer)
@@ -222,7 +223,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._driver = self._messages = None
 
     def destroy_node(self) -> None:
-        """However the node ends: the last command, and the port closed."""
+        """Send the last command and close the port, however the node ends."""
         self._end()
         self._close()
         self._hardware.close()
@@ -232,13 +233,13 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     @property
     def _now(self) -> int:
-        """ns of the clock that stamps states and commands."""
+        """Time of the clock that stamps states and commands [ns]."""
         if self._lockstep:
             return self._ticks * self._tick
         return int(self.get_clock().now().nanoseconds)
 
     def _cycle(self) -> None:
-        """One bus cycle, and what it says published."""
+        """Run one bus cycle and publish its state."""
         driver, messages = self._driver, self._messages
         if not self._active or driver is None or messages is None:
             return
@@ -251,18 +252,18 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 self._ticks += 1
             self._stamp = self._now
             step = driver.run(period, 1e-9 * self._stamp)
-        except Exception as error:  # whatever it is, the servos must not go on
+        except Exception as error:  # after any error the servos must stop
             self.note_failure(error)
             self.trigger_deactivate()
             return
-        messages.take(period)
+        messages.update(period)
         stamp = time_message(self._stamp)
         self._state = messages.tendons(stamp), messages.joints(stamp)
         self._publish()
-        self._say(step)
+        self._report_step(step)
 
     def _publish(self) -> None:
-        """Send the state of the last cycle; the clock first, then what the others answer to."""
+        """Publish the state of the last cycle, after the clock."""
         if self._state is None:
             return
         tendons, joints = self._state
@@ -273,7 +274,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._published = time.monotonic()
 
     def _tick_lockstep(self) -> None:
-        """Send the state again where no answer comes, and say so where none comes at all."""
+        """Publish the state again where no command answers it, and report a longer silence."""
         wall = time.monotonic()
         if wall - self._published < self._patience:
             return
@@ -283,8 +284,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             text = "the controller does not answer: the servos and the emulated time stand still"
             self.tell(WARN, text, silent_for=waited)
 
-    def _say(self, step: SafetyStep) -> None:
-        """Tell of faults once, and of the state they leave."""
+    def _report_step(self, step: SafetyStep) -> None:
+        """Log new faults and report the state of the driver."""
         self._faults, self._reactions = step.faults, dict(step.reactions)
         for fault in step.new:
             self.get_logger().error(fault.line)
@@ -303,7 +304,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         return self._driver.settings.safety.reaction(fault.kind) is Reaction.WARN
 
     def report(self) -> None:
-        """Publish the diagnostics now: the node's own, the bus, and every servo."""
+        """Publish the diagnostics of the node, the bus and every servo."""
         super().report()
         if self._messages is not None:
             array = DiagnosticArray(status=self._messages.statuses(self.get_name(), self._faults, self._reactions))
@@ -327,7 +328,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.get_logger().warning(
                 f"command from {message.source or 'unnamed'} refused: {refusal}", throttle_duration_sec=1.0
             )
-        if self._lockstep and (verdict.accepted or driver.cycle.gate.stopped is not None):
+        if self._lockstep and (verdict.accepted or driver.stop_reason is not None):
             self._answered = time.monotonic()
             self._cycle()
 
@@ -350,14 +351,14 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         driver.release_stop()
         try:
             driver.recover()
-            self._cycle()  # what was wrong must be gone in a cycle of its own
+            self._cycle()  # the causes must be absent in a cycle of its own
             cleared = driver.clear()
         except TensegrityError as error:
             response.message = str(error)
             return response
-        words = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
+        texts = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
         response.success = bool(cleared) or was_stopped
-        response.message = "; ".join(words) or ("released" if was_stopped else "there was nothing to release")
+        response.message = "; ".join(texts) or ("released" if was_stopped else "there was nothing to release")
         return response
 
     def _calibrate(self, request: Calibrate.Request, response: Calibrate.Response) -> Calibrate.Response:

@@ -20,7 +20,8 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
 from ..spools.position_loop import Loop, SetPoint, usable_period
-from ..spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading
+from ..spools.readings import Drive, DriveCommand, Readings, TendonReading
+from ..spools.spool import Spool
 from .fault_latch import FaultLatch
 from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Reaction
 from .monitors import Monitor, make_monitors, tendon_monitors

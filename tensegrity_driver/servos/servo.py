@@ -1,8 +1,8 @@
-"""What the bus knows of one servo: its registers in blocks, its last reading, and what it was last sent.
+"""State of one servo on the bus: its last reading, the registers last written, and the blocks in which it is read.
 
-Two blocks of registers that lie in one piece are read in turn: what is measured, in every cycle, and from time to time
-a longer one that also tells the state (torque, watchdog, ceilings). A servo is asked for its state at once after it was
-silent or said that something is wrong with it.
+Two contiguous blocks of registers are read: the measurements in every cycle, and every few cycles a longer block that
+includes the state (torque, watchdog, ceilings). The state is read at once after a servo was silent or reported an
+error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from operator import mul
 
-from ..bus.control_tables import DIRECTION, MODELS, Field, ServoModel
+from ..bus.control_tables import DIRECTION_BIT, MODELS, Register, ServoModel
 from ..bus.dynamixel_protocol import ALERT, Status
 from ..spools.readings import ServoReading
 
@@ -23,62 +23,64 @@ MEASURED = (
 STATE = (
     "torque_enable", "torque_limit", "hardware_error", "bus_watchdog", "goal_pwm", "goal_current", "profile_velocity",
 )  # fmt: skip
-OF_THE_SERVO = frozenset({"voltage", "angle_limit", "overheating", "overload"})
-"""Error bits of protocol 1 about the servo itself; the others are about the instruction it got."""
+HARDWARE_ERRORS_1 = frozenset({"voltage", "angle_limit", "overheating", "overload"})
+"""Protocol 1: error bits of the servo itself; the others concern the instruction."""
 _NONE: frozenset[str] = frozenset()
 _CODES = {(1, False): "B", (2, False): "H", (4, False): "I", (1, True): "b", (2, True): "h", (4, True): "i"}
 
 
 class RegisterBlock:
-    """Registers of one model in one piece, decoded together.
+    """Contiguous registers of one model, decoded together.
 
     Args:
-        model: of the servo. names: registers in it; those that the model has not are left out.
+        model: of the servo. names: registers in the block; those that the model lacks are skipped.
 
     Attributes:
-        address, size: of the block. names: registers in it, by address. place: where each is among them.
+        address, size: of the block. names: registers by address. index: of each register in `names`.
     """
 
     def __init__(self, model: ServoModel, names: tuple[str, ...]) -> None:
-        fields = sorted((model.fields[name] for name in names if name in model.fields), key=lambda each: each.address)
-        self.address = fields[0].address
-        self.size = fields[-1].end - self.address
-        self.names = tuple(each.name for each in fields)
-        self.place = {name: place for place, name in enumerate(self.names)}
-        self.measured = tuple(self.place.get(name, -1) for name in MEASURED)
-        self._factors = tuple(each.factor for each in fields)
-        self._directions = tuple(place for place, each in enumerate(fields) if each.coding == "direction bit")
+        registers = sorted(
+            (model.registers[name] for name in names if name in model.registers), key=lambda each: each.address
+        )
+        self.address = registers[0].address
+        self.size = registers[-1].end - self.address
+        self.names = tuple(each.name for each in registers)
+        self.index = {name: index for index, name in enumerate(self.names)}
+        self.measured = tuple(self.index.get(name, -1) for name in MEASURED)
+        self._factors = tuple(each.factor for each in registers)
+        self._directions = tuple(index for index, each in enumerate(registers) if each.coding == "direction bit")
         code, end = "<", self.address
-        for each in fields:
+        for each in registers:
             code += f"{each.address - end}x{_CODES[each.size, each.coding == 'signed']}"
             end = each.end
         self._struct = struct.Struct(code)
 
     def numbers(self, data: bytes) -> tuple[int, ...]:
-        """The numbers as they are in the registers, in the order of `names`."""
+        """Raw numbers of the registers, in the order of `names`."""
         return self._struct.unpack(data)
 
     def values(self, numbers: tuple[int, ...]) -> list[float | None]:
-        """The values of numbers in SI units, and None behind them, for registers that the model has not."""
-        found: list[float | None] = [*map(mul, self._factors, numbers), None]
-        for place in self._directions:
-            if numbers[place] >= DIRECTION:
-                found[place] = self._factors[place] * (DIRECTION - numbers[place])
-        return found
+        """Values in SI units, with None at the end, for the index -1 of registers that the model lacks."""
+        values: list[float | None] = [*map(mul, self._factors, numbers), None]
+        for index in self._directions:
+            if numbers[index] >= DIRECTION_BIT:
+                values[index] = self._factors[index] * (DIRECTION_BIT - numbers[index])
+        return values
 
 
 @cache
 def blocks_of(model_name: str) -> tuple[RegisterBlock, RegisterBlock]:
-    """The measured block and the one with the state of a model."""
+    """Block of the measurements and block that includes the state, of a model."""
     model = MODELS[model_name]
     return RegisterBlock(model, MEASURED), RegisterBlock(model, STATE + MEASURED)
 
 
 class Torque(Enum):
-    """What is known about a servo's torque."""
+    """Torque of a servo: off, requested but not confirmed by a reading, or on."""
 
     OFF = "off"
-    ASKED = "asked for"
+    REQUESTED = "requested"
     ON = "on"
 
 
@@ -87,13 +89,13 @@ class Servo:
     """One servo of the robot.
 
     Attributes:
-        name: its actuator. id, model, channel: as the robot's file says; channel of its potentiometer, or None.
-        reading: the last one. age: cycles since it answered.
-        prepared: set up, and not restarted since. unsure: it was silent for so long that it may have restarted.
-        state_due: its state is to be read in the next cycle. alert: it says that it has an error (protocol 2).
-        torque: as asked for and confirmed. watchdog: armed by us.
-        sent: raw values of ceilings last written, by register; all are part of the state. goal: what it is driven by.
-        ceiling: raw value that the torque ceiling in EEPROM allows.
+        name: its actuator. id, model, channel: of the robot file; channel of its potentiometer, or None.
+        reading: the last one. age: cycles since the last answer.
+        prepared: set up, and not rebooted since. may_have_rebooted: silent for so long that a reboot is possible.
+        state_due: the state is to be read in the next cycle. alert: it reports a hardware error (protocol 2).
+        torque: as requested and confirmed. watchdog: armed by the driver.
+        sent: raw values of the ceilings last written, by register; all of them belong to the state.
+        goal: register that drives it. ceiling: raw torque ceiling in EEPROM.
     """
 
     name: str
@@ -103,7 +105,7 @@ class Servo:
     reading: ServoReading = field(init=False)
     age: int = 0
     prepared: bool = False
-    unsure: bool = False
+    may_have_rebooted: bool = False
     state_due: bool = True
     alert: bool = False
     torque: Torque = Torque.OFF
@@ -115,24 +117,28 @@ class Servo:
         model = self.model
         self.reading = ServoReading(self.name)
         self.measured, self.state = blocks_of(model.name)
-        self.goal = model.field("goal_position" if model.counts_turns else "moving_speed")
-        # an angle at the end of its range only says that the shaft is there or in the dead zone beyond
+        self.goal = model.register("goal_position" if model.counts_turns else "moving_speed")
+        # an angle at either end of the range also stands for the dead zone beyond it
         self._full = None if model.counts_turns else 1023
-        self._asked: dict[str, tuple[float, int | None]] = {}
+        self._requested: dict[str, tuple[float, int | None]] = {}
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """Id and actuator for messages."""
         return f"servo {self.id} ({self.name})"
 
     def missed(self) -> None:
-        """It did not answer in this cycle."""
+        """Count a cycle without answer."""
         self.age += 1
         self.state_due = True
         self.reading = replace(self.reading, age=self.age)
 
     def take(self, status: Status, *, with_state: bool) -> None:
-        """Take what it answered."""
+        """Store the status packet of this cycle.
+
+        Args:
+            with_state: it holds the longer block.
+        """
         block = self.state if with_state else self.measured
         numbers = block.numbers(status.data)
         values = block.values(numbers)
@@ -141,7 +147,7 @@ class Servo:
         old = self.reading
         torque_on, watchdog, errors = old.torque_on, old.watchdog, old.errors
         if self.model.protocol == 1:
-            errors = self.model.errors(status.error) & OF_THE_SERVO if status.error else _NONE
+            errors = self.model.errors(status.error) & HARDWARE_ERRORS_1 if status.error else _NONE
         else:
             self.alert = status.error >= ALERT
             if not self.alert:
@@ -149,17 +155,17 @@ class Servo:
             elif not with_state:
                 self.state_due = not errors
         if with_state:
-            place = block.place
-            torque_on = numbers[place["torque_enable"]] != 0
-            if "bus_watchdog" in place:
-                watchdog = numbers[place["bus_watchdog"]] > 0
-                bits = numbers[place["hardware_error"]]
+            index = block.index
+            torque_on = numbers[index["torque_enable"]] != 0
+            if "bus_watchdog" in index:
+                watchdog = numbers[index["bus_watchdog"]] > 0
+                bits = numbers[index["hardware_error"]]
                 errors = self.model.errors(bits) if bits else _NONE
             self._compare(torque_on, watchdog, numbers)
-        known = self._full is None or 0 < numbers[position] < self._full
+        in_range = self._full is None or 0 < numbers[position] < self._full
         self.reading = ServoReading(
             self.name,
-            values[position] if known else None,
+            values[position] if in_range else None,
             values[velocity],
             old.sensor,
             values[load],
@@ -174,36 +180,40 @@ class Servo:
         )
 
     def take_sensor(self, counts: float | None) -> None:
-        """Take what its potentiometer says; None: it was not read in this cycle."""
+        """Store the counts of its potentiometer; None: it was not read in this cycle."""
         if counts is None:
             self.reading = replace(self.reading, sensor_age=self.reading.sensor_age + 1)
         else:
             self.reading = replace(self.reading, sensor=counts, sensor_age=0)
 
-    def changed(self, register: Field, value: float) -> bytes | None:
-        """What to write where the nearest value for a register differs from the last one; raises BusError for none."""
+    def changed(self, register: Register, value: float) -> bytes | None:
+        """Bytes to write where the nearest value for a register differs from the last one, else None.
+
+        Raises:
+            BusError: a value that is not finite.
+        """
         name = register.name
-        # the quick way: nothing was asked since, and nobody (a preparation, say) has written something else
-        if self._asked.get(name) == (value, self.sent.get(name)):
+        # the common case first: the same request, and no other write (such as a preparation) since
+        if self._requested.get(name) == (value, self.sent.get(name)):
             return None
         raw = register.encode_nearest(value)
-        self._asked[name] = (value, raw)
+        self._requested[name] = (value, raw)
         if self.sent.get(name) == raw:
             return None
         self.sent[name] = raw
         return raw.to_bytes(register.size, "little")
 
     def _compare(self, torque_on: bool, watchdog: bool | None, numbers: tuple[int, ...]) -> None:
-        """Compare its state with what was asked for; a servo that lost torque or watchdog by itself has restarted."""
-        self.unsure = False
+        """Compare the state with what was requested; a servo that lost torque or watchdog by itself has rebooted."""
+        self.may_have_rebooted = False
         if self.torque is not Torque.ON or not torque_on or (self.watchdog and watchdog is False):
-            if self.torque is Torque.ASKED and torque_on:
+            if self.torque is Torque.REQUESTED and torque_on:
                 self.torque = Torque.ON
             elif self.prepared and (self.torque is Torque.ON or (self.watchdog and watchdog is False)):
                 self.prepared = False
                 self.torque = Torque.ON if torque_on else Torque.OFF
                 self.watchdog = False
                 self.sent.clear()
-        place = self.state.place
-        for name in [name for name, raw in self.sent.items() if numbers[place[name]] != raw]:
-            del self.sent[name]  # it got lost on the way, and is written again
+        index = self.state.index
+        for name in [name for name, raw in self.sent.items() if numbers[index[name]] != raw]:
+            del self.sent[name]  # this write was lost, and is repeated

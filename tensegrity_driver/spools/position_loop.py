@@ -1,13 +1,12 @@
-"""From a wanted rest length to what a servo is asked, once per bus cycle, for every way in which servos are driven.
+"""Position loops of the spools, updated once per bus cycle, and the set points that they follow.
 
-A servo in free-run (wheel) mode only knows speeds; its potentiometer closes the loop here (001, section 7.2):
+A servo in free-run (wheel) mode is driven by velocities; the loop is closed here by its potentiometer (001, section
+7.2), with a PI law:
 
     v = clip(k_p e + s, ±rate),   s ← clip(s + T k_i e, ±rate / 2),   e = goal − length
 
-The sum s stays as it is where the last speed sent fell short of the one asked for and s would grow further that way, so
-that it never winds up against a limit, whoever applied it: the rate here, or the safety layer later. T is the period
-that really passed. Servos that count turns are sent positions, moved on at no more than the rate. Nothing here reads a
-clock.
+Anti-windup: s is frozen where the last speed sent was limited, here or by the safety layer, and s would grow in that
+direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit.
 """
 
 from __future__ import annotations
@@ -19,45 +18,51 @@ from typing import Protocol
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 
-from .readings import Drive, DriveCommand, Spool
+from .readings import Drive, DriveCommand
+from .spool import Spool
 
-TENSION_TIME = 0.2
-"""Time constant [s] with which a spool approaches a tension that is asked for; long against the delay of a bus."""
-LONGEST_STEP = 5.0
-"""Periods as planned after which a longer one counts as this long: a loop must not catch up on a pause."""
-
-
-LARGEST_SUM = 0.5
-"""Fraction of the rate that the integral part may ask for: enough for a loaded servo to hold."""
+TENSION_TIME_S = 0.2
+"""Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
+MAX_STEP_PERIODS = 5.0
+"""Longest step of a loop in planned periods, so that it does not catch up after a pause."""
+MAX_INTEGRAL_SHARE = 0.5
+"""Largest integral part as a fraction of the rate limit: enough for a loaded servo to hold."""
 
 
 class Loop(Protocol):
-    """How the safety layer drives one spool."""
+    """Position loop of one spool."""
 
     def take_over(self, length: float) -> None:
-        """Start from a measured rest length [m] without a jump."""
+        """Restart at a measured rest length [m] without a jump."""
 
     def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
-        """One cycle: goal and measured length in m, the period that passed in s, what was sent in the last cycle."""
+        """Command of one cycle.
+
+        Args:
+            goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
+            sent: command of the last cycle after all limits, or None.
+        """
 
 
 def usable_period(period: float, planned: float) -> float:
-    """A measured period [s] that a loop may count on: zero where it makes no sense, never much longer than planned."""
-    return min(period, LONGEST_STEP * planned) if math.isfinite(period) and period > 0.0 else 0.0
+    """Measured period [s] limited to `MAX_STEP_PERIODS` planned ones; zero where it is negative or not finite."""
+    return min(period, MAX_STEP_PERIODS * planned) if math.isfinite(period) and period > 0.0 else 0.0
 
 
 class FreeRunLoop:
-    """PI loop with anti-windup and velocity limit for a servo that follows speeds only.
+    """PI loop with anti-windup and velocity limit for a servo in wheel mode.
 
     Args:
-        spool: its limits hold here.
-        period: s as planned.
-        proportional: 1/s; None takes 0.1 per period, which leaves room for two cycles of delay.
-        integral: 1/s²; None takes a quarter of proportional squared, the double pole of a spool that just follows.
-        dead_band: m of error that count as none: half the resolution of the potentiometer.
+        spool: its rate limits the velocity.
+        period: planned period of the bus cycle [s].
+        proportional: gain k_p [1/s]; higher is faster, with less phase margin. None: 0.1 per period, which tolerates
+            two cycles of delay.
+        integral: gain k_i [1/s²]; higher removes the error under load faster. None: a quarter of the squared
+            proportional gain, which gives a double pole without servo dynamics.
+        dead_band: error that counts as zero [m]; None: half the resolution of the potentiometer.
 
     Raises:
-        TensegrityError: gains that no delay of a bus cycle could stand.
+        TensegrityError: gains that are unstable with the delay of a bus cycle.
     """
 
     def __init__(
@@ -83,45 +88,48 @@ class FreeRunLoop:
         if not (math.isfinite(self.dead_band) and self.dead_band >= 0.0):
             raise TensegrityError(f"position loop of {spool.name}: dead band {self.dead_band} m must not be negative.")
         self._sum = 0.0
-        self._asked = 0.0
+        self._requested = 0.0
 
     @property
     def sum(self) -> float:
-        """The integral part [m/s]: what the servo must be asked merely to stand still under load."""
+        """Integral part [m/s]: velocity command that holds the spool under load."""
         return self._sum
 
     def take_over(self, length: float) -> None:
-        """Start at rest: the first command at a goal equal to the measured length is zero."""
-        self._sum = self._asked = 0.0
+        """Restart at rest: the first command is zero if the goal equals the measured length."""
+        self._sum = self._requested = 0.0
 
     def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
-        """One cycle; without a length or a goal it asks for rest."""
+        """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
         step = usable_period(period, self.period)
         error = goal - length
         if not math.isfinite(error) or step == 0.0:
-            self._asked = 0.0
+            self._requested = 0.0
             return DriveCommand(Drive.VELOCITY, 0.0, actuator.rate, actuator.effort)
         if abs(error) <= self.dead_band:
             error = 0.0
-        given = sent.value if sent is not None and sent.kind is Drive.VELOCITY else 0.0
-        short = self._asked - given  # what a limit took away from the last speed
+        sent_speed = sent.value if sent is not None and sent.kind is Drive.VELOCITY else 0.0
+        short = self._requested - sent_speed  # part of the last speed that was cut by a limit
         if short * error <= 0.0:
-            most = LARGEST_SUM * actuator.rate
+            most = MAX_INTEGRAL_SHARE * actuator.rate
             self._sum = min(max(self._sum + self.integral * error * step, -most), most)
-        self._asked = self.proportional * error + self._sum
-        speed = min(max(self._asked, -actuator.rate), actuator.rate)
+        self._requested = self.proportional * error + self._sum
+        speed = min(max(self._requested, -actuator.rate), actuator.rate)
         return DriveCommand(Drive.VELOCITY, speed, actuator.rate, actuator.effort, goal)
 
 
 class PositionLoop:
-    """Positions for a servo that counts turns, moved on at no more than the rate of its actuator.
+    """Rate-limited positions for a multi-turn servo.
 
     Args:
         spool: with a calibrated encoder.
-        period: s as planned.
-        tension: ceiling [N] of a servo in current-based position mode, at most the effort of the actuator; None takes
+        period: planned period of the bus cycle [s].
+        tension: tension limit of a servo in current-based position mode [N], at most the effort of the actuator; None:
             the effort.
+
+    Raises:
+        TensegrityError: no calibrated encoder over many turns, or a tension limit out of range.
     """
 
     def __init__(self, spool: Spool, period: float, *, tension: float | None = None) -> None:
@@ -141,18 +149,18 @@ class PositionLoop:
 
     @property
     def reference(self) -> float:
-        """Where the servo is sent at present [m]."""
+        """Present reference of the servo [m]."""
         return self._reference
 
     def take_over(self, length: float) -> None:
-        """Start at the measured rest length: the first command sends the servo to where it is."""
+        """Restart at the measured rest length, which becomes the reference."""
         self._reference = length
 
     def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
-        """One cycle; without a goal the servo stays where it was last sent."""
+        """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
         if sent is not None and sent.kind is Drive.POSITION:
-            self._reference = sent.value  # what the safety layer made of it
+            self._reference = sent.value  # after the limits of the safety layer
         if not math.isfinite(self._reference):
             self._reference = length
         step = actuator.rate * usable_period(period, self.period)
@@ -162,10 +170,13 @@ class PositionLoop:
 
 
 class SetPoint:
-    """The goal of one tendon, moved on as its last command says: to a length, at a velocity, or for a tension.
+    """Goal of one tendon under its last command: a length, a velocity, or a tension.
 
-    The goal never leaves the position limits, nor runs away from the measured length by more than `lead` s at the
-    rate of the actuator, so that a spool that is held up does not rush once it is free.
+    The goal stays within the position limits, and within `lead` times the rate limit of the measured length, so that a
+    blocked spool does not rush once it is free.
+
+    Args:
+        spool: with its limits. lead: longest lead of the goal over the measured length [s].
     """
 
     def __init__(self, spool: Spool, lead: float) -> None:
@@ -173,14 +184,17 @@ class SetPoint:
         self.goal = math.nan
 
     def hold(self, length: float) -> None:
-        """Stay at a length [m]."""
+        """Set the goal to a length [m]; nan: none."""
         self.goal = length
 
     def update(self, command: tuple[Mode, float], length: float, tension: float, period: float) -> float:
-        """The goal [m] of this cycle.
+        """Goal of this cycle [m].
+
+        Args:
+            command: mode and value [m, m/s or N]. length, tension: measured [m, N]. period: since the last cycle [s].
 
         Raises:
-            TensegrityError: a tension is asked for where none is measured or the stiffness is not known.
+            TensegrityError: a commanded tension where no tension is measured or the tendon has no stiffness.
         """
         mode, value = command
         actuator = self.spool.actuator
@@ -198,7 +212,7 @@ class SetPoint:
                     f"{self.spool.name} cannot be driven by tension: its servo tells none or the stiffness of its "
                     "tendon is not known. Command a position or a velocity."
                 )
-            speed = (tension - value) / (self.spool.stiffness * TENSION_TIME)
+            speed = (tension - value) / (self.spool.stiffness * TENSION_TIME_S)
         speed = min(max(speed, -actuator.rate), actuator.rate)
         reach = actuator.rate * self.lead
         moved = min(max(self.goal + speed * period, length - reach), length + reach)
@@ -208,11 +222,14 @@ class SetPoint:
 
 @dataclass
 class CycleCounter:
-    """How regularly the loop runs, counted from the periods that it is told.
+    """Counts of cycles and overruns.
 
     Attributes:
-        planned: s. tolerance: factor on it above which a cycle is an overrun.
-        cycles, overruns: so far. longest: s. elapsed: s in all.
+        planned: period [s]. tolerance: longest cycle in planned periods before it counts as an overrun.
+        cycles, overruns: so far. longest: longest period [s]. elapsed: sum of the periods [s].
+
+    Raises:
+        TensegrityError: a period that is not above zero, or a tolerance below 1.
     """
 
     planned: float
@@ -229,12 +246,12 @@ class CycleCounter:
             )
 
     def count(self, period: float) -> bool:
-        """Count one cycle of `period` s; returns whether it was an overrun. A period that makes no sense is one."""
-        sane = math.isfinite(period) and period >= 0.0
-        late = not sane or period > self.tolerance * self.planned
+        """Count one cycle of a period [s]; returns whether it was an overrun, as is a negative or infinite period."""
+        valid = math.isfinite(period) and period >= 0.0
+        late = not valid or period > self.tolerance * self.planned
         self.cycles += 1
         self.overruns += late
-        if sane:
+        if valid:
             self.longest = max(self.longest, period)
             self.elapsed += period
         return late

@@ -264,10 +264,10 @@ PACKET_TIMEOUT = 0.1
 
 def _at_pseudo_terminals(robot: Robot, folder: Path) -> dict[str, Any]:
     """Parameters of the driver where a process of its own emulates the servos."""
-    from tensegrity_driver.hardware.emulated_hardware import OVERRUN
+    from tensegrity_driver.hardware.emulated_hardware import LONGEST_CYCLE_PERIODS
 
     parameters: dict[str, Any] = {"port": str(folder / "servos"), "calibration": str(folder / "calibration.json")}
-    parameters.update(packet_timeout=PACKET_TIMEOUT, overrun=OVERRUN)
+    parameters.update(packet_timeout=PACKET_TIMEOUT, overrun=LONGEST_CYCLE_PERIODS)
     if any(servo["potentiometer"] is not None for servo in robot.servos["servos"]):
         parameters["board_port"] = str(folder / "potentiometers")
     return parameters

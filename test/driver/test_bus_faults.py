@@ -86,5 +86,5 @@ def test_every_kind_of_fault_is_injected_on_the_bus() -> None:
 def test_an_error_that_a_servo_does_not_know_is_refused(tmp_path: Path) -> None:
     with emulated_cell(tmp_path) as cell:
         with pytest.raises(BusError, match="AX-12A"):
-            cell.emulated.fail(N, "electrical_shock")
+            cell.emulated.faults.fail(N, "electrical_shock")
         assert not cell.run(2).faults

@@ -10,7 +10,7 @@ import pytest
 from bus_fault_cases import HOME, K, N
 from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 
-from tensegrity_driver.calibration.turn_counter import memory_path, recall_turns
+from tensegrity_driver.calibration.turn_counter import load_turns, turns_path
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused
@@ -51,14 +51,14 @@ def test_x_servos_stop_by_their_watchdog_when_the_driver_is_killed(tmp_path: Pat
 
 
 def fired(cell: EmulatedCell, name: str) -> bool:
-    """The bus watchdog of a servo reads -1: it has stopped it."""
-    return cell.emulated._servos[name].registers.raw("bus_watchdog") == 0xFF
+    """The bus watchdog of a servo reads 255 counts (-1): it has stopped it."""
+    return cell.emulated.register(name, "bus_watchdog") == pytest.approx(255 * 0.02)
 
 
 def test_x_servos_never_get_further_than_they_were_sent_when_the_driver_is_killed(tmp_path: Path) -> None:
     with emulated_cell(tmp_path, TURNING) as cell:
         moving(cell)
-        sent, here = cell.driver.cycle.layer.sent[N].value, cell.length(N)
+        sent, here = cell.driver.sent[N].value, cell.length(N)
         kill_driver(cell)
         cell.run_world_only(50)
         spool = cell.driver.spools[N]
@@ -124,7 +124,7 @@ def goes_on(cell: EmulatedCell) -> None:
 
 @pytest.mark.parametrize(
     ("cut", "kind"),
-    [(lambda c: c.emulated.silence(N), K.SERVO_SILENT), (lambda c: c.emulated.unplug(), K.PORT_LOST)],
+    [(lambda c: c.emulated.faults.silence(N), K.SERVO_SILENT), (lambda c: c.emulated.faults.unplug(), K.PORT_LOST)],
     ids=["cable", "adapter"],
 )
 def test_an_x_servo_whose_line_is_cut_on_the_way_stops_where_it_was_sent(
@@ -132,7 +132,7 @@ def test_an_x_servo_whose_line_is_cut_on_the_way_stops_where_it_was_sent(
 ) -> None:
     with emulated_cell(tmp_path, TURNING) as cell:
         moving(cell)
-        sent, here = cell.driver.cycle.layer.sent[N].value, cell.length(N)
+        sent, here = cell.driver.sent[N].value, cell.length(N)
         cut(cell)
         cell.run(7)
         assert kind in cell.kinds
@@ -145,12 +145,12 @@ def test_an_ax_servo_whose_line_is_cut_on_the_way_in_goes_on_within_its_torque_l
         cell.goals = {N: cell.length(N) - FAR}
         cell.run(10)
         here = cell.length(N)
-        cell.emulated.silence(N)
+        cell.emulated.faults.silence(N)
         cell.disobedient = (N,)
         cell.run(10)
         assert (K.SERVO_SILENT, N) in cell.faults
         assert cell.length(N) < here - 1e-3
-        cell.emulated.mend()
+        cell.emulated.faults.mend()
         cell.run(10)  # it hears again that it shall hold
         stands = cell.length(N)
         cell.run(10)
@@ -164,7 +164,7 @@ def test_a_supply_that_goes_off_and_on_for_all_servos_is_found_and_none_comes_on
     """The robot collapses, which no driver can help; what it must not do is wind in while it falls."""
     with emulated_cell(tmp_path, servos) as cell:
         moving(cell)
-        cell.emulated.power_cycle()
+        cell.emulated.faults.power_cycle()
         cell.pulled = True  # by its own weight
         found = [fault for _ in range(2) for fault in cell.run(1).new]
         assert {fault.tendon for fault in found} >= set(cell.driver.spools)
@@ -188,7 +188,7 @@ def test_turns_lost_while_the_driver_was_off_are_refused_before_torque_comes_on(
         cell.run(5)
         cell.driver.end()
         cell.driver.close()
-        cell.emulated.power_cycle(N)
+        cell.emulated.faults.power_cycle(N)
         cell.driver = cell.open()
         with pytest.raises(CommandRefused, match=f"{N} lost power and may have lost turns.*home it again"):
             cell.driver.begin(lambda: cell.now)
@@ -202,14 +202,14 @@ def test_a_memory_of_turns_that_is_damaged_or_of_another_calibration_counts_as_n
     with emulated_cell(tmp_path, TURNING) as cell:
         cell.run(5)
         cell.driver.end()
-        path = memory_path(cell.path)
-        assert set(recall_turns(cell.path, cell.driver.calibration)) == set(cell.driver.spools)
-        assert recall_turns(cell.path, replace(cell.driver.calibration, revision=99)) == {}
+        path = turns_path(cell.path)
+        assert set(load_turns(cell.path, cell.driver.calibration)) == set(cell.driver.spools)
+        assert load_turns(cell.path, replace(cell.driver.calibration, revision=99)) == {}
         for damaged in (b"", b"{", b"[]", b'{"revision": 1, "spools": {"draw_1": 3}}'):
             path.write_bytes(damaged)
-            assert recall_turns(cell.path, cell.driver.calibration) == {}
+            assert load_turns(cell.path, cell.driver.calibration) == {}
         path.unlink()
-        assert recall_turns(cell.path, cell.driver.calibration) == {}
+        assert load_turns(cell.path, cell.driver.calibration) == {}
 
 
 # -- at the limits -----------------------------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ def test_a_spool_that_is_pulled_over_its_ceiling_gives_way_and_tells_no_more_tha
     with emulated_cell(tmp_path, TURNING) as cell:
         cell.run(5)
         before, effort = cell.length(N), cell.driver.spools[N].actuator.effort
-        cell.emulated.pull_shaft(N, torque)
+        cell.emulated.faults.pull_shaft(N, torque)
         for _ in range(50):
             cell.run(1)
-            assert cell.driver.cycle.readings.tendons[N].tension <= 1.01 * effort
+            assert cell.driver.readings.tendons[N].tension <= 1.01 * effort
         assert cell.length(N) > before + 1e-3
         assert cell.kinds - {K.SLACK} == found

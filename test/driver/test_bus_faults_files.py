@@ -16,9 +16,10 @@ import pytest
 from bus_fault_cases import K, N
 from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 
-from tensegrity_driver.calibration.calibration_file import BusIdentity, load_calibration, save_calibration
+from tensegrity_driver.bus.identity import BusIdentity
+from tensegrity_driver.calibration.calibration_file import load_calibration, save_calibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
-from tensegrity_driver.calibration.turn_counter import memory_path
+from tensegrity_driver.calibration.turn_counter import turns_path
 from tensegrity_driver.driver import open_driver
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
@@ -160,10 +161,9 @@ def test_a_calibration_of_another_wiring_is_refused(cell: EmulatedCell) -> None:
 def test_turns_lost_while_it_was_switched_off_are_found_before_anything_moves_where_the_length_is_impossible(
     cell: EmulatedCell,
 ) -> None:
-    cell.emulated.power_cycle(N)
-    with cell.emulated._lock:
-        cell.emulated._servos[N].motion._turns -= 9  # switched on and turned by hand
-    memory_path(cell.path).unlink()  # as before a driver has ever ended properly
+    cell.emulated.faults.power_cycle(N)
+    cell.emulated.faults.change_turns(N, 9)  # switched on and turned by hand
+    turns_path(cell.path).unlink()  # as before a driver has ever ended properly
     cell.driver = cell.open()
     with pytest.raises(CommandRefused, match=f"{N}.*not known or impossible"):
         cell.driver.begin(lambda: cell.now)
@@ -175,27 +175,27 @@ def test_servos_that_were_switched_off_since_they_were_last_driven_are_named_whe
 ) -> None:
     """One lost turn may leave a length within its limits: without a memory only the servo's own state tells of it."""
     cell.driver = cell.open()
-    assert not [note for note in cell.driver.notes() if "turns" in note]
+    assert not [note for note in cell.driver.link.warnings() if "turns" in note]
     cell.driver.close()
-    cell.emulated.power_cycle(N)
+    cell.emulated.faults.power_cycle(N)
     cell.driver = cell.open()
-    (note,) = [note for note in cell.driver.notes() if "turns" in note]
+    (note,) = [note for note in cell.driver.link.warnings() if "turns" in note]
     assert N in note and "home" in note
     with pytest.raises(CommandRefused, match=f"{N} lost power and may have lost turns"):
         cell.driver.begin(lambda: cell.now)
-    memory_path(cell.path).unlink()
+    turns_path(cell.path).unlink()
     cell.driver.begin(lambda: cell.now)
     cell.driver.end(release_torque=True)
     cell.driver.close()
     cell.driver = cell.open()  # without torque, but not restarted
-    assert not [note for note in cell.driver.notes() if "turns" in note]
+    assert not [note for note in cell.driver.link.warnings() if "turns" in note]
 
 
 def test_a_board_that_says_nothing_at_the_start_is_named_and_nothing_moves(tmp_path: Path) -> None:
     with emulated_cell(tmp_path, WHEELS) as cell:
         cell.driver.end()
         cell.driver.close()
-        cell.emulated.silence_board()
+        cell.emulated.faults.silence_board()
         with pytest.raises(TensegrityError, match=r"potentiometer board .* does not answer"):
             cell.open()
         stays(cell)
@@ -269,7 +269,7 @@ def test_a_homed_tendon_is_saved_and_the_one_before_is_kept(tmp_path: Path) -> N
     with emulated_cell(tmp_path, TURNING) as cell:
         before = cell.saved
         cell.run(5)
-        cell.emulated.power_cycle(N)
+        cell.emulated.faults.power_cycle(N)
         cell.until(K.TURNS_LOST, N, 1)
         cell.home(N)
         assert cell.path.with_name(cell.path.name + ".previous").read_bytes() == before

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from driver_link import IDENTITY, PERIOD, START, IdealLink, calibration, known_lines
 
-from tensegrity_driver.calibration.calibration_file import BusIdentity, load_calibration, save_calibration
+from tensegrity_driver.bus.identity import BusIdentity
+from tensegrity_driver.calibration.calibration_file import load_calibration, save_calibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.driver import Driver, open_driver
 from tensegrity_driver.hardware.settings import calibration_path, hardware_settings
@@ -225,6 +226,6 @@ def test_bad_points_and_bad_names_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_bus_with_known_lines_is_not_saved_over_the_calibration_of_a_real_one() -> None:
-    driver = open_driver(ROBOT, IdealLink, known=lambda identity: calibration(ROBOT, identity))
+    driver = open_driver(ROBOT, IdealLink, make_calibration=lambda identity: calibration(ROBOT, identity))
     with pytest.raises(CalibrationError, match="no calibration file of its own"):
         driver.calibrate("draw_1", *points("draw_1"), save=True)

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 
+from tensegrity_driver.bus.statistics import BusReading
 from tensegrity_driver.calibration.calibrated_spools import make_loops
 from tensegrity_driver.driver_cycle import DriverCycle
 from tensegrity_driver.safety.faults import FaultKind, Reaction
 from tensegrity_driver.safety.settings import SafetySettings
-from tensegrity_driver.spools.readings import BusReading, Drive, DriveCommand, Line, ServoCommand, ServoReading
+from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoCommand, ServoReading
+from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused
 

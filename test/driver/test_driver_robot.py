@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from tensegrity_control import inverse_kinematics
-from tensegrity_driver.calibration.calibrated_spools import COUNT, make_loops, make_spools
+from tensegrity_driver.bus.potentiometer_protocol import RADIANS_PER_COUNT
+from tensegrity_driver.bus.statistics import BusReading
+from tensegrity_driver.calibration.calibrated_spools import make_loops, make_spools
 from tensegrity_driver.driver_cycle import DriverCycle
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_driver.safety.settings import SafetySettings
-from tensegrity_driver.spools.readings import BusReading, Drive, Line, ServoCommand, ServoReading, Spool
+from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
+from tensegrity_driver.spools.spool import Line, Spool
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.command_gate import Mode
 
@@ -144,7 +147,7 @@ def test_the_robot_reaches_its_goals_within_half_a_millimetre_of_the_plan_and_un
         assert not step.faults
         assert np.linalg.norm(seen.pose[0] - plan.shape.pose[0]) < 0.5e-3
         for name, length in plan.rest_lengths.items():
-            assert abs(seen.positions[name] - length) < 2.0 * COUNT * machine.spools[name].radius
+            assert abs(seen.positions[name] - length) < 2.0 * RADIANS_PER_COUNT * machine.spools[name].radius
     assert machine.highest < machine.robot.actuators[0].effort
 
 

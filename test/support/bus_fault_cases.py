@@ -58,7 +58,7 @@ class Case:
 
 
 def mend(cell: EmulatedCell) -> None:
-    cell.emulated.mend()
+    cell.emulated.faults.mend()
 
 
 def sets(**values: object) -> Action:
@@ -99,22 +99,22 @@ def until_it_shows(cell: EmulatedCell, shows: Callable[[], bool], at_most: int =
 def slip(cell: EmulatedCell) -> None:
     """The coupling of a potentiometer slips while its spool turns, until it is 2 mm and three counts off."""
     began = cell.length(N)
-    cell.emulated.slip_potentiometer(N, 0.5)
+    cell.emulated.faults.slip_potentiometer(N, 0.5)
     until_it_shows(cell, lambda: 0.5 * abs(cell.length(N) - began) > S.disagreement + 3 * COUNT_LENGTH)
 
 
 def creep(cell: EmulatedCell) -> None:
     """A spool turns too slowly to be called a runaway, until it is outside its limits."""
     cell.disobedient = (N,)
-    cell.emulated.run_away(N, -fast(0.0016))
+    cell.emulated.faults.run_away(N, -fast(0.0016))
     high = cell.driver.spools[N].actuator.position[1]
     until_it_shows(cell, lambda: cell.length(N) > high + S.limit_margin - 0.0016 * PERIOD)
 
 
 def wind_back(cell: EmulatedCell) -> None:
     """The servo obeys again and is jogged to where it may be."""
-    cell.emulated.mend()
-    cell.driver.cycle.layer.jog(N, HOME + 0.001)
+    cell.emulated.faults.mend()
+    cell.driver.jog(N, HOME + 0.001)
     cell.run(60)
 
 
@@ -139,7 +139,7 @@ class Hand:
 
     def add(self, cell: EmulatedCell, force: float) -> None:
         self.force = max(0.0, self.force + force)
-        cell.emulated.push("top_1", (0.0, 0.0, self.force))
+        cell.emulated.faults.push("top_1", (0.0, 0.0, self.force))
 
 
 HAND = Hand()
@@ -147,27 +147,27 @@ HAND = Hand()
 
 def knot(cell: EmulatedCell) -> None:
     """The tendon is knotted again, and tightened by hand."""
-    cell.emulated.mend()
+    cell.emulated.faults.mend()
     cell.run(80)
 
 
 def mend_and_restart(cell: EmulatedCell) -> None:
-    cell.emulated.mend()
-    cell.emulated.power_cycle(N)
+    cell.emulated.faults.mend()
+    cell.emulated.faults.power_cycle(N)
 
 
 def load_the_supply(cell: EmulatedCell) -> None:
     for k in range(1, 7):
-        cell.emulated.pull_shaft(f"saddle_{k}", -0.3)
+        cell.emulated.faults.pull_shaft(f"saddle_{k}", -0.3)
 
 
 def damage_all(cell: EmulatedCell) -> None:
     for name in cell.driver.spools:
-        cell.emulated.damage(name, 0.25)
+        cell.emulated.faults.damage(name, 0.25)
 
 
 def restart(cell: EmulatedCell) -> None:
-    cell.emulated.power_cycle(N)
+    cell.emulated.faults.power_cycle(N)
 
 
 def rival(cell: EmulatedCell) -> None:
@@ -184,7 +184,7 @@ def nothing(cell: EmulatedCell) -> None:
 
 def emulated(name: str, *arguments: object) -> Action:
     """A fault of the emulated robot by its name."""
-    return lambda cell: getattr(cell.emulated, name)(*arguments)
+    return lambda cell: getattr(cell.emulated.faults, name)(*arguments)
 
 
 ENDS = (K.SENSOR_JUMP, K.SPOOL_LIMIT)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.serial_port import SerialPort
-from tensegrity_driver.calibration.calibrated_spools import MOTORS
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
 from tensegrity_driver.emulator.servo_chain import ServoChain
+from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics.errors import BusError
 
 
@@ -27,8 +27,8 @@ def turned_to(servo: EmulatedServo, angle: float) -> EmulatedServo:
     """The servo, switched on with its shaft at an angle [rad]."""
     servo.motion.angle = angle
     servo.power_cycle()
-    type(servo.motion).show(servo.motion)
-    servo.motion.show = lambda: None  # type: ignore[method-assign]
+    type(servo.motion).refresh_registers(servo.motion)
+    servo.motion.refresh_registers = lambda: None  # type: ignore[method-assign]
     return servo
 
 
@@ -62,7 +62,7 @@ class FedPort(SerialPort):
         self.leftover = bytes(self.data)
         self.data.clear()
 
-    def settle(self, quiet: float | None = None) -> None:
+    def drain(self, quiet: float | None = None) -> None:
         self.data.clear()
 
     def isPacketTimeout(self) -> bool:  # noqa: N802

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tensegrity_driver.calibration.calibrated_spools import COUNT
-from tensegrity_driver.calibration.calibration_file import (
-    BusIdentity,
-    RobotCalibration,
-    SensorCalibration,
-    hardware_fingerprint,
-)
-from tensegrity_driver.hardware.settings import HardwareSettings, servo_rows
-from tensegrity_driver.spools.readings import BusReading, Drive, Line, ServoCommand, ServoReading
+from tensegrity_driver.bus.identity import BusIdentity
+from tensegrity_driver.bus.potentiometer_protocol import RADIANS_PER_COUNT
+from tensegrity_driver.bus.statistics import BusReading
+from tensegrity_driver.calibration.calibrated_spools import servo_rows
+from tensegrity_driver.calibration.calibration_file import RobotCalibration, SensorCalibration, hardware_fingerprint
+from tensegrity_driver.hardware.settings import HardwareSettings
+from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
+from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.errors import BusError
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -24,7 +23,10 @@ START = 0.2159  # m, length of every tendon at first
 def known_lines(robot: Robot) -> dict[str, Line]:
     """Lines of potentiometers that stand wherever they were mounted."""
     return {
-        row["actuator"]: Line(-COUNT * row["spool_radius"], START + COUNT * row["spool_radius"] * (2000.0 + 30.0 * k))
+        row["actuator"]: Line(
+            -RADIANS_PER_COUNT * row["spool_radius"],
+            START + RADIANS_PER_COUNT * row["spool_radius"] * (2000.0 + 30.0 * k),
+        )
         for k, row in enumerate(servo_rows(robot))
     }
 
@@ -80,7 +82,7 @@ class IdealLink:
     def close(self) -> None:
         self.closed = True
 
-    def notes(self) -> list[str]:
+    def warnings(self) -> list[str]:
         return []
 
     def statistics(self) -> dict[str, object]:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tensegrity_driver.calibration.calibration_file import BusIdentity, save_calibration
+from tensegrity_driver.bus.identity import EMULATED_ADAPTER, BusIdentity
+from tensegrity_driver.calibration.calibration_file import save_calibration
 from tensegrity_driver.driver import Driver, open_driver
 from tensegrity_driver.emulator import with_servos
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware
 from tensegrity_driver.safety.faults import Fault, FaultKind
 from tensegrity_driver.safety.safety_layer import SafetyStep
-from tensegrity_driver.servos.servo_group import EMULATED
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.command_gate import Mode, Verdict
 from tensegrity_dynamics.errors import CommandRefused
@@ -59,13 +59,13 @@ class EmulatedCell:
         self.path = folder / "calibration.json"
         for each in self.emulated.identity:
             # they were switched on some turns ago, as after a day of work
-            self.emulated._servos[each.actuator].motion._turns -= TURNS
-        identity = BusIdentity(EMULATED, tuple((each.id, each.number) for each in self.emulated.identity))
-        save_calibration(self.path, self.hardware.known(identity))
+            self.emulated.faults.change_turns(each.actuator, TURNS)
+        identity = BusIdentity(EMULATED_ADAPTER, tuple((each.id, each.number) for each in self.emulated.identity))
+        save_calibration(self.path, self.hardware.make_calibration(identity))
         self.now = 100.0
         self.driver = self.open()
         self.saved = self.path.read_bytes()
-        self.settings = self.driver.cycle.settings
+        self.settings = self.driver.settings.safety
         self.period = self.clock_step = self.driver.period
         self._start = {n: self.emulated.observe().positions[n] for n in self.driver.spools}
         self.goals: dict[str, float] | None = {}
@@ -150,7 +150,7 @@ class EmulatedCell:
 
     @property
     def faults(self) -> dict[tuple[FaultKind, str | None], Fault]:
-        return {each.key: each for each in self.driver.cycle.layer.latch.faults}
+        return {each.key: each for each in self.driver.faults}
 
     @property
     def kinds(self) -> set[FaultKind]:
@@ -203,8 +203,7 @@ class EmulatedCell:
 
     def put_register(self, name: str, field: str, raw: int) -> None:
         """Another program, or a fault inside, changes a register of a servo."""
-        with self.emulated._lock:
-            self.emulated._servos[name].registers.set_raw(field, raw)
+        self.emulated.faults.set_register(name, field, raw)
 
 
 @contextlib.contextmanager

@@ -52,12 +52,12 @@ class Trouble:
 
 def tendon(name: str, *arguments: object) -> Act:
     """A fault of the emulated robot about one tendon."""
-    return lambda cell, tendon: getattr(cell.emulated, name)(tendon, *arguments)
+    return lambda cell, tendon: getattr(cell.emulated.faults, name)(tendon, *arguments)
 
 
 def whole(name: str, *arguments: object) -> Act:
     """A fault of the emulated robot about all of it."""
-    return lambda cell, _: getattr(cell.emulated, name)(*arguments)
+    return lambda cell, _: getattr(cell.emulated.faults, name)(*arguments)
 
 
 def sets(**values: object) -> Act:
@@ -225,7 +225,7 @@ class Soak:
         cell = self.cell
         cell.each_cycle, cell.goals = None, {}
         cell.period = cell.clock_step = cell.driver.period
-        cell.emulated.mend()
+        cell.emulated.faults.mend()
         cell.driver.release_stop()
         self.step(80 if name == "snapped" else 8)
         if K.TURNS_LOST in cell.kinds:

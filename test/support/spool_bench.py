@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from tensegrity_driver.spools.readings import (
-    BusReading,
-    CommandState,
-    Drive,
-    DriveCommand,
-    Line,
-    Readings,
-    ServoReading,
-    Spool,
-)
+from tensegrity_driver.bus.statistics import BusReading
+from tensegrity_driver.spools.readings import CommandState, Drive, DriveCommand, Readings, ServoReading
+from tensegrity_driver.spools.spool import Line, Spool
 from tensegrity_dynamics.robots.robot import Actuator
 
 PERIOD = 0.02

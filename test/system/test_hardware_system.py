@@ -243,15 +243,15 @@ def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_pa
         while True:
             time.sleep(2.0)  # reading feeds a watchdog that has not bitten yet
             bus.open()
-            bitten = bus.read_raw(7, model.field("bus_watchdog"))
+            bitten = bus.read_raw(7, model.register("bus_watchdog"))
             bus.close()
             if bitten == 0xFF or time.monotonic() > limit:
                 break
         assert bitten == 0xFF
         bus.open()
-        places = [bus.read(7, model.field("present_position")) for _ in range(20)]
+        places = [bus.read(7, model.register("present_position")) for _ in range(20)]
         assert max(places) - min(places) < 1e-2
-        assert bus.read(7, model.field("torque_enable")) == 1.0
+        assert bus.read(7, model.register("torque_enable")) == 1.0
         bus.close()
         running.nodes.start("driver", running.graph["driver"].parameters)
         running.wait(lambda: running.diagnosis("driver") == "running")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...spools.readings import Spool
+from ...spools.spool import Spool
 from ..faults import FaultKind
 from ..settings import SafetySettings
 from . import bus, limits, motion, sensors  # noqa: F401  each registers its monitors

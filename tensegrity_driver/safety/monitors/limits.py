@@ -6,7 +6,8 @@ import math
 from collections import deque
 from dataclasses import replace
 
-from ...spools.readings import PUSHING, Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
+from ...spools.spool import MIN_LOADED_RATE, Spool
 from ..faults import FaultKind
 from ..settings import SafetySettings
 from .monitor import TendonFindingMonitor, tendon_monitor
@@ -57,7 +58,7 @@ class CeilingMemory:
 
     def slowed(self, command: DriveCommand) -> DriveCommand:
         """A command no faster than a servo needs to push, as long as the ceiling may still be there."""
-        slow = 1.2 * PUSHING * self.spool.actuator.rate
+        slow = 1.2 * MIN_LOADED_RATE * self.spool.actuator.rate
         if self._met is None or command.kind is not Drive.VELOCITY or not command.value < -slow:
             return command
         return replace(command, value=-slow)

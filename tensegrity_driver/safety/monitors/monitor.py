@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from ...spools.readings import DriveCommand, Readings, Spool, TendonReading
+from ...spools.readings import DriveCommand, Readings, TendonReading
+from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 

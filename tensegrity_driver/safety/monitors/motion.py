@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from ...spools.readings import Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
+from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor

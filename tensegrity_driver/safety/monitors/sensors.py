@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...spools.readings import HARDWARE_ERRORS, Drive, DriveCommand, Readings, Spool, TendonReading, finite
+from ...spools.readings import HARDWARE_ERRORS, Drive, DriveCommand, Readings, TendonReading, finite
+from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
 from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor

@@ -1,4 +1,4 @@
-"""`tensegrity servo`: what a builder needs to bring servos to life, from the first scan to a calibrated robot."""
+"""`tensegrity servo`: commands to set servos up, from the first scan to a calibrated robot."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ servo = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     no_args_is_help=True,
-    help="Servos: scan the bus, set ids, calibrate and home spools, watch.",
+    help="Servos: scan the bus, set ids, calibrate and home spools, watch, reboot.",
 )
 
 PortOption = Annotated[
-    str, typer.Option(help="serial port of the servos, such as /dev/ttyUSB0, or 'emulated'; by default the only one")
+    str,
+    typer.Option(help="serial port of the servos, such as /dev/ttyUSB0, or 'emulated'; default: the only USB adapter"),
 ]
 BoardOption = Annotated[str, typer.Option(help="serial port of the potentiometer board, where there is one")]
-FileOption = Annotated[Path | None, typer.Option("--calibration", help="calibration file, by default the robot's own")]
+FileOption = Annotated[Path | None, typer.Option("--calibration", help="calibration file; default: that of the robot")]
 SaveOption = Annotated[bool, typer.Option("--save", help="save without asking")]
-TensionOption = Annotated[str, typer.Option(help="most tension while jogging, by default a fifth of the effort")]
-BaudOption = Annotated[list[int] | None, typer.Option("--baud-rate", help="look at this speed only (bit/s)")]
-ProtocolOption = Annotated[int | None, typer.Option(min=1, max=2, help="look for this protocol only")]
+TensionOption = Annotated[str, typer.Option(help="tension limit while jogging, by default a fifth of the effort")]
+BaudOption = Annotated[list[int] | None, typer.Option("--baud-rate", help="scan at this speed only (bit/s)")]
+ProtocolOption = Annotated[int | None, typer.Option(min=1, max=2, help="scan with this protocol only")]
 
 
 @servo.command("scan")
@@ -33,35 +34,38 @@ def scan_command(
     robot: Annotated[str, typer.Option(help="compare with the servos of this robot")] = "",
     baud_rate: BaudOption = None,
     protocol: ProtocolOption = None,
-    ids: Annotated[str, typer.Option(help="look for these ids only, such as 1-12 or 1,2,7")] = "",
-    everywhere: Annotated[bool, typer.Option("--all", help="with a robot: look on when its servos are found")] = False,
+    ids: Annotated[str, typer.Option(help="scan these ids only, such as 1-12 or 1,2,7")] = "",
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="with a robot: do not stop when all its servos answer")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the servos on a bus: every speed, both protocols, every id; nothing is written.
 
-    With a robot it begins where its servos should be, and is done when all of them answer there.
-    The exit status is 1 where ids are doubled, or where a robot's servos are not the ones found.
+    With a robot it starts at the speed and protocol of its servos, and ends when all of them answer there.
+    The exit status is 1 for duplicate ids, or if the servos differ from those of the robot.
     """
-    from .scan import run_scan
+    from .scan import PortOptions, run_scan
 
-    run_scan(port, robot, baud_rate, protocol, ids, everywhere, as_json)
+    run_scan(PortOptions(port, robot, baud_rate, protocol), ids, everywhere=everywhere, as_json=as_json)
 
 
 @servo.command("set-id")
 def set_id_command(
-    old: Annotated[int, typer.Argument(min=0, max=252, help="id that it has", show_default=False)],
-    new: Annotated[int, typer.Argument(min=0, max=252, help="id that it gets", show_default=False)],
+    old: Annotated[int, typer.Argument(min=0, max=252, help="present id", show_default=False)],
+    new: Annotated[int, typer.Argument(min=0, max=252, help="new id", show_default=False)],
     port: PortOption = "",
     robot: Annotated[str, typer.Option(help="with --port emulated: which robot")] = "",
     baud_rate: BaudOption = None,
     protocol: ProtocolOption = None,
-    new_baud_rate: Annotated[int | None, typer.Option(help="speed that it gets (bit/s)")] = None,
+    new_baud_rate: Annotated[int | None, typer.Option(help="new speed (bit/s)")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a servo its id, and a speed; connect it alone. Its return delay becomes zero, its torque goes off."""
+    """Set the id of a servo, and its speed; connect it alone. Its return delay is set to zero, its torque is off."""
+    from .scan import PortOptions
     from .set_id import run_set_id
 
-    run_set_id(port, robot, old, new, baud_rate, protocol, new_baud_rate, as_json)
+    run_set_id(old, new, PortOptions(port, robot, baud_rate, protocol), new_baud_rate, as_json=as_json)
 
 
 @servo.command("calibrate")
@@ -73,25 +77,27 @@ def calibrate_command(
     points: Annotated[Path | None, typer.Option(help="table of actuator, reading, length (.csv or .yaml)")] = None,
     calibration: FileOption = None,
     save: SaveOption = False,
-    anew: Annotated[bool, typer.Option("--anew", help="put a new file in place of one for another bus")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="replace a calibration file that is for another bus")] = False,
     tension: TensionOption = "",
-    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.2 mm",
+    rule: Annotated[str, typer.Option(help="resolution of the measured lengths")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
-    """Calibrate spools: measure the length of each string at several places, and fit the line to its sensor.
+    """Calibrate spools: measure the length of each string at several positions, and fit a line to its sensor.
 
-    At every place type the length that you measure; +5 and -5 pay out and wind in by 5 mm, `off` lets go of the
-    servo so that you can turn its spool by hand.
+    At every position type the measured length; +5 and -5 pay out and wind in by 5 mm, `off` switches the torque
+    off, so that you can turn the spool by hand.
     """
-    from .calibrate import run_calibrate
+    from .calibrate import CalibrateOptions, run_calibrate
+    from .session import BusOptions
 
-    run_calibrate(robot, actuators or [], port, board, points, calibration, save, anew, tension, rule, as_json)
+    options = CalibrateOptions(BusOptions(port, board, calibration), points, save, anew, tension, rule, as_json)
+    run_calibrate(robot, actuators or [], options)
 
 
 @servo.command("spring")
 def spring_command(
     points: Annotated[Path, typer.Option(help="table of mass, length (.csv or .yaml)", show_default=False)],
-    rule: Annotated[str, typer.Option(help="how fine lengths are measured")] = "0.2 mm",
+    rule: Annotated[str, typer.Option(help="resolution of the measured lengths")] = "0.2 mm",
     as_json: JsonOption = False,
 ) -> None:
     """Rate and zero-force length of a spring, from its lengths under several weights."""
@@ -106,16 +112,17 @@ def watch_command(
     port: PortOption = "",
     board: BoardOption = "",
     calibration: FileOption = None,
-    cycles: Annotated[int | None, typer.Option(min=1, help="end after so many bus cycles")] = None,
+    cycles: Annotated[int | None, typer.Option(min=1, help="number of bus cycles")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show every servo live, and what is wrong in plain words; nothing is driven. Ctrl-C ends it.
+    """Show the state of every servo and its faults; nothing is driven. Ctrl-C ends it.
 
-    With --json it reads for some cycles, so that faults can show, and prints the last one.
+    With --json it reads several cycles, after which every fault is detected, and prints the last one.
     """
+    from .session import BusOptions
     from .watch import run_watch
 
-    run_watch(robot, port, board, calibration, cycles, as_json)
+    run_watch(robot, BusOptions(port, board, calibration), cycles, as_json=as_json)
 
 
 @servo.command("home")
@@ -129,7 +136,23 @@ def home_command(
     save: SaveOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find where a loose tendon becomes tight: pay out a little, then wind in slowly until load or current rises."""
-    from .home import run_home
+    """Find where a slack tendon becomes tight: pay out a little, then wind in slowly until load or current rises."""
+    from .home import HomeOptions, run_home
+    from .session import BusOptions
 
-    run_home(robot, actuators, port, board, calibration, length, save, as_json)
+    run_home(robot, actuators, HomeOptions(BusOptions(port, board, calibration), length, save, as_json))
+
+
+@servo.command("reboot")
+def reboot_command(
+    robot: RobotArgument,
+    actuators: Annotated[list[str], typer.Argument(help="whose servos, one after the other", show_default=False)],
+    port: PortOption = "",
+    board: BoardOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Reboot servos of protocol 2 after a hardware error; torque goes off, turns are lost. Home their tendons next."""
+    from .reboot import run_reboot
+    from .session import BusOptions
+
+    run_reboot(robot, actuators, BusOptions(port, board), as_json=as_json)

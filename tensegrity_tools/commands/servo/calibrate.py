@@ -1,4 +1,4 @@
-"""`tensegrity servo calibrate`: points from a person or a file, a robust fit, and the calibration file."""
+"""`tensegrity servo calibrate`: measured points from a person or a file, a robust fit, and the calibration file."""
 
 from __future__ import annotations
 
@@ -6,37 +6,64 @@ import contextlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from tensegrity_driver.calibration.calibrated_spools import COUNT, make_spools, rough_lines
-from tensegrity_driver.calibration.calibration_file import RobotCalibration, SensorCalibration
-from tensegrity_driver.calibration.line_fit import CalibrationCheck, CalibrationError, SteadyReading, calibrate_spool
-from tensegrity_driver.hardware.settings import servo_rows
-from tensegrity_driver.spools.readings import Spool
+from tensegrity_driver.bus.potentiometer_protocol import RADIANS_PER_COUNT
+from tensegrity_driver.calibration.calibrated_spools import fit_spool, make_spools
+from tensegrity_driver.calibration.calibration_file import RobotCalibration
+from tensegrity_driver.calibration.calibration_store import CalibrationStore, with_fit
+from tensegrity_driver.calibration.line_fit import CalibrationCheck, CalibrationError, SteadyReading
+from tensegrity_driver.spools.readings import ServoReading
+from tensegrity_driver.spools.spool import Spool
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ...output import console, print_json, table
-from .jog import SHARE, jog, let_go
+from .jog import DEFAULT_TENSION_SHARE, jog, torque_off
 from .measurement_files import Point, read_amount, read_length, read_points
 from .prompts import agreed, ask, interactive
-from .session import NO_FILE, Rig, known_names, now, open_rig
+from .session import NO_FILE, BusOptions, ServoSession, open_session, select_actuators
 
-ENOUGH = 5
-"""Points that a person is asked for; fewer are said to be few."""
-SCATTER = {"potentiometer": 3.0, "encoder": 0.02}
-"""How far readings of a resting sensor may lie apart: counts, rad."""
+RECOMMENDED_POINTS = 5
+"""Number of points that a person is asked for; fewer give a warning."""
+MAX_SCATTER = {"potentiometer": 3.0, "encoder": 0.02}
+"""Largest distance between readings of a sensor at rest [counts, rad]."""
 UNITS = {"potentiometer": "counts", "encoder": "rad"}
 HELP = """\
-  215 mm     the length that you measure now: a point     undo   forget the last point
-  +5, -5     pay out, wind in, by so many mm              done   fit the line
-  off        let go of the servo, to turn it by hand      skip   leave this spool as it is
-                                                          quit   end; what was saved stays"""
+  215 mm     the measured length: adds a point            undo   remove the last point
+  +5, -5     pay out, wind in, by this many mm            done   fit the line
+  off        torque off, to turn the spool by hand        skip   leave this spool unchanged
+                                                          quit   end; saved calibrations stay"""
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """Options of the command.
+
+    Attributes:
+        bus: ports and calibration file. points: file of measured points; None: points are entered by a person.
+        save: without asking. anew: replace a file that is damaged or for another bus or robot.
+        tension: limit while jogging, with its unit; empty: a fifth of the effort. rule: resolution of lengths.
+        as_json: print figures alone.
+    """
+
+    bus: BusOptions = field(default_factory=BusOptions)
+    points: Path | None = None
+    save: bool = False
+    anew: bool = False
+    tension: str = ""
+    rule: str = "0.2 mm"
+    as_json: bool = False
+
+    @property
+    def resolution(self) -> float:
+        """Resolution of measured lengths [m]; raises TensegrityError for no length."""
+        return read_amount(self.rule, "length", "--rule")
 
 
 @dataclass(frozen=True)
@@ -49,92 +76,74 @@ class Fitted:
 
     @property
     def radius(self) -> float:
-        """m of the spool that the slope stands for."""
+        """Radius of the spool by the fitted slope [m]."""
         slope = abs(self.check.fit.slope)
-        return slope / COUNT if self.spool.measured_by == "potentiometer" else slope
+        return slope / RADIANS_PER_COUNT if self.spool.measured_by == "potentiometer" else slope
 
 
-def run_calibrate(
-    robot_name: str,
-    actuators: list[str],
-    port: str,
-    board: str,
-    points: Path | None,
-    calibration: Path | None,
-    save: bool,
-    anew: bool,
-    tension: str,
-    rule: str,
-    as_json: bool,
-) -> None:
-    """The command; see `servo.calibrate_command`."""
+def run_calibrate(robot_name: str, actuators: list[str], options: CalibrateOptions) -> None:
+    """Calibrate the named spools, or all, from a file of points or with a person at the terminal."""
     robot = load_robot(robot_name)
-    resolution = read_amount(rule, "length", "--rule")
-    names = known_names([str(row["actuator"]) for row in servo_rows(robot)], actuators)
-    if points is not None:
-        _from_file(robot, names, points, port, board, calibration, save, anew, resolution, as_json)
+    resolution = options.resolution
+    names = select_actuators(robot, actuators)
+    if options.points is not None:
+        _from_file(robot, names, options.points, options)
         return
-    if as_json:
+    if options.as_json:
         raise TensegrityError("--json goes with --points, where nobody is asked; leave it out, or name a file.")
-    pull = read_amount(tension, "force", "--tension") if tension else None
-    with open_rig(robot, port, board, calibration) as rig:
-        keeper = Keeper(rig, anew)
+    tension = read_amount(options.tension, "force", "--tension") if options.tension else None
+    with open_session(robot, options.bus) as session:
+        changes = CalibrationChanges(session.store, options.anew)
         for name in names:
-            fitted = _guided(rig, name, resolution, pull)
+            fitted = _guided(session, name, resolution, tension)
             if fitted is None:
                 continue
-            if rig.path is None:
+            if session.store.path is None:
                 console.print(f"Nothing is saved: {NO_FILE}", highlight=False)
                 continue
-            keeper.take(fitted)
-            if save or agreed(f"Save this calibration of {name} to {keeper.where}?"):
-                keeper.save()
-                console.print(f"Saved to {keeper.where}.", highlight=False)
+            changes.add(fitted)
+            if options.save or agreed(f"Save this calibration of {name} to {session.store.path}?"):
+                changes.save()
+                console.print(f"Saved to {session.store.path}.", highlight=False)
             else:
-                keeper.forget()
+                changes.discard()
 
 
-class Keeper:
-    """Puts fits into the calibration of a bus, and saves that.
+class CalibrationChanges:
+    """Fits that are added to the calibration of a bus, and saved together.
 
     Args:
-        rig: the bus. anew: start a new file where the old one is for another bus or robot, or damaged.
+        store: of the calibration. anew: replace a file that is damaged or for another bus or robot.
 
     Raises:
-        CalibrationError: there is a file, but not for this bus.
+        CalibrationError: there is a file, but not for this bus, and not `anew`.
     """
 
-    def __init__(self, rig: Rig, anew: bool) -> None:
-        self.rig = rig
+    def __init__(self, store: CalibrationStore, anew: bool) -> None:
+        self.store = store
         try:
-            self.saved = rig.calibration() or rig.empty_calibration()
-        except CalibrationError as problem:
+            self._saved = store.load() if store.exists else store.empty()
+        except CalibrationError as error:
             if not anew:
-                raise CalibrationError(f"{problem} (--anew puts a new file in its place.)") from problem
-            self.saved = rig.empty_calibration(_revision(rig.path))
-        self.fresh: RobotCalibration = self.saved
+                raise CalibrationError(f"{error} (--anew puts a new file in its place.)") from error
+            self._saved = store.empty(_revision(store.path))
+        self._changed: RobotCalibration = self._saved
 
-    @property
-    def where(self) -> str:
-        """The file, for messages."""
-        return str(self.rig.path)
+    def add(self, fitted: Fitted) -> None:
+        """Add one fit."""
+        self._changed = with_fit(self._changed, fitted.spool.name, fitted.spool.measured_by, fitted.check.fit)
 
-    def take(self, fitted: Fitted) -> None:
-        """Put one fit in."""
-        sensor = SensorCalibration.of(fitted.spool.measured_by, fitted.check.fit, now())
-        self.fresh = self.fresh.with_sensor(fitted.spool.name, sensor)
-
-    def forget(self) -> None:
-        """Go back to what was saved."""
-        self.fresh = self.saved
+    def discard(self) -> None:
+        """Discard the fits that were not saved."""
+        self._changed = self._saved
 
     def save(self) -> None:
-        """Save all that was taken; raises CalibrationError."""
-        self.saved = self.fresh = self.rig.save(self.fresh)
+        """Save all fits; raises CalibrationError."""
+        self._saved = self._changed = self.store.save(self._changed)
 
 
 def _revision(path: Path | None) -> int:
-    """Revision of a file that is to be replaced; zero for a damaged one, which has none."""
+    """Revision of a file that is to be replaced; zero for a damaged one."""
     if path is not None:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             return int(json.loads(path.read_bytes())["revision"])
@@ -142,34 +151,15 @@ def _revision(path: Path | None) -> int:
 
 
 def fit_points(robot: Robot, spool: Spool, points: Sequence[Point], resolution: float) -> Fitted:
-    """The line through the points of one spool, compared with what its radius gives; raises CalibrationError."""
-    row = next(each for each in servo_rows(robot) if each["actuator"] == spool.name)
-    check = calibrate_spool(
-        spool.name,
-        [each.reading for each in points],
-        [each.length for each in points],
-        expected_slope=rough_lines(row)[spool.measured_by].slope,
-        limits=spool.actuator.position,
-        resolution=resolution,
-    )
-    return Fitted(spool, points, check)
+    """Line through the points of one spool, compared with its radius; raises CalibrationError."""
+    readings, lengths = [each.reading for each in points], [each.length for each in points]
+    return Fitted(spool, points, fit_spool(robot, spool, readings, lengths, resolution=resolution))
 
 
-# -- from a file -----------------------------------------------------------------------------------------------------
+# -- points from a file ----------------------------------------------------------------------------------------------
 
 
-def _from_file(
-    robot: Robot,
-    names: list[str],
-    path: Path,
-    port: str,
-    board: str,
-    calibration: Path | None,
-    save: bool,
-    anew: bool,
-    resolution: float,
-    as_json: bool,
-) -> None:
+def _from_file(robot: Robot, names: list[str], path: Path, options: CalibrateOptions) -> None:
     spools = make_spools(robot, None)
     points = {name: each for name, each in read_points(path, list(spools)).items() if name in names}
     if not points:
@@ -178,137 +168,130 @@ def _from_file(
     refused: dict[str, str] = {}
     for name, each in points.items():
         try:
-            fits[name] = fit_points(robot, spools[name], each, resolution)
-        except CalibrationError as problem:
-            refused[name] = str(problem)
-    if not as_json:
+            fits[name] = fit_points(robot, spools[name], each, options.resolution)
+        except CalibrationError as error:
+            refused[name] = str(error)
+    if not options.as_json:
         for fitted in fits.values():
             show_fit(fitted)
         for reason in refused.values():
             console.print(f"! {reason}", highlight=False, markup=False)
-    where = _save_fits(robot, list(fits.values()), port, board, calibration, save, anew, as_json) if fits else None
-    if as_json:
+    file = _save_fits(robot, list(fits.values()), options) if fits else None
+    if options.as_json:
         print_json({
-            "robot": robot.name, "points": str(path), "saved": where is not None, "file": where,
+            "robot": robot.name, "points": str(path), "saved": file is not None, "file": file,
             "spools": {name: fit_figures(each) for name, each in fits.items()}, "refused": refused,
         })  # fmt: skip
     if refused:
         sys.exit(1)
 
 
-def _save_fits(
-    robot: Robot,
-    fits: Sequence[Fitted],
-    port: str,
-    board: str,
-    calibration: Path | None,
-    save: bool,
-    anew: bool,
-    quiet: bool,
-) -> str | None:
-    """Save after a look at the bus that the calibration is for; where it was saved, or None."""
-    names = ", ".join(each.spool.name for each in fits)
-    if not save and (quiet or not interactive() or not port):
+def _save_fits(robot: Robot, fits: Sequence[Fitted], options: CalibrateOptions) -> str | None:
+    """Save fits for the bus at the port, after a check of it; returns the path of the file, or None."""
+    names, quiet = ", ".join(each.spool.name for each in fits), options.as_json
+    if not options.save and (quiet or not interactive() or not options.bus.port):
         if not quiet:
             console.print("Nothing was saved: add --save, and the --port of the servos that this is for.")
         return None
-    with open_rig(robot, port, board, calibration) as rig:
-        if rig.path is None:
+    with open_session(robot, options.bus) as session:
+        path = session.store.path
+        if path is None:
             raise CalibrationError(NO_FILE)
-        keeper = Keeper(rig, anew)
+        changes = CalibrationChanges(session.store, options.anew)
         for fitted in fits:
-            keeper.take(fitted)
-        if not save and not agreed(f"Save the calibration of {names} to {keeper.where}?"):
+            changes.add(fitted)
+        if not options.save and not agreed(f"Save the calibration of {names} to {path}?"):
             return None
-        keeper.save()
+        changes.save()
         if not quiet:
-            console.print(f"Saved the calibration of {names} to {keeper.where}.", highlight=False)
-        return str(rig.path)
+            console.print(f"Saved the calibration of {names} to {path}.", highlight=False)
+        return str(path)
 
 
-# -- with a person ---------------------------------------------------------------------------------------------------
+# -- points from a person --------------------------------------------------------------------------------------------
 
 
-def _guided(rig: Rig, name: str, resolution: float, tension: float | None) -> Fitted | None:
-    """Points of one spool from a person, and their fit; None where the spool is left out."""
-    spool = rig.rough_spools()[name]
-    pull = SHARE * spool.actuator.effort if tension is None else min(tension, spool.actuator.effort)
+def _guided(session: ServoSession, name: str, resolution: float, tension: float | None) -> Fitted | None:
+    """Points of one spool from a person, and their fit; None for a spool that is skipped."""
+    spool = session.uncalibrated_spools()[name]
+    effort = spool.actuator.effort
+    limit = DEFAULT_TENSION_SHARE * effort if tension is None else min(tension, effort)
     low, high = spool.actuator.position
-    servo = rig.bus.servos[name]
+    servo = session.bus.servos[name]
     console.print(f"\n[bold]{name}[/bold]: servo {servo.id}, measured by its {spool.measured_by}", highlight=False)
     console.print(
-        f"Measure the string, straight and just tight, at {ENOUGH} or more places between {1e3 * low:.0f} and "
-        f"{1e3 * high:.0f} mm.\n{HELP}\n"
-        f"Jogs pull with at most {pull:.0f} N (--tension); a tighter string pulls the spool along.",
+        f"Measure the string, straight and just tight, at {RECOMMENDED_POINTS} or more positions between "
+        f"{1e3 * low:.0f} and {1e3 * high:.0f} mm.\n{HELP}\n"
+        f"Jogs pull with at most {limit:.0f} N (--tension); a tighter string pulls the spool along.",
         highlight=False,
     )
     points: list[Point] = []
     while True:
-        answer = ask(f"{name} {len(points) + 1}>", lambda: _live(rig, spool))
+        answer = ask(f"{name} {len(points) + 1}>", lambda: _live(session, spool))
         try:
             if answer == "skip":
                 return None
             if answer == "quit":
                 raise typer.Exit()
             if answer == "done":
-                fitted = fit_points(rig.robot, spool, points, resolution)
+                fitted = fit_points(session.robot, spool, points, resolution)
                 show_fit(fitted)
                 return fitted
-            _obey(rig, spool, answer, points, pull)
-        except TensegrityError as problem:
-            if not rig.bus.bus.port.is_open:
+            _execute(session, spool, answer, points, limit)
+        except TensegrityError as error:
+            if not session.bus.bus.port.is_open:
                 raise
-            console.print(f"! {problem}", highlight=False, markup=False)
+            console.print(f"! {error}", highlight=False, markup=False)
 
 
-def _obey(rig: Rig, spool: Spool, answer: str, points: list[Point], tension: float) -> None:
-    """Do what was typed; raises TensegrityError for what cannot be done."""
+def _execute(session: ServoSession, spool: Spool, answer: str, points: list[Point], tension: float) -> None:
+    """Execute one answer; raises TensegrityError for one that cannot be executed."""
     name, unit = spool.name, UNITS[spool.measured_by]
     if not answer:
         return
     if answer in ("help", "?"):
         console.print(HELP, highlight=False)
     elif answer == "off":
-        let_go(rig, name)
-        console.print("The servo lets go; turn the spool by hand.")
+        torque_off(session, name)
+        console.print("Torque is off; turn the spool by hand.")
     elif answer == "undo":
         if points:
-            gone = points.pop()
-            console.print(f"Forgot {gone.reading:.2f} {unit}, {1e3 * gone.length:.1f} mm.", highlight=False)
+            removed = points.pop()
+            console.print(f"Removed {removed.reading:.2f} {unit}, {1e3 * removed.length:.1f} mm.", highlight=False)
     elif answer[0] in "+-":
         distance = 1e-3 * read_amount(answer, "number", "jog")
-        moved = jog(rig, name, distance, tension)
-        came = "" if abs(moved) > 0.8 * abs(distance) else f"; more than the {tension:.0f} N of --tension held it"
-        console.print(f"It moved by {1e3 * moved:+.1f} mm{came}.", highlight=False)
+        moved = jog(session, name, distance, tension)
+        short = "" if abs(moved) > 0.8 * abs(distance) else f"; more than the {tension:.0f} N of --tension held it"
+        console.print(f"It moved by {1e3 * moved:+.1f} mm{short}.", highlight=False)
     else:
         length = read_length(answer, answer)
-        reading = _steady(rig, spool)
+        reading = _steady(session, spool)
         points.append(Point(reading, length, f"point {len(points) + 1}"))
         console.print(f"Point {len(points)}: {reading:.2f} {unit}, {1e3 * length:.1f} mm.", highlight=False)
 
 
-def _reading(spool: Spool, raw: Any) -> tuple[float | None, int]:
-    """What the measuring sensor of a spool says, and for how many cycles it has said nothing new."""
+def _reading(spool: Spool, raw: ServoReading) -> tuple[float | None, int]:
+    """Reading of the sensor that measures a spool, and its age in cycles."""
     if spool.measured_by == "potentiometer":
         return raw.sensor, raw.sensor_age
     return raw.position, raw.age
 
 
-def _steady(rig: Rig, spool: Spool) -> float:
-    """The reading of a resting sensor; raises CalibrationError where it moves or is silent."""
-    steady = SteadyReading(spool.name, scatter=SCATTER[spool.measured_by])
+def _steady(session: ServoSession, spool: Spool) -> float:
+    """Mean reading of a sensor at rest; raises CalibrationError where it moves or gives none."""
+    steady = SteadyReading(spool.name, scatter=MAX_SCATTER[spool.measured_by])
     while True:
-        mean = steady.add(*_reading(spool, rig.read()[spool.name]))
+        mean = steady.add(*_reading(spool, session.read()[spool.name]))
         if mean is not None:
             return mean
 
 
-def _live(rig: Rig, spool: Spool) -> str:
-    """One line on what the sensors of a spool say now."""
-    raw = rig.read()[spool.name]
+def _live(session: ServoSession, spool: Spool) -> str:
+    """Present readings of the sensors of a spool in one line."""
+    raw = session.read()[spool.name]
     reading, age = _reading(spool, raw)
-    said = "no reading" if reading is None or age > 0 else f"{reading:8.2f} {UNITS[spool.measured_by]}"
-    parts = [f"reading {said}"]
+    text = "no reading" if reading is None or age > 0 else f"{reading:8.2f} {UNITS[spool.measured_by]}"
+    parts = [f"reading {text}"]
     if raw.load is not None:
         parts.append(f"load {100 * raw.load:+.0f} %")
     if raw.current is not None:
@@ -325,7 +308,7 @@ def _live(rig: Rig, spool: Spool) -> str:
 
 
 def fit_figures(fitted: Fitted) -> Mapping[str, Any]:
-    """A fit as JSON holds it."""
+    """Figures of a fit for JSON."""
     fit = fitted.check.fit
     return {
         "sensor": fitted.spool.measured_by, "slope": fit.slope, "slope_interval": fit.slope_interval,
@@ -336,7 +319,7 @@ def fit_figures(fitted: Fitted) -> Mapping[str, Any]:
 
 
 def show_fit(fitted: Fitted) -> None:
-    """A fit for people: points, residuals, line, warnings."""
+    """Print a fit: points, residuals, line, warnings."""
     fit, spool = fitted.check.fit, fitted.spool
     unit = UNITS[spool.measured_by]
     rows = [
@@ -363,7 +346,7 @@ def show_fit(fitted: Fitted) -> None:
         f"mm; spool radius by this {1e3 * fitted.radius:.3f} mm, by the robot file {1e3 * spool.radius:.3f} mm",
         highlight=False,
     )
-    if len(fitted.points) < ENOUGH:
-        console.print(f"! {len(fitted.points)} points are few; {ENOUGH} or more tell bad ones from good.")
+    if len(fitted.points) < RECOMMENDED_POINTS:
+        console.print(f"! {len(fitted.points)} points are few; {RECOMMENDED_POINTS} or more reveal outliers.")
     for warning in fitted.check.warnings:
         console.print(f"! {warning}", highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""Measured points from a file: a table with a heading (.csv) or a list of mappings (.yaml); errors name the place."""
+"""Measured points from a file: a table with heading (.csv) or a list of mappings (.yaml); errors name file and line."""
 
 from __future__ import annotations
 
@@ -12,76 +12,76 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.units import BaseUnits
 
-from .session import MOST_LENGTH
-
 SEPARATORS = ",;\t"
+MAX_LENGTH_M = 10.0
+"""Length above which a number without unit was meant in another unit [m]."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One calibration point: reading of the sensor [counts or rad] at a rest length [m], and where it was written."""
+    """One calibration point: reading of the sensor [counts or rad], rest length [m], and its source (file and line)."""
 
     reading: float
     length: float
-    place: str
+    source: str
 
 
-def read_points(path: Path, known: Sequence[str]) -> dict[str, list[Point]]:
+def read_points(path: Path, names: Sequence[str]) -> dict[str, list[Point]]:
     """Calibration points by actuator, from columns actuator, reading, length (m unless it carries a unit).
 
     Args:
-        path: of the file. known: names of actuators that may occur.
+        path: of the file. names: of the actuators that may occur.
 
     Raises:
-        TensegrityError: no such file, or a row that makes no sense; names file and line.
+        TensegrityError: no such file, or an invalid row; names file and line.
     """
     points: dict[str, list[Point]] = {}
-    for place, row in read_rows(path, ("actuator", "reading", "length")):
+    for source, row in read_rows(path, ("actuator", "reading", "length")):
         name = row["actuator"]
-        if name not in known:
-            raise TensegrityError(f"{place}: {unknown_name('actuator with a servo', name, known)}")
+        if name not in names:
+            raise TensegrityError(f"{source}: {unknown_name('actuator with a servo', name, names)}")
         try:
             reading = float(row["reading"])
         except ValueError:
             reading = math.nan
         if not math.isfinite(reading):
             raise TensegrityError(
-                f"{place}: reading {row['reading']!r} is no number; write counts, or rad of encoders."
+                f"{source}: reading {row['reading']!r} is no number; write counts, or rad of encoders."
             )
-        points.setdefault(name, []).append(Point(reading, read_length(row["length"], place), place))
+        points.setdefault(name, []).append(Point(reading, read_length(row["length"], source), source))
     return points
 
 
 def read_weights(path: Path) -> tuple[list[float], list[float]]:
     """Masses [kg] and lengths [m] of a spring under weights, from columns mass, length; raises TensegrityError."""
     masses, lengths = [], []
-    for place, row in read_rows(path, ("mass", "length")):
-        masses.append(read_amount(row["mass"], "mass", place))
-        lengths.append(read_length(row["length"], place))
+    for source, row in read_rows(path, ("mass", "length")):
+        masses.append(read_amount(row["mass"], "mass", source))
+        lengths.append(read_length(row["length"], source))
     return masses, lengths
 
 
-def read_length(text: str, place: str) -> float:
-    """A length [m] above zero, not longer than any robot; raises TensegrityError that begins with `place`."""
-    length = read_amount(text, "length", place)
-    if not 0.0 < length <= MOST_LENGTH:
+def read_length(text: str, source: str) -> float:
+    """Length above zero, up to `MAX_LENGTH_M` [m]; raises TensegrityError that begins with `source`."""
+    length = read_amount(text, "length", source)
+    if not 0.0 < length <= MAX_LENGTH_M:
         raise TensegrityError(
-            f"{place}: a length of {length:g} m cannot be right; plain numbers are metres, so write the unit: "
+            f"{source}: a length of {length:g} m cannot be right; plain numbers are metres, so write the unit: "
             f"{text.strip()} mm."
         )
     return length
 
 
-def read_amount(text: str, kind: str, place: str) -> float:
-    """A quantity in SI; raises TensegrityError that begins with `place`."""
+def read_amount(text: str, kind: str, source: str) -> float:
+    """Quantity in SI units; raises TensegrityError that begins with `source`."""
     try:
         return BaseUnits().to_si(text.strip(), kind)
     except ValueError as problem:
-        raise TensegrityError(f"{place}: {kind} {text!r}: {problem}.") from None
+        raise TensegrityError(f"{source}: {kind} {text!r}: {problem}.") from None
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Rows with the place where each stands; raises TensegrityError for what is no such table."""
+    """Rows by column, each with its source (file and line); raises TensegrityError for another format."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as problem:
@@ -105,10 +105,10 @@ def _table(path: Path, text: str, columns: Sequence[str]) -> list[tuple[str, dic
         for cells in csv.reader([line], delimiter=separator)
     ]
     heading = [each.lower() for each in parsed[0][1]]
-    lacking = [name for name in columns if name not in heading]
-    if lacking:
+    missing = [name for name in columns if name not in heading]
+    if missing:
         raise TensegrityError(
-            f"{path}:{parsed[0][0]}: the heading {', '.join(heading)!r} lacks {', '.join(lacking)}; begin the table "
+            f"{path}:{parsed[0][0]}: the heading {', '.join(heading)!r} lacks {', '.join(missing)}; begin the table "
             f"with {','.join(columns)}."
         )
     rows = []
@@ -127,16 +127,16 @@ def _listed(path: Path, text: str, columns: Sequence[str]) -> list[tuple[str, di
     from ruamel.yaml.error import YAMLError
 
     try:
-        found: Any = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as problem:
-        words = " ".join(str(problem).split())
-        raise TensegrityError(f"{path} is no YAML ({words}); mend it, or write a .csv.") from problem
-    if not isinstance(found, list):
+        content: Any = YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        text = " ".join(str(error).split())
+        raise TensegrityError(f"{path} is no YAML ({text}); mend it, or write a .csv.") from error
+    if not isinstance(content, list):
         raise TensegrityError(f"{path} must be a list of points: - {{{', '.join(f'{c}: ...' for c in columns)}}}.")
     rows = []
-    for number, entry in enumerate(found, 1):
-        lacking = [name for name in columns if not isinstance(entry, dict) or entry.get(name) is None]
-        if lacking:
-            raise TensegrityError(f"{path}, point {number}: it lacks {', '.join(lacking)}.")
+    for number, entry in enumerate(content, 1):
+        missing = [name for name in columns if not isinstance(entry, dict) or entry.get(name) is None]
+        if missing:
+            raise TensegrityError(f"{path}, point {number}: it lacks {', '.join(missing)}.")
         rows.append((f"{path}, point {number}", {name: str(entry[name]) for name in columns}))
     return rows

@@ -1,4 +1,4 @@
-"""Questions at the terminal, with a line above them that stays up to date while the person thinks."""
+"""Questions at the terminal, with a line above them that is updated until the answer is complete."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ...output import console
 
-PAUSE = 0.05
-"""s between two updates of the live line."""
+UPDATE_PERIOD_S = 0.05
+"""Period of the line above a question [s]."""
 
 
 def ask(question: str, live: Callable[[], str] | None = None) -> str:
-    """What the person types, without the blanks around it.
+    """Answer of the person, stripped.
 
     Args:
-        question: ends without a blank. live: makes the line above the question; called again and again on a terminal.
+        question: without a blank at its end. live: text of the line above it; called periodically on a terminal.
 
     Raises:
         TensegrityError: the input has ended.
@@ -28,9 +28,9 @@ def ask(question: str, live: Callable[[], str] | None = None) -> str:
         console.print(live(), highlight=False, markup=False, no_wrap=True, crop=True)
     sys.stdout.write(question + " ")
     sys.stdout.flush()
-    while drawn and live is not None and not select.select([sys.stdin], [], [], PAUSE)[0]:
+    while drawn and live is not None and not select.select([sys.stdin], [], [], UPDATE_PERIOD_S)[0]:
         text = live()[: max(20, console.width - 1)]
-        sys.stdout.write(f"\0337\033[1A\r\033[2K{text}\0338")  # keep the cursor, one line up, back again
+        sys.stdout.write(f"\0337\033[1A\r\033[2K{text}\0338")  # save the cursor, one line up, restore it
         sys.stdout.flush()
     line = sys.stdin.readline()
     if not line:
@@ -39,7 +39,7 @@ def ask(question: str, live: Callable[[], str] | None = None) -> str:
 
 
 def agreed(question: str) -> bool:
-    """Whether the person says yes; anything but yes and no is asked again. Raises TensegrityError."""
+    """Whether the person answers yes; other answers than yes and no repeat the question. Raises TensegrityError."""
     while True:
         answer = ask(f"{question} [y/n]").lower()
         if answer in ("y", "yes", "n", "no"):
@@ -47,5 +47,5 @@ def agreed(question: str) -> bool:
 
 
 def interactive() -> bool:
-    """Whether somebody can be asked."""
+    """Whether questions can be answered."""
     return sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""`tensegrity servo scan`: which servos answer, how they are set, and whether they are those of a robot."""
+"""`tensegrity servo scan`: servos that answer, their settings, and a comparison with the servos of a robot."""
 
 from __future__ import annotations
 
@@ -17,23 +17,48 @@ from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.dynamixel_bus import Bus
 from tensegrity_driver.bus.scan import BAUD_RATES, IDS, FoundServo, scan
 from tensegrity_driver.bus.serial_port import SerialPort
-from tensegrity_driver.hardware.serial_hardware import EMULATED
-from tensegrity_driver.hardware.settings import servo_rows
-from tensegrity_driver.servos.configuration import cost_notes
+from tensegrity_driver.calibration.calibrated_spools import servo_rows
+from tensegrity_driver.hardware.open_hardware import EMULATED
+from tensegrity_driver.servos.configuration import latency_warnings
 from tensegrity_driver.servos.servo import Servo
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ...output import console, print_json, progress, table
-from .session import choose_port, patience_for
+from .session import COMPILING, choose_port, patience_for
 
 DETAILS = ("firmware", "present_voltage", "present_temperature", "present_position", "return_delay")
-FEW = 32
-"""Ids that can be asked patiently."""
-AGAIN = 2
-"""How often missing servos of a robot are asked again."""
+MAX_PATIENT_IDS = 32
+"""Number of ids up to which a longer timeout per id is acceptable."""
+REPEATS = 2
+"""Repeated scans for missing servos of a robot."""
 COLUMNS = ("id", "actuator", "model", "firmware", "V", "°C", "position", "delay", "")
+
+
+@dataclass(frozen=True)
+class PortOptions:
+    """Options of the commands that search a port for servos.
+
+    Attributes:
+        port: see `choose_port`. robot: name or file of a robot; empty: none.
+        baud_rates, protocol: range of the search; None: all.
+    """
+
+    port: str = ""
+    robot: str = ""
+    baud_rates: Sequence[int] | None = None
+    protocol: int | None = None
+
+    @property
+    def speeds(self) -> list[int]:
+        """Speeds of the search [bit/s]."""
+        return list(self.baud_rates or BAUD_RATES)
+
+    @property
+    def protocols(self) -> list[int]:
+        """Protocols of the search."""
+        return [self.protocol] if self.protocol else [1, 2]
 
 
 @dataclass(frozen=True)
@@ -41,8 +66,8 @@ class ScannedServo:
     """A servo that answers.
 
     Attributes:
-        found: how it is reached. actuator: what the robot's file calls it, or None.
-        details: registers in SI units; those that could not be read are left out.
+        found: id, protocol and speed. actuator: its name in the robot file, or None.
+        details: registers in SI units; those that could not be read are absent.
     """
 
     found: FoundServo
@@ -50,39 +75,36 @@ class ScannedServo:
     details: Mapping[str, float]
 
 
-def run_scan(
-    port: str,
-    robot_name: str,
-    baud_rates: list[int] | None,
-    protocol: int | None,
-    ids: str,
-    everywhere: bool,
-    as_json: bool,
-) -> None:
-    """The command; see `servo.scan_command`."""
-    robot = load_robot(robot_name) if robot_name else None
+def run_scan(options: PortOptions, ids_text: str, *, everywhere: bool, as_json: bool) -> None:
+    """Scan a port and print the servos.
+
+    Args:
+        options: range of the scan. ids_text: ids to scan, see `read_ids`.
+        everywhere: continue after all servos of the robot have answered. as_json: print figures alone.
+    """
+    robot = load_robot(options.robot) if options.robot else None
     rows = servo_rows(robot) if robot is not None else ()
     names = {int(row["id"]): str(row["actuator"]) for row in rows}
-    wanted = read_ids(ids)
+    ids = read_ids(ids_text)
     servos: list[ScannedServo] = []
-    with open_port(port, robot, patient=len(wanted) <= FEW) as line:
+    with open_port(options.port, robot, patient=len(ids) <= MAX_PATIENT_IDS) as line:
         try:
-            with _shown(as_json) as show:
-                for baud_rate, number in _looks(robot, baud_rates, protocol):
+            with _live_table(as_json) as show:
+                for baud_rate, number in _search_order(robot, options):
                     progress_line = f"looking at {baud_rate} bit/s, protocol {number}; {len(servos)} found; Ctrl-C ends"
                     show(servos, progress_line)
-                    for found in _found(line, robot, baud_rate, number, wanted):
+                    for found in _scan_repeatedly(line, robot, baud_rate, number, ids):
                         servos.append(ScannedServo(found, names.get(found.id), _details(line, found)))
                         show(servos, progress_line)
-                    if not everywhere and robot is not None and _complete(servos, robot, wanted):
+                    if not everywhere and robot is not None and _complete(servos, robot, ids):
                         break
         except KeyboardInterrupt:
             progress.print("ended early; this is what was found until then")
-        notes = [note for key in _buses(servos) for note in _costs(line, servos, *key)]
+        warnings = [text for key in _buses(servos) for text in _latency_warnings(line, servos, *key)]
         latency = line.adapter.latency_timer
         path, serial_number = line.path, line.adapter.serial_number
     doubled = sorted({each.found.id for each in servos if each.found.doubled})
-    differences = compare(servos, robot, wanted) if robot is not None else {}
+    differences = compare(servos, robot, ids) if robot is not None else {}
     if as_json:
         print_json(
             {
@@ -91,45 +113,45 @@ def run_scan(
                 "latency_timer_s": latency,
                 "servos": [_figures(each) for each in servos],
                 "doubled_ids": doubled,
-                "notes": notes,
+                "notes": warnings,
                 **({"robot": robot.name, **differences} if robot is not None else {}),
             }
         )
     else:
-        _print(servos, path, latency, doubled, notes, differences, robot)
+        _print(servos, path, latency, doubled, warnings, differences, robot)
     if not servos or doubled or any(differences.values()):
         sys.exit(1)
 
 
-def _found(
-    line: SerialPort, robot: Robot | None, baud_rate: int, protocol: int, wanted: Sequence[int]
+def _scan_repeatedly(
+    line: SerialPort, robot: Robot | None, baud_rate: int, protocol: int, ids: Sequence[int]
 ) -> Iterator[FoundServo]:
-    """Servos at one speed; those that a robot should have there are asked again, as a single answer may be lost."""
-    left: list[int] = []
-    if robot is not None and (baud_rate, protocol) == _own(robot):
-        left = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in wanted]
-    for ids in (wanted, *[left] * AGAIN):
-        for found in scan(line, protocols=(protocol,), baud_rates=(baud_rate,), ids=tuple(ids)):
-            if found.id in left:
-                left.remove(found.id)
+    """Servos at one speed; missing servos of the robot are scanned again, as a single answer may be lost."""
+    missing: list[int] = []
+    if robot is not None and (baud_rate, protocol) == _robot_bus(robot):
+        missing = [int(row["id"]) for row in servo_rows(robot) if int(row["id"]) in ids]
+    for part in (ids, *[missing] * REPEATS):
+        for found in scan(line, protocols=(protocol,), baud_rates=(baud_rate,), ids=tuple(part)):
+            if found.id in missing:
+                missing.remove(found.id)
             yield found
 
 
-def _own(robot: Robot) -> tuple[int, int]:
-    """Speed and protocol of a robot's servos by its file."""
+def _robot_bus(robot: Robot) -> tuple[int, int]:
+    """Speed and protocol of the servos in a robot file."""
     return int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
 
 
-def _complete(servos: Sequence[ScannedServo], robot: Robot, wanted: Sequence[int]) -> bool:
-    """Whether all servos of a robot have answered as its file says, one for each id."""
-    return not any(lines for kind, lines in compare(servos, robot, wanted).items() if kind != "extra")
+def _complete(servos: Sequence[ScannedServo], robot: Robot, ids: Sequence[int]) -> bool:
+    """Whether all servos of a robot have answered, with the models and speeds of its file, one for each id."""
+    return not any(lines for kind, lines in compare(servos, robot, ids).items() if kind != "extra")
 
 
 def read_ids(text: str) -> tuple[int, ...]:
-    """Ids from a text such as "1-12" or "1,2,7"; raises TensegrityError."""
+    """Ids of a text such as "1-12" or "1,2,7", all for an empty one; raises TensegrityError for another text."""
     if not text.strip():
         return tuple(IDS)
-    found: set[int] = set()
+    ids: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         try:
@@ -138,20 +160,20 @@ def read_ids(text: str) -> tuple[int, ...]:
             raise TensegrityError(f"--ids {text!r}: {part.strip()!r} is no id; write 1-12, or 1,2,7.") from None
         if not 0 <= low <= high <= max(IDS):
             raise TensegrityError(f"--ids {text!r}: ids go from 0 to {max(IDS)}, the lower one first.")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        ids.update(range(low, high + 1))
+    return tuple(sorted(ids))
 
 
 @contextlib.contextmanager
 def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterator[SerialPort]:
-    """A port, open; of an emulated robot where that is asked for.
+    """Open a port, or that of an emulated robot.
 
     Args:
-        port: path, EMULATED, or "" for the only one. robot: to be emulated.
-        patient: wait longer than an adapter needs where another program answers.
+        port: path, EMULATED, or empty for the only adapter. robot: to emulate.
+        patient: longer timeout where another program answers.
 
     Raises:
-        BusError: the port cannot be opened. TensegrityError: it is not clear which one, or what to emulate.
+        BusError: the port cannot be opened. TensegrityError: several adapters, or no robot to emulate.
     """
     port = choose_port(port)
     with contextlib.ExitStack() as stack:
@@ -161,7 +183,7 @@ def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterat
             from tensegrity_driver.emulator.emulated_robot import EmulatedRobot
             from tensegrity_driver.emulator.wire_delay import WireSettings
 
-            with progress.status("starting the emulated robot (the first time its kernels are compiled)"):
+            with progress.status(COMPILING):
                 emulated = stack.enter_context(EmulatedRobot(robot, wire=WireSettings(check_baud_rate=True)))
             port = emulated.servo_port
         line = SerialPort(port, patience=patience_for(port) if patient else None)
@@ -170,21 +192,21 @@ def open_port(port: str, robot: Robot | None, *, patient: bool = True) -> Iterat
         yield line
 
 
-def _looks(robot: Robot | None, baud_rates: list[int] | None, protocol: int | None) -> Iterator[tuple[int, int]]:
-    """Where to look, the likely places first."""
-    speeds, protocols = list(baud_rates or BAUD_RATES), [protocol] if protocol else [1, 2]
+def _search_order(robot: Robot | None, options: PortOptions) -> Iterator[tuple[int, int]]:
+    """Speeds and protocols of the search, those of the robot first."""
+    speeds, protocols = options.speeds, options.protocols
     if robot is not None:
-        own = _own(robot)
-        speeds.sort(key=lambda each: each != own[0])
-        protocols.sort(key=lambda each: each != own[1])
+        robot_speed, robot_protocol = _robot_bus(robot)
+        speeds.sort(key=lambda each: each != robot_speed)
+        protocols.sort(key=lambda each: each != robot_protocol)
     for speed in speeds:
         for number in protocols:
             yield speed, number
 
 
 @contextlib.contextmanager
-def _shown(quiet: bool) -> Iterator[Any]:
-    """A function that shows what has been found so far: a table that grows, on a terminal."""
+def _live_table(quiet: bool) -> Iterator[Any]:
+    """Function that shows the servos so far, as a growing table on a terminal."""
     if quiet or not console.is_terminal:
         yield lambda servos, line: None
         return
@@ -197,33 +219,33 @@ def _shown(quiet: bool) -> Iterator[Any]:
 
 
 def _details(line: SerialPort, found: FoundServo) -> dict[str, float]:
-    """What its registers say; those that do not come whole are left out."""
+    """Values of its registers in SI units; those that cannot be read are absent."""
     if found.model is None:
         return {}
     before, model = line.baudrate, MODELS[found.model]
     line.set_baud_rate(found.baud_rate)
     try:
-        bus, known = Bus(line, found.protocol), {}
+        bus, values = Bus(line, found.protocol), {}
         for name in DETAILS:
             try:
-                known[name] = bus.read(found.id, model.field(name))
+                values[name] = bus.read(found.id, model.register(name))
             except BusError:
                 if not line.is_open:
                     raise
-                break  # a doubled or silenced servo: the table shows that nothing is known
-        return known
+                break  # a duplicate or silenced servo: its columns stay empty
+        return values
     finally:
         if line.is_open:
             line.set_baud_rate(before)
 
 
 def _buses(servos: list[ScannedServo]) -> list[tuple[int, int]]:
-    """Speed and protocol of the groups that can be driven together."""
+    """Speeds and protocols that occur, each of which is a group that can be driven together."""
     return list(dict.fromkeys((each.found.baud_rate, each.found.protocol) for each in servos))
 
 
-def _costs(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protocol: int) -> list[str]:
-    """What settings cost per cycle, in words."""
+def _latency_warnings(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protocol: int) -> list[str]:
+    """Warnings on settings that lengthen the bus cycle."""
     records = [
         Servo(each.actuator or str(each.found.model), each.found.id, MODELS[each.found.model])
         for each in servos
@@ -233,36 +255,36 @@ def _costs(line: SerialPort, servos: list[ScannedServo], baud_rate: int, protoco
     ]
     line.set_baud_rate(baud_rate)
     try:
-        return cost_notes(Bus(line, protocol), records)
-    except BusError as problem:
-        return [f"the cost of the settings could not be told: {problem}"]
+        return latency_warnings(Bus(line, protocol), records)
+    except BusError as error:
+        return [f"the cost of the settings could not be read: {error}"]
 
 
-def compare(servos: Sequence[ScannedServo], robot: Robot, wanted: Sequence[int] = IDS) -> dict[str, list[str]]:
-    """How the servos found differ from those of a robot's file, in words by kind of difference; of the ids wanted."""
-    baud_rate, protocol = _own(robot)
-    found: dict[int, list[FoundServo]] = {}
+def compare(servos: Sequence[ScannedServo], robot: Robot, ids: Sequence[int] = IDS) -> dict[str, list[str]]:
+    """Differences between scanned servos and those of a robot file, as texts by kind, within the scanned ids."""
+    baud_rate, protocol = _robot_bus(robot)
+    by_id: dict[int, list[FoundServo]] = {}
     for each in servos:
-        found.setdefault(each.found.id, []).append(each.found)
+        by_id.setdefault(each.found.id, []).append(each.found)
     differences: dict[str, list[str]] = {"missing": [], "extra": [], "other_model": [], "other_speed": []}
     for row in servo_rows(robot):
         number, label = int(row["id"]), f"servo {row['id']} ({row['actuator']})"
-        if number not in wanted:
+        if number not in ids:
             continue
-        there = found.pop(number, [])
-        if not there:
+        answering = by_id.pop(number, [])
+        if not answering:
             differences["missing"].append(f"{label} does not answer; check its plug and supply, or set its id")
             continue
-        if any(each.model != row["model"] for each in there):
-            which = ", ".join(sorted({each.model or f"unknown model {each.number}" for each in there}))
+        if any(each.model != row["model"] for each in answering):
+            which = ", ".join(sorted({each.model or f"unknown model {each.number}" for each in answering}))
             differences["other_model"].append(f"{label} is {which}, the robot's file says {row['model']}")
-        if all((each.protocol, each.baud_rate) != (protocol, baud_rate) for each in there):
-            first = there[0]
+        if all((each.protocol, each.baud_rate) != (protocol, baud_rate) for each in answering):
+            first = answering[0]
             differences["other_speed"].append(
                 f"{label} answers protocol {first.protocol} at {first.baud_rate} bit/s, the robot's file says protocol "
                 f"{protocol} at {baud_rate}; tensegrity servo set-id {number} {number} --new-baud-rate {baud_rate}"
             )
-    for number in sorted(found):
+    for number in sorted(by_id):
         differences["extra"].append(f"servo {number} is not in the robot's file")
     return differences
 
@@ -293,7 +315,7 @@ def _row(servo: ScannedServo) -> tuple[str, ...]:
 
 
 def _tables(servos: list[ScannedServo]) -> list[Any]:
-    """One table for every speed and protocol."""
+    """Tables of the servos, one per speed and protocol."""
     return [
         table(
             f"{baud_rate} bit/s, protocol {protocol}",
@@ -310,7 +332,7 @@ def _print(
     path: str,
     latency: float | None,
     doubled: list[int],
-    notes: list[str],
+    warnings: list[str],
     differences: Mapping[str, list[str]],
     robot: Robot | None,
 ) -> None:
@@ -321,8 +343,8 @@ def _print(
             highlight=False,
         )
         return
-    known = "not told by the system" if latency is None else f"{1e3 * latency:.0f} ms"
-    console.print(f"{len(servos)} servos at {path}, latency timer of the adapter: {known}", highlight=False)
+    timer = "not reported by the system" if latency is None else f"{1e3 * latency:.0f} ms"
+    console.print(f"{len(servos)} servos at {path}, latency timer of the adapter: {timer}", highlight=False)
     for each in _tables(servos):
         console.print(each)
     for number in doubled:
@@ -331,8 +353,8 @@ def _print(
             f"`tensegrity servo set-id {number} NEW`",
             highlight=False,
         )
-    for note in notes:
-        console.print(f"! {note}", highlight=False)
+    for warning in warnings:
+        console.print(f"! {warning}", highlight=False)
     for line in (line for lines in differences.values() for line in lines):
         console.print(f"! {line}", highlight=False)
     if robot is not None and not any(differences.values()):

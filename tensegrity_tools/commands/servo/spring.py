@@ -1,4 +1,4 @@
-"""`tensegrity servo spring`: a spring's rate and zero-force length from weights, with what robot files need of it."""
+"""`tensegrity servo spring`: rate and zero-force length of a spring from its lengths under weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from .measurement_files import read_amount, read_weights
 
 
 def run_spring(points: Path, rule: str, as_json: bool) -> None:
-    """The command; see `servo.spring_command`."""
+    """Fit a spring and print it, with the entry of the robot file.
+
+    Args:
+        points: file of masses and lengths. rule: resolution of the lengths. as_json: print figures alone.
+    """
     masses, lengths = read_weights(points)
     resolution = read_amount(rule, "length", "--rule")
     fit = spring_from_weights(masses, lengths, resolution=resolution, name=str(points))
@@ -23,12 +27,12 @@ def run_spring(points: Path, rule: str, as_json: bool) -> None:
             "deviation_m": fit.deviation, "confidence": fit.confidence,
         })  # fmt: skip
         return
-    notes = {
+    remarks = {
         **dict.fromkeys(fit.in_contact, "coils closed, left out"),
         **dict.fromkeys(fit.outliers, "off the line, left out; measure it again"),
     }
     rows = [
-        (k + 1, f"{mass:.4g} kg", f"{1e3 * length:.1f} mm", f"{1e3 * off:+.2f} mm", notes.get(k, ""))
+        (k + 1, f"{mass:.4g} kg", f"{1e3 * length:.1f} mm", f"{1e3 * off:+.2f} mm", remarks.get(k, ""))
         for k, (mass, length, off) in enumerate(zip(masses, lengths, fit.residuals, strict=True))
     ]
     console.print(table(f"{points}", ("point", "mass", "length", "off the line", ""), rows, right=(1, 2, 3)))

@@ -1,11 +1,10 @@
-"""`tensegrity servo watch`: every servo live and what is wrong in plain words; reads, and never drives."""
+"""`tensegrity servo watch`: present state of every servo and its faults; reads, and never drives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rich.console import Group
@@ -17,15 +16,16 @@ from tensegrity_driver.calibration.calibration_file import SensorCalibration
 from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.safety.faults import Fault, FaultKind
 from tensegrity_driver.safety.monitors import Monitor, bus_monitors, tendon_monitors
-from tensegrity_driver.spools.readings import Readings, Spool, TendonReading
+from tensegrity_driver.spools.readings import Readings, TendonReading
+from tensegrity_driver.spools.spool import Spool
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
 
 from ...output import console, print_json, table
-from .session import Rig, open_rig
+from .session import BusOptions, ServoSession, open_session
 
-OF_THE_BUS = (FaultKind.BAD_PACKETS, FaultKind.DUPLICATE_ID, FaultKind.SUPPLY_OVERDRAWN)
-OF_SERVOS = (
+BUS_FAULTS = (FaultKind.BAD_PACKETS, FaultKind.DUPLICATE_ID, FaultKind.SUPPLY_OVERDRAWN)
+SERVO_FAULTS = (
     FaultKind.SERVO_SILENT,
     FaultKind.SENSOR_MISSING,
     FaultKind.SENSOR_BROKEN,
@@ -36,22 +36,25 @@ OF_SERVOS = (
     FaultKind.UNDERVOLTAGE,
     FaultKind.OVERVOLTAGE,
 )
-OF_LENGTHS = (FaultKind.SENSOR_JUMP, FaultKind.SENSORS_DISAGREE, FaultKind.SPOOL_LIMIT)
-"""Only where lengths are known."""
+LENGTH_FAULTS = (FaultKind.SENSOR_JUMP, FaultKind.SENSORS_DISAGREE, FaultKind.SPOOL_LIMIT)
+"""Faults that only calibrated spools show."""
 JSON_CYCLES = 12
-"""Cycles for one printed reading: more than any fault that this watches for needs."""
-EVERY = 5
+"""Cycles of one printed reading: more than the persistence of any of these faults."""
+TABLE_CYCLES = 5
 """Cycles between two tables on a terminal."""
 COLUMNS = ("actuator", "id", "length mm", "second mm", "tension", "load", "°C", "V", "torque", "age", "errors")
 
 
-def run_watch(
-    robot_name: str, port: str, board: str, calibration: Path | None, cycles: int | None, as_json: bool
-) -> None:
-    """The command; see `servo.watch_command`."""
+def run_watch(robot_name: str, options: BusOptions, cycles: int | None, *, as_json: bool) -> None:
+    """Read all servos and print them.
+
+    Args:
+        options: ports and calibration file. cycles: number of bus cycles; None: until Ctrl-C on a terminal, else
+            `JSON_CYCLES`. as_json: print figures of the last cycle alone.
+    """
     robot = load_robot(robot_name)
-    with open_rig(robot, port, board, calibration, lenient=True) as rig:
-        watcher = Watcher(rig)
+    with open_session(robot, options, allow_problems=True) as session:
+        watcher = Watcher(session)
         if as_json:
             watcher.run(cycles or JSON_CYCLES, lambda: None)
             print_json(watcher.figures())
@@ -64,7 +67,7 @@ def run_watch(
             with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
 
                 def show() -> None:
-                    if watcher.cycle % EVERY == 0 or watcher.cycle == cycles:
+                    if watcher.cycle % TABLE_CYCLES == 0 or watcher.cycle == cycles:
                         live.update(watcher.view(), refresh=True)
 
                 watcher.run(cycles, show)
@@ -73,21 +76,25 @@ def run_watch(
 
 
 class Watcher:
-    """Reads cycle by cycle and keeps what the monitors of the driver say that judge no commands.
+    """Reads all servos cycle by cycle, with those monitors of the driver that need no commands.
+
+    Args:
+        session: of the bus.
 
     Attributes:
-        cycle: read so far. tendons: as last read. faults: those of the last cycle. remarks: about bus and calibration.
+        cycle: number of cycles so far. tendons: last readings. faults: of the last cycle.
+        remarks: on the bus and the calibration. lost: error of a lost port, or None.
     """
 
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.remarks: list[str] = [rig.problems] if rig.problems else []
-        self.remarks += rig.bus.notes()
-        self.spools, self.measured = self._spools()
-        settings = rig.settings.safety
-        self.monitors: list[Monitor] = bus_monitors(settings, OF_THE_BUS)
+    def __init__(self, session: ServoSession) -> None:
+        self.session = session
+        self.remarks: list[str] = [session.problems] if session.problems else []
+        self.remarks += session.bus.warnings()
+        self.spools, self.calibrated = self._spools()
+        settings = session.settings.safety
+        self.monitors: list[Monitor] = bus_monitors(settings, BUS_FAULTS)
         for name, spool in self.spools.items():
-            kinds = (*OF_SERVOS, *OF_LENGTHS) if name in self.measured else OF_SERVOS
+            kinds = (*SERVO_FAULTS, *LENGTH_FAULTS) if name in self.calibrated else SERVO_FAULTS
             self.monitors += tendon_monitors(spool, settings, kinds)
         self.cycle = 0
         self.tendons: Mapping[str, TendonReading] = {}
@@ -95,63 +102,64 @@ class Watcher:
         self.lost: str | None = None
 
     def _spools(self) -> tuple[dict[str, Spool], set[str]]:
-        """Spools by actuator, and which of them have a calibration."""
-        rough = self.rig.rough_spools()
-        try:
-            known = self.rig.calibration()
-        except CalibrationError as problem:
-            self.remarks.append(f"lengths are not known: {problem}")
-            return rough, set()
-        if known is None:
+        """Spools by actuator, and the names of those that are calibrated."""
+        store, spools = self.session.store, self.session.uncalibrated_spools()
+        if not store.exists:
             self.remarks.append(
-                f"lengths are not known: there is no calibration file {self.rig.path}; make it with `tensegrity servo "
+                f"lengths are not known: there is no calibration file {store.path}; make it with `tensegrity servo "
                 "calibrate`"
             )
-            return rough, set()
-        measured = {name for name, spool in rough.items() if spool.measured_by in known.sensors.get(name, {})}
-        missing = [name for name in rough if name not in measured]
+            return spools, set()
+        try:
+            calibration = store.load()
+        except CalibrationError as error:
+            self.remarks.append(f"lengths are not known: {error}")
+            return spools, set()
+        sensors = calibration.sensors
+        calibrated = {name for name, spool in spools.items() if spool.measured_by in sensors.get(name, {})}
+        missing = [name for name in spools if name not in calibrated]
         if not missing:
-            return make_spools(self.rig.robot, known), measured
+            return make_spools(self.session.robot, calibration), calibrated
         self.remarks.append(f"not calibrated yet: {', '.join(missing)}")
-        lines = {name: known.sensors[name] for name in measured}
-        return {name: _with_lines(spool, lines.get(name, {})) for name, spool in rough.items()}, measured
+        lines = {name: sensors[name] for name in calibrated}
+        return {name: _with_lines(spool, lines.get(name, {})) for name, spool in spools.items()}, calibrated
 
     def run(self, cycles: int | None, after: Callable[[], None]) -> None:
-        """Read for some cycles, or until somebody interrupts."""
+        """Read for a number of cycles, or until an interrupt; `after` is called after each."""
         while cycles is None or self.cycle < cycles:
             self.step()
             after()
 
     def step(self) -> None:
-        """One cycle; a lost port is said, and tried again in the next one."""
+        """Read one cycle; a lost port is reported and opened again in the next one."""
         self.cycle += 1
         try:
-            raw = self.rig.read()
+            raw = self.session.read()
             self.lost = None
-        except BusError as problem:
-            self.lost = str(problem)
+        except BusError as error:
+            self.lost = str(error)
             return
         self.tendons = {name: self.spools[name].observe(reading) for name, reading in raw.items()}
-        readings = Readings(self.tendons, self.rig.health, self.rig.period)
-        found = (monitor.update(self.cycle, readings, {}) for monitor in self.monitors)
-        self.faults = tuple(fault for fault in found if fault is not None)
+        readings = Readings(self.tendons, self.session.health, self.session.period)
+        updates = (monitor.update(self.cycle, readings, {}) for monitor in self.monitors)
+        self.faults = tuple(fault for fault in updates if fault is not None)
 
     # -- showing -----------------------------------------------------------------------------------------------------
 
     def _length(self, name: str, which: str) -> float:
-        """m, nan where no calibration tells it."""
+        """Length by a calibrated sensor [m], else nan."""
         spool, tendon = self.spools[name], self.tendons[name]
-        if name not in self.measured or (which == "second_length" and spool.encoder_turn):
+        if name not in self.calibrated or (which == "second_length" and spool.encoder_turn):
             return math.nan
         return float(getattr(tendon, which))
 
     def figures(self) -> dict[str, Any]:
-        """The last reading as JSON holds it, in SI units."""
+        """Figures of the last reading for JSON, in SI units."""
         servos = {}
         for name, tendon in self.tendons.items():
             raw = tendon.raw
             servos[name] = {
-                "id": self.rig.bus.servos[name].id, "length_m": self._length(name, "length"),
+                "id": self.session.bus.servos[name].id, "length_m": self._length(name, "length"),
                 "second_length_m": self._length(name, "second_length"), "tension_n": tendon.tension,
                 "sensor_counts": raw.sensor, "position_rad": raw.position, "load": raw.load, "current_a": raw.current,
                 "temperature_c": raw.temperature, "voltage_v": raw.voltage, "torque_on": raw.torque_on,
@@ -162,21 +170,21 @@ class Watcher:
             for each in self.faults
         ]
         return {
-            "robot": self.rig.robot.name, "cycles": self.cycle, "servos": servos, "faults": faults,
-            "remarks": self.remarks, "port_lost": self.lost, "bus": self.rig.bus.statistics(),
+            "robot": self.session.robot.name, "cycles": self.cycle, "servos": servos, "faults": faults,
+            "remarks": self.remarks, "port_lost": self.lost, "bus": self.session.bus.statistics(),
         }  # fmt: skip
 
     def view(self) -> Group:
-        """The last reading for people."""
+        """Table of the last reading, with faults and remarks."""
         rows = [self._row(name, tendon) for name, tendon in self.tendons.items()]
         lines = [f"! port_lost: {self.lost}"] if self.lost else []
         lines += [f"! {each.kind.value}: {each.line}" for each in self.faults]
         lines += [f"! {each}" for each in self.remarks]
         if not lines:
             lines = ["No faults."]
-        title = f"{self.rig.robot.name}, cycle {self.cycle}"
+        title = f"{self.session.robot.name}, cycle {self.cycle}"
         shown = table(title, COLUMNS, rows, right=(1, 2, 3, 4, 5, 6, 7, 9))
-        return Group(shown, Text(_bus_line(self.rig.bus.statistics())), Text("\n".join(lines)))
+        return Group(shown, Text(_bus_line(self.session.bus.statistics())), Text("\n".join(lines)))
 
     def _row(self, name: str, tendon: TendonReading) -> Sequence[str]:
         raw = tendon.raw
@@ -186,7 +194,7 @@ class Watcher:
             effort = "–" if raw.load is None else f"{100 * raw.load:+.0f} %"
         return (
             name,
-            str(self.rig.bus.servos[name].id),
+            str(self.session.bus.servos[name].id),
             _shown(self._length(name, "length"), "{:.1f}", 1e3),
             _shown(self._length(name, "second_length"), "{:.1f}", 1e3),
             _shown(tendon.tension, "{:.0f} N"),
@@ -200,7 +208,7 @@ class Watcher:
 
 
 def _with_lines(spool: Spool, sensors: Mapping[str, SensorCalibration]) -> Spool:
-    """A spool with those of its lines that were calibrated."""
+    """Spool with the lines of its calibrated sensors alone."""
     if not sensors:
         return spool
     lines = {name: each.line for name, each in sensors.items()}

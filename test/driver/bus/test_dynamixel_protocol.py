@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.control_tables import MODELS
-from tensegrity_driver.bus.dynamixel_protocol import BROADCAST, PacketError, ServoProtocol, Status
+from tensegrity_driver.bus.dynamixel_protocol import PacketError, ServoProtocol, Status
 from tensegrity_driver.emulator.packets import encode_status
 from tensegrity_dynamics.errors import BusError
 
@@ -20,7 +20,7 @@ NOISE = st.one_of(st.binary(max_size=60), AWKWARD)
 
 
 def received(protocol: int, data: bytes, servo: int, size: int) -> Status | PacketError:
-    return ServoProtocol(FedPort(data), protocol).receive_from(servo, size)
+    return ServoProtocol(FedPort(data), protocol).receive_status(servo, size)
 
 
 def error_byte(protocol: int, error: int) -> int:
@@ -43,7 +43,7 @@ def test_no_value_comes_from_noise(protocol: int, servo: int, size: int, noise: 
 
 @given(PROTOCOLS, st.binary(max_size=300))
 def test_random_bytes_never_raise_and_always_end(protocol: int, noise: bytes) -> None:
-    for found in ServoProtocol(FedPort(), protocol).whole_packets(noise):
+    for found in ServoProtocol(FedPort(), protocol).decode(noise):
         assert encode_status(protocol, found.id, found.error, found.data) in noise
 
 
@@ -54,7 +54,7 @@ def test_cut_and_merged_packets_give_original_answers_or_nothing(
     packets = [encode_status(protocol, servo, 0, content) for servo, content in answers]
     pieces = [packet[: data.draw(st.integers(0, len(packet)))] + noise for packet in packets]
     stream = b"".join(pieces)
-    for found in ServoProtocol(FedPort(), protocol).whole_packets(stream):
+    for found in ServoProtocol(FedPort(), protocol).decode(stream):
         assert encode_status(protocol, found.id, found.error, found.data) in stream
 
 
@@ -77,14 +77,14 @@ def test_answers_of_other_servos_and_of_other_lengths_pass_by(
     if other != servo or len(foreign) != len(content):
         merged = encode_status(protocol, other, 0, foreign) + wanted
         assert received(protocol, merged, servo, len(content)) == Status(servo, 0, content)
-        assert received(protocol, merged[: -len(wanted)], servo, len(content)) is PacketError.DAMAGED
+        assert received(protocol, merged[: -len(wanted)], servo, len(content)) is PacketError.CORRUPT
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
-def test_silence_is_missing_and_half_a_packet_is_damaged(protocol: int) -> None:
+def test_silence_is_a_timeout_and_half_a_packet_is_corrupt(protocol: int) -> None:
     packet = encode_status(protocol, 3, 0, b"abc")
-    assert received(protocol, b"", 3, 3) is PacketError.MISSING
-    assert received(protocol, packet[:-1], 3, 3) is PacketError.DAMAGED
+    assert received(protocol, b"", 3, 3) is PacketError.TIMEOUT
+    assert received(protocol, packet[:-1], 3, 3) is PacketError.CORRUPT
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=8))
@@ -109,37 +109,52 @@ def chain(model: str, ids: tuple[int, ...]) -> tuple[ServoProtocol, ChainPort]:
 @pytest.mark.parametrize("model", MODELS)
 def test_instructions_reach_servos_and_come_back(model: str) -> None:
     protocol, _ = chain(model, (4, 9))
-    number, led = MODELS[model].field("model_number"), MODELS[model].field("led")
-    protocol.ask(9, number.address, 2)
-    status = protocol.receive_from(9, 2)
+    number, led = MODELS[model].register("model_number"), MODELS[model].register("led")
+    status = protocol.read(9, number.address, 2)
     assert isinstance(status, Status)
     assert int.from_bytes(status.data, "little") == MODELS[model].number
-    protocol.order(4, led.address, b"\1")
-    assert isinstance(protocol.receive_from(4, 0), Status)
-    protocol.order_group(led.address, 1, {4: b"\0", 9: b"\1"})
+    assert isinstance(protocol.write(4, led.address, b"\1"), Status)
+    protocol.sync_write(led.address, 1, {4: b"\0", 9: b"\1"})
     for servo, value in ((4, b"\0"), (9, b"\1")):
-        protocol.ask(servo, led.address, 1)
-        assert protocol.receive_from(servo, 1) == Status(servo, 0, value)
-    protocol.call(4)
-    assert isinstance(protocol.receive_from(4, 0 if protocol.number == 1 else 3), Status)
+        assert protocol.read(servo, led.address, 1) == Status(servo, 0, value)
+    assert isinstance(protocol.ping(4), Status)
+    assert [each.id for each in protocol.ping_all_answers(9)[0]] == [9]
+    assert protocol.ping(5) is PacketError.TIMEOUT
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_a_group_of_protocol_2_answers_one_question(fast: bool) -> None:
+def test_a_group_of_protocol_2_answers_one_request(fast: bool) -> None:
     protocol, port = chain("XM430-W350", (4, 9, 2))
-    protocol.ask_group((4, 9, 2), 126, 21, fast=fast)
-    found = protocol.receive_fast_group((4, 9, 2), 21) if fast else protocol.receive_group((4, 9, 2), 21)[0]
+    ids = (4, 9, 2)
+    found = protocol.fast_sync_read(ids, 126, 21) if fast else protocol.sync_read(ids, 126, 21)[0]
     assert set(found) == {4, 9, 2}
     for servo, status in found.items():
-        protocol.ask(servo, 126, 21)
-        assert protocol.receive_from(servo, 21) == status
+        assert protocol.read(servo, 126, 21) == status
     assert len(port.sent) == 4
 
 
 def fast_answer() -> bytes:
     protocol, port = chain("XM430-W350", (4, 9, 2))
-    protocol.ask_group((4, 9, 2), 126, 21, fast=True)
-    return bytes(port.data)
+    answers: list[bytes] = []
+
+    def keep(name: str, data: bytes) -> bytes:
+        answers.append(data)
+        return data
+
+    port.spoil = keep
+    protocol.fast_sync_read((4, 9, 2), 126, 21)
+    return b"".join(answers)
+
+
+class AnsweringPort(FedPort):
+    """A port that answers every packet with the same bytes."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def feed(self, packet: bytes) -> None:
+        self.data += self.answer
 
 
 FAST = fast_answer()
@@ -149,32 +164,30 @@ FAST = fast_answer()
 def test_a_fast_group_with_anything_wrong_is_nothing(place: int, bit: int, cut: bool) -> None:
     data = bytearray(FAST)
     data[place] ^= 1 << bit
-    port = FedPort(bytes(data[:place] if cut else data))
-    assert ServoProtocol(port, 2).receive_fast_group((4, 9, 2), 21) == {}
+    port = AnsweringPort(bytes(data[:place] if cut else data))
+    assert ServoProtocol(port, 2).fast_sync_read((4, 9, 2), 126, 21) == {}
 
 
 def test_a_fast_group_of_other_servos_is_nothing() -> None:
-    assert ServoProtocol(FedPort(FAST), 2).receive_fast_group((9, 4, 2), 21) == {}
-    assert ServoProtocol(FedPort(FAST), 2).receive_fast_group((4, 9), 21) == {}
+    assert ServoProtocol(AnsweringPort(FAST), 2).fast_sync_read((9, 4, 2), 126, 21) == {}
+    assert ServoProtocol(AnsweringPort(FAST), 2).fast_sync_read((4, 9), 126, 21) == {}
 
 
 def test_protocol_1_reads_no_groups_and_there_is_no_protocol_3() -> None:
     with pytest.raises(BusError, match="one by one"):
-        ServoProtocol(FedPort(), 1).ask_group((1, 2), 36, 8)
+        ServoProtocol(FedPort(), 1).sync_read((1, 2), 36, 8)
     with pytest.raises(BusError, match="no Dynamixel protocol 3"):
         ServoProtocol(FedPort(), 3)
 
 
-def test_a_refusal_is_told_in_words() -> None:
+def test_a_rejected_instruction_has_a_reason() -> None:
     one, two = ServoProtocol(FedPort(), 1), ServoProtocol(FedPort(), 2)
-    assert two.refusal(Status(1, 0x80 | 4, b"")) == "the value is out of range"
-    assert two.refusal(Status(1, 0x80, b"")) is None
-    assert one.refusal(Status(1, 0b1000, b"")) == "the value is out of range"
-    assert one.refusal(Status(1, 0b100100, b"")) is None
+    assert two.rejection(Status(1, 0x80 | 4, b"")) == "the value is out of range"
+    assert two.rejection(Status(1, 0x80, b"")) is None
+    assert one.rejection(Status(1, 0b1000, b"")) == "the value is out of range"
+    assert one.rejection(Status(1, 0b100100, b"")) is None
 
 
 def test_all_servos_of_protocol_2_answer_one_ping() -> None:
     protocol, _ = chain("XL430-W250", (4, 9, 2))
-    protocol.call(BROADCAST)
-    found = [protocol.receive() for _ in range(4)]
-    assert [each.id for each in found if isinstance(each, Status)] == [2, 4, 9]
+    assert protocol.broadcast_ping(252) == {2, 4, 9}

@@ -151,7 +151,7 @@ def test_a_lost_port_is_told_and_opened_again() -> None:
     board, port = make_board()
     assert board.read() == STATE_NOW
     port.gone = True
-    assert not board.ask()
+    assert not board.request()
     assert board.problem is not None
     assert "is gone" in board.problem
     assert board.collect() is None

@@ -88,8 +88,8 @@ def test_no_bytes_make_the_readers_fail(chunks: list[bytes]) -> None:
     for chunk in chunks:
         request.feed(chunk)
         answer.feed(chunk)
-    request.quiet()
-    answer.quiet()
+    request.end_of_burst()
+    answer.end_of_burst()
     assert request.feed(encode_request(BoardRequest(STATE, 7))) == [BoardRequest(STATE, 7)]
     assert answer.feed(encode_answer(BoardAnswer(POSITIONS, 7))) == [BoardAnswer(POSITIONS, 7)]
 

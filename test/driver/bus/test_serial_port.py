@@ -9,7 +9,7 @@ import pytest
 from bus_line import Line
 
 from tensegrity_driver.bus.serial_port import SerialPort
-from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY, UsbAdapter, find_usb_adapter
+from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 from tensegrity_dynamics.errors import BusError
 
 PATIENCE = 0.2
@@ -94,7 +94,7 @@ def test_settling_swallows_what_is_still_coming() -> None:
         line.send(b"rest of something")
         while port.getBytesAvailable() < 17:
             time.sleep(0.001)
-        port.settle()
+        port.drain()
         assert port.getBytesAvailable() == 0
         port.close()
 
@@ -174,7 +174,7 @@ def test_a_pseudo_terminal_has_no_adapter_and_the_usual_patience(tmp_path: Path)
         port = SerialPort(line.path)
         port.open()
         assert port.adapter == UsbAdapter()
-        assert port.patience > 2.0 * DEFAULT_LATENCY
+        assert port.patience > 2.0 * DEFAULT_LATENCY_S
         assert port.device == line.path
         port.close()
     assert find_usb_adapter("/dev/ttyUSB7", tmp_path) == UsbAdapter()

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tensegrity_driver.bus.identity import BusIdentity
 from tensegrity_driver.calibration import calibration_file
-from tensegrity_driver.calibration.calibrated_spools import Motor, make_loops, make_spools
+from tensegrity_driver.calibration.calibrated_spools import make_loops, make_spools
 from tensegrity_driver.calibration.calibration_file import (
-    BusIdentity,
     RobotCalibration,
     SensorCalibration,
     hardware_fingerprint,
@@ -353,9 +353,8 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
 
 KILLED = """
 import itertools, os, signal, sys
-from tensegrity_driver.calibration.calibration_file import (
-    BusIdentity, RobotCalibration, load_calibration, save_calibration
-)
+from tensegrity_driver.calibration.calibration_file import RobotCalibration, load_calibration, save_calibration
+from tensegrity_driver.bus.identity import BusIdentity
 bus = BusIdentity("x", ((1, 12),))
 path = sys.argv[1]
 revision = save_calibration(path, RobotCalibration("r" * 20000, "h", bus, {}, "today")).revision
@@ -457,8 +456,9 @@ def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
 
 def test_a_robot_whose_servos_cannot_be_driven_is_refused() -> None:
     robot = load_robot("tensebot")
-    with pytest.raises(TensegrityError, match="no servo model 'AX-12A'"):
-        make_spools(robot, None, motors={"XL430-W250": Motor(1.5)})
+    unknown = [{**each, "model": "AX-99"} for each in robot.servos["servos"]]
+    with pytest.raises(TensegrityError, match="no servo model 'AX-99'"):
+        make_spools(dataclasses.replace(robot, servos={**robot.servos, "servos": unknown}), None)
     with pytest.raises(TensegrityError, match="has no servos"):
         make_spools(load_robot("three_prism"), None)
     servos = [{**each, "potentiometer": None} for each in robot.servos["servos"]]

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 
-from tensegrity_driver.calibration.homing import Homing, HomingSettings, Phase, SpoolMemory, recover_turns
+from tensegrity_driver.calibration.homing import Homing, HomingSettings, Phase
 from tensegrity_driver.calibration.line_fit import CalibrationError
-from tensegrity_driver.spools.readings import Drive, Line, ServoReading
+from tensegrity_driver.calibration.turn_counter import SavedPosition, recover_turns
+from tensegrity_driver.spools.readings import Drive, ServoReading
+from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 from tensegrity_dynamics.robots.file_errors import validate_block
 
@@ -299,13 +301,12 @@ def test_without_a_potentiometer_lost_turns_are_not_guessed() -> None:
     each = spool(encoder=True)
     assert each.encoder is not None
     before = each.encoder.inverse(0.2)
-    memory = SpoolMemory(before, 0.2)
+    memory = SavedPosition(before, 0.2)
     lost = ServoReading("draw_1", position=before + 4.0 * math.pi)
     with pytest.raises(CommandRefused, match="home it again"):
         recover_turns(each, memory, lost)
     with pytest.raises(CommandRefused, match="home it again"):
         recover_turns(each, None, lost)
-    assert recover_turns(each, memory, lost, held=True)(before + 4.0 * math.pi) == pytest.approx(0.2)
     kept = ServoReading("draw_1", position=before)
     assert recover_turns(each, memory, kept) == each.encoder
 

@@ -19,6 +19,7 @@ import serial
 from tensegrity_driver.bus.control_tables import MODELS
 from tensegrity_driver.bus.potentiometer_protocol import (
     POSITIONS,
+    RADIANS_PER_COUNT,
     STATE,
     VELOCITY_ZERO,
     AnswerReader,
@@ -26,9 +27,9 @@ from tensegrity_driver.bus.potentiometer_protocol import (
     BoardRequest,
     encode_request,
 )
-from tensegrity_driver.calibration.calibrated_spools import COUNT, MOTORS
 from tensegrity_driver.emulator import EmulatedRobot, WireSettings, with_servos
-from tensegrity_driver.emulator.fault_commands import COMMANDS, obey
+from tensegrity_driver.emulator.fault_commands import COMMANDS, execute
+from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
@@ -59,13 +60,13 @@ class Master:
         self.port.packet_timeout = 1000.0 * PATIENCE
 
     def write(self, name: str, value: float, id_: int = ID) -> tuple[int, int]:
-        field = self.model.fields[name]
+        field = self.model.registers[name]
         return self.host.writeTxRx(self.port, id_, field.address, field.size, list(field.encode_bytes(value)))
 
     def read(self, name: str, id_: int = ID) -> float | None:
-        field = self.model.fields[name]
+        field = self.model.registers[name]
         data, result, _ = self.host.readTxRx(self.port, id_, field.address, field.size)
-        return field.decode_bytes(bytes(data), field.address) if result == SUCCESS else None
+        return field.decode(int.from_bytes(data, "little")) if result == SUCCESS else None
 
     def ask(self, request: BoardRequest) -> BoardAnswer | None:
         assert self.board is not None
@@ -143,18 +144,18 @@ def test_a_commanded_speed_winds_the_spool_at_speed_times_radius(new: Master) ->
     new.cycles(1)
     before = length(new)
     new.write("goal_velocity", 0.5)
-    speed = NEW.fields["goal_velocity"].nearest(0.5)
+    speed = NEW.registers["goal_velocity"].nearest(0.5)
     new.cycles(25)
     assert length(new) - before == pytest.approx(-0.00485 * speed * 0.5, rel=0.02)
 
 
 def test_all_spools_reach_their_positions_and_say_so(new: Master) -> None:
-    write = sdk.GroupSyncWrite(new.port, new.host, NEW.fields["goal_position"].address, 4)
+    write = sdk.GroupSyncWrite(new.port, new.host, NEW.registers["goal_position"].address, 4)
     goals = {}
     for each in new.robot.identity:
         goals[each.actuator] = 0.2159 - 0.002
         angle = new.robot.lines(each.actuator)["encoder"].inverse(goals[each.actuator])
-        assert write.addParam(each.id, list(NEW.fields["goal_position"].encode_bytes(angle)))
+        assert write.addParam(each.id, list(NEW.registers["goal_position"].encode_bytes(angle)))
     assert write.txPacket() == SUCCESS
     new.cycles(40)
     resolution = 2.0 * math.pi / 4096.0 * 0.00485
@@ -196,9 +197,9 @@ def test_potentiometers_follow_their_spools_wherever_they_were_mounted(robot) ->
         master.write("moving_speed", 3.0)
         master.cycles(25)
         turned = emulated.angle(NAME)
-        assert master.counts(6) == round(3000.0 - turned / COUNT)
+        assert master.counts(6) == round(3000.0 - turned / RADIANS_PER_COUNT)
         line = emulated.lines(NAME)["potentiometer"]
-        assert line(master.counts(6)) == pytest.approx(length(master), abs=0.6 * COUNT * 0.00485)
+        assert line(master.counts(6)) == pytest.approx(length(master), abs=0.6 * RADIANS_PER_COUNT * 0.00485)
         answer = master.ask(BoardRequest(STATE, 1))
         assert answer is not None and answer.state is not None and answer.state.velocities[6] < VELOCITY_ZERO
         master.close()
@@ -259,7 +260,7 @@ def test_a_power_cycle_loses_turns_and_torque_but_keeps_the_eeprom(new: Master) 
     new.write("goal_position", position - 2.0 * math.pi)
     new.cycles(150)
     before = new.read("present_position")
-    new.robot.power_cycle(NAME)
+    new.robot.faults.power_cycle(NAME)
     after = new.read("present_position")
     assert before is not None and after is not None
     turns = (after - before) / (2.0 * math.pi)
@@ -275,26 +276,26 @@ def test_a_power_cycle_loses_turns_and_torque_but_keeps_the_eeprom(new: Master) 
 def test_a_silent_servo_goes_on_with_what_it_did_until_it_is_mended(old: Master) -> None:
     old.write("moving_speed", 2.0)
     old.cycles(1)
-    old.robot.silence(NAME)
+    old.robot.faults.silence(NAME)
     assert old.host.ping(old.port, ID)[1] == sdk.COMM_RX_TIMEOUT
     before = old.robot.angle(NAME)
     old.cycles(5)
     assert old.robot.angle(NAME) > before + 0.1
-    old.robot.mend(NAME)
+    old.robot.faults.mend(NAME)
     assert old.write("moving_speed", 0.0) == (SUCCESS, 0)
 
 
 def test_damaged_answers_and_garbage_go_away_when_mended(old: Master) -> None:
-    old.robot.damage(NAME)
+    old.robot.faults.damage(NAME)
     assert all(old.read("led") is None for _ in range(3))
-    old.robot.mend()
-    old.robot.garbage(b"\xff\x00\xff\x55")
+    old.robot.faults.mend()
+    old.robot.faults.garbage(b"\xff\x00\xff\x55")
     assert old.read("led") == 0.0
 
 
 @pytest.mark.parametrize("other", [None, "draw_2"])
 def test_duplicate_ids_disturb_each_other(old: Master, other: str | None) -> None:
-    old.robot.duplicate(NAME, other)
+    old.robot.faults.duplicate(NAME, other)
     disturbed = 0
     for _ in range(6):
         old.port.ser.timeout = PATIENCE
@@ -303,19 +304,19 @@ def test_duplicate_ids_disturb_each_other(old: Master, other: str | None) -> Non
         disturbed += len(old.port.ser.read(6)) == 6 and len(old.port.ser.read(1)) == 1
     assert disturbed == 6
     old.port.ser.timeout = 0
-    old.robot.mend(NAME)
+    old.robot.faults.mend(NAME)
     assert old.host.ping(old.port, ID)[1] == SUCCESS
     assert old.host.ping(old.port, 8)[1] == SUCCESS
 
 
 def test_heat_and_low_voltage_are_told(old: Master) -> None:
-    old.robot.heat(NAME, 75.0)
-    old.robot.sag(9.0)
+    old.robot.faults.heat(NAME, 75.0)
+    old.robot.faults.sag(9.0)
     old.cycles(1)
     assert old.read("present_temperature") == 75.0
     assert old.read("present_voltage", 1) == pytest.approx(9.0)
     assert old.read("torque_enable") == 0.0  # it shuts down above 70
-    old.robot.mend()
+    old.robot.faults.mend()
     old.cycles(1)
     assert old.read("present_temperature", ID) == 40.0
 
@@ -323,15 +324,15 @@ def test_heat_and_low_voltage_are_told(old: Master) -> None:
 def test_broken_frozen_slipping_and_noisy_potentiometers_look_like_it(old: Master) -> None:
     names = [each.actuator for each in old.robot.identity]
     start = [old.counts(k) for k in range(12)]
-    old.robot.break_potentiometer(names[0])
-    old.robot.freeze_potentiometer(names[1])
-    old.robot.slip_potentiometer(names[2], 0.5)
-    old.robot.disturb_potentiometer(names[3], 30.0)
+    old.robot.faults.break_potentiometer(names[0])
+    old.robot.faults.freeze_potentiometer(names[1])
+    old.robot.faults.slip_potentiometer(names[2], 0.5)
+    old.robot.faults.disturb_potentiometer(names[3], 30.0)
     for each in range(1, 6):
         old.write("moving_speed", 2.0, each)
     old.cycles(20)
     moved = [old.counts(k) - start[k] for k in range(5)]
-    turned = [old.robot.angle(name) / COUNT for name in names[:5]]
+    turned = [old.robot.angle(name) / RADIANS_PER_COUNT for name in names[:5]]
     assert old.counts(0) == 4095
     assert moved[1] == 0
     assert moved[2] == pytest.approx(0.5 * turned[2], abs=1.0)
@@ -344,93 +345,93 @@ def test_broken_frozen_slipping_and_noisy_potentiometers_look_like_it(old: Maste
         old.cycles(1)
         noisy.append(old.counts(3))
     assert len(set(noisy)) > 3
-    old.robot.mend()
+    old.robot.faults.mend()
     old.cycles(1)
     for k in range(5):
         assert old.counts(k) - start[k] == pytest.approx(turned[k], abs=2.0)
 
 
 def test_a_silent_board_says_nothing_until_it_speaks_again(old: Master) -> None:
-    old.robot.silence_board()
+    old.robot.faults.silence_board()
     assert old.ask(BoardRequest(STATE, 1)) is None
-    old.robot.silence_board(False)
+    old.robot.faults.silence_board(False)
     assert old.ask(BoardRequest(STATE, 2)) is not None
 
 
 def test_runaway_jam_and_pull_turn_or_hold_the_shaft_whatever_is_commanded(old: Master) -> None:
-    old.robot.run_away("saddle_1", -3.0)
-    old.robot.jam("saddle_2")
-    old.robot.pull_shaft("saddle_3", -2.0)
+    old.robot.faults.run_away("saddle_1", -3.0)
+    old.robot.faults.jam("saddle_2")
+    old.robot.faults.pull_shaft("saddle_3", -2.0)
     old.write("moving_speed", 2.0, 2)
     old.cycles(10)
     assert old.robot.angle("saddle_1") == pytest.approx(-3.0 * 0.2, rel=0.02)
     assert old.robot.angle("saddle_2") == 0.0
     assert old.robot.angle("saddle_3") < -0.05
-    old.robot.mend()
+    old.robot.faults.mend()
     stands = old.robot.angle("saddle_1")
     old.cycles(3)
     assert old.robot.angle("saddle_1") == stands
 
 
 def test_a_servo_that_loses_its_torque_lets_its_tendon_go(old: Master) -> None:
-    old.robot.lose_torque(NAME)
+    old.robot.faults.lose_torque(NAME)
     old.cycles(10)
     assert old.read("torque_enable") == 0.0
     assert old.robot.angle(NAME) < -0.1
 
 
 def test_a_snapped_tendon_carries_nothing_while_its_spool_turns_on(old: Master) -> None:
-    old.robot.snap(NAME)
+    old.robot.faults.snap(NAME)
     old.cycles(10)
     assert tension(old) == 0.0
     before = old.robot.angle(NAME)
     old.write("moving_speed", 3.0)
     old.cycles(10)
-    assert old.robot.angle(NAME) - before == pytest.approx(0.2 * OLD.fields["moving_speed"].nearest(3.0), rel=0.02)
+    assert old.robot.angle(NAME) - before == pytest.approx(0.2 * OLD.registers["moving_speed"].nearest(3.0), rel=0.02)
     assert tension(old) == 0.0
     old.write("moving_speed", 0.0)
-    old.robot.mend(NAME)
+    old.robot.faults.mend(NAME)
     old.cycles(120)
     assert tension(old) > 10.0
 
 
 def test_somebody_who_pushes_moves_the_body_and_changes_tensions(old: Master) -> None:
     before = old.robot.observe().pose
-    old.robot.push("top_1", (0.0, 0.0, -60.0))
+    old.robot.faults.push("top_1", (0.0, 0.0, -60.0))
     old.cycles(50)
     pushed = old.robot.observe().pose
     assert before is not None and pushed is not None
     assert np.linalg.norm(pushed[0] - before[0]) > 1e-4
-    old.robot.mend()
+    old.robot.faults.mend()
     old.cycles(100)
     after = old.robot.observe().pose
     assert after is not None
     assert np.linalg.norm(after[0] - before[0]) < np.linalg.norm(pushed[0] - before[0]) / 3.0
     with pytest.raises(TensegrityError, match="nobody"):
-        old.robot.push("nobody", (0.0, 0.0, 1.0))
+        old.robot.faults.push("nobody", (0.0, 0.0, 1.0))
 
 
 def test_an_unplugged_port_is_gone_and_comes_back_under_its_name(old: Master) -> None:
     path = Path(old.robot.servo_port)
-    old.robot.unplug()
+    old.robot.faults.unplug()
     assert not path.exists()
     with pytest.raises((OSError, serial.SerialException)):
         old.port.ser.write(b"\xff")
     old.cycles(2)  # the world goes on
-    old.robot.plug()
+    old.robot.faults.plug()
     again = Master(old.robot)
     assert again.host.ping(again.port, ID)[1] == SUCCESS
     again.close()
 
 
 def test_spikes_delay_every_so_many_deliveries(old: Master) -> None:
-    old.robot.spike(3.0 * PATIENCE, every=2)
+    old.robot.faults.spike(3.0 * PATIENCE, every=2)
     results = [old.read("led") is None for _ in range(2)]
     assert sorted(results) == [False, True]
 
 
 def test_an_echo_returns_what_was_sent(old: Master) -> None:
-    old.robot.echo()
+    old.robot.faults.echo()
     old.port.ser.timeout = PATIENCE
     packet = bytes.fromhex("FFFF070201F5")
     old.port.writePort(packet)
@@ -440,13 +441,13 @@ def test_an_echo_returns_what_was_sent(old: Master) -> None:
 
 
 def test_faults_as_text_are_the_faults(old: Master) -> None:
-    obey(old.robot, "silent draw_1\n")
+    execute(old.robot.faults, "silent draw_1\n")
     assert old.host.ping(old.port, ID)[1] == sdk.COMM_RX_TIMEOUT
-    obey(old.robot, "mend")
+    execute(old.robot.faults, "mend")
     assert old.host.ping(old.port, ID)[1] == SUCCESS
     for line, part in (("silnt draw_1", "silent"), ("heat draw_1", "CELSIUS"), ("heat draw_1 x", "x"), ("jam x", "x")):
         with pytest.raises(BusError, match=part):
-            obey(old.robot, line)
+            execute(old.robot.faults, line)
     assert all(each.usage.split()[0] == word for word, each in COMMANDS.items())
 
 
@@ -470,11 +471,11 @@ def test_servos_of_the_wrong_protocol_are_refused(robot) -> None:
 
 
 def test_unknown_names_are_refused_and_nothing_changes(old: Master) -> None:
-    for fault in (old.robot.silence, old.robot.snap, old.robot.jam, old.robot.mend):
+    for fault in (old.robot.faults.silence, old.robot.faults.snap, old.robot.faults.jam, old.robot.faults.mend):
         with pytest.raises(BusError, match="draw_1"):
             fault("draw_l")
     with pytest.raises(BusError, match="servos"):
-        old.robot.unplug("servo")
+        old.robot.faults.unplug("servo")
 
 
 def test_servos_as_delivered_are_not_set_up(robot) -> None:

@@ -12,13 +12,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.control_tables import MODELS
-from tensegrity_driver.calibration.calibrated_spools import MOTORS
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
 from tensegrity_driver.emulator.motor_model import Drive, turn
 from tensegrity_driver.emulator.packets import (
     Instruction,
     InstructionPacket,
-    encode_instruction,
+    encode_packet,
     instruction_reader,
     stuffed,
     unstuffed,
@@ -26,13 +25,19 @@ from tensegrity_driver.emulator.packets import (
 from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal, Server
 from tensegrity_driver.emulator.register_file import RegisterFile
 from tensegrity_driver.emulator.servo_chain import ServoChain
-from tensegrity_driver.emulator.servo_physics import OVERHEATING_BIT, OVERLOAD_BIT, OVERLOAD_TIME, ServoPhysics
+from tensegrity_driver.emulator.servo_physics import OVERHEATING_BIT, OVERLOAD_BIT, OVERLOAD_TIME_S, ServoPhysics
 from tensegrity_driver.emulator.wire_delay import WireDelay, WireSettings
+from tensegrity_driver.servos.motors import MOTORS
 from tensegrity_dynamics.errors import BusError
 
 PATIENCE = 0.3
 """s that the master waits for a packet: long, because the machine may be busy."""
 SUCCESS, TIMEOUT, CORRUPT = sdk.COMM_SUCCESS, sdk.COMM_RX_TIMEOUT, sdk.COMM_RX_CORRUPT
+
+
+def encode_instruction(protocol: int, packet: InstructionPacket) -> bytes:
+    """Bytes of an instruction, as a host sends it."""
+    return encode_packet(protocol, packet.id, bytes((packet.instruction,)) + packet.parameters)
 
 
 class Bench:
@@ -48,7 +53,7 @@ class Bench:
         self.terminal = PseudoTerminal(
             folder / "bus",
             lambda data: self.wire.deliver(data, self.chain.feed(data)),
-            lambda: self.wire.deliver(b"", self.chain.quiet()),
+            lambda: self.wire.deliver(b"", self.chain.end_of_burst()),
         )
         self.terminal.plug()
         self.lock = threading.RLock()
@@ -66,16 +71,16 @@ class Bench:
         self.port.packet_timeout = 1000.0 * PATIENCE
 
     def address(self, name: str) -> int:
-        return next(iter(self.servos.values())).model.fields[name].address
+        return next(iter(self.servos.values())).model.registers[name].address
 
     def write(self, id_: int, name: str, raw: int) -> tuple[int, int]:
-        size = self.servos["1"].model.fields[name].size
+        size = self.servos["1"].model.registers[name].size
         data = list(raw.to_bytes(size, "little"))
         result, error = self.host.writeTxRx(self.port, id_, self.address(name), size, data)
         return result, error
 
     def read(self, id_: int, name: str) -> tuple[int, int, int]:
-        size = self.servos["1"].model.fields[name].size
+        size = self.servos["1"].model.registers[name].size
         data, result, error = self.host.readTxRx(self.port, id_, self.address(name), size)
         return int.from_bytes(bytes(data), "little"), result, error
 
@@ -88,8 +93,8 @@ class Bench:
         self.port.ser.timeout = 0
         return back
 
-    def settle(self) -> None:
-        self.server.settle(0.05)
+    def drain(self) -> None:
+        self.server.receive_pending(0.05)
 
     def close(self) -> None:
         self.port.closePort()
@@ -133,7 +138,7 @@ def test_packets_come_out_as_they_went_in_however_the_stream_is_cut(protocol: in
 @given(before=garbage, packet=packets)
 def test_a_whole_packet_behind_garbage_is_found_once_the_line_is_quiet(protocol: int, before: bytes, packet) -> None:
     reader = instruction_reader(protocol)
-    found = reader.feed(before + encode_instruction(protocol, packet)) + reader.quiet()
+    found = reader.feed(before + encode_instruction(protocol, packet)) + reader.end_of_burst()
     whole = [each for each in found if each.whole]
     assume(not whole or whole[0] == packet)  # one byte of checksum lets some garbage pass as a packet
     assert whole == [packet]
@@ -145,7 +150,7 @@ def test_no_bytes_make_the_reader_fail(protocol: int, chunks: list[bytes]) -> No
     reader = instruction_reader(protocol)
     for chunk in chunks:
         reader.feed(chunk)
-    reader.quiet()
+    reader.end_of_burst()
     ping = InstructionPacket(1, Instruction.PING)
     assert reader.feed(encode_instruction(protocol, ping)) == [ping]
 
@@ -157,7 +162,7 @@ def test_no_bytes_make_the_servos_fail(data: bytes) -> None:
         servo = EmulatedServo(MODELS[model], MOTORS[model])
         chain = ServoChain({"one": servo}, protocol)
         chain.feed(data)
-        chain.quiet()
+        chain.end_of_burst()
         for instruction in (*range(0, 12), 0x10, 0x82, 0x83, 0x8A, 0x92, 0x93):
             for id_ in (servo.id, 0xFE):
                 chain.feed(encode_instruction(protocol, InstructionPacket(id_, instruction, data)))
@@ -206,7 +211,7 @@ def test_a_registered_write_waits_for_action(bench: Bench) -> None:
     assert bench.read(1, "led")[0] == 0
     assert bench.read(1, "registered")[0] == 1
     bench.host.action(bench.port, 0xFE)
-    bench.settle()
+    bench.drain()
     assert bench.read(1, "led")[0] == 1
     assert bench.read(1, "registered")[0] == 0
 
@@ -283,7 +288,7 @@ def test_a_sync_write_reaches_everybody_at_once(bench: Bench) -> None:
     for id_ in (1, 3):
         assert group.addParam(id_, [1])
     assert group.txPacket() == SUCCESS
-    bench.settle()
+    bench.drain()
     assert [bench.read(id_, "led")[0] for id_ in (1, 2, 3)] == [1, 0, 1]
 
 
@@ -303,7 +308,7 @@ def test_bulk_instructions_read_and_write_different_registers(bench: Bench) -> N
     assert write.addParam(1, bench.address("led"), 1, [1])
     assert write.addParam(2, bench.address("profile_velocity"), 4, [9, 0, 0, 0])
     assert write.txPacket() == SUCCESS
-    bench.settle()
+    bench.drain()
     read = sdk.GroupBulkRead(bench.port, bench.host)
     assert read.addParam(1, bench.address("led"), 1)
     assert read.addParam(2, bench.address("profile_velocity"), 4)
@@ -352,7 +357,7 @@ def test_clear_forgets_the_turns(bench: Bench) -> None:
 def test_a_factory_reset_is_obeyed(bench: Bench) -> None:
     bench.write(2, "return_delay", 7)
     bench.host.factoryReset(bench.port, 2, 0x02) if bench.protocol == 2 else bench.host.factoryReset(bench.port, 2)
-    bench.settle()
+    bench.drain()
     servo = bench.servos["2"]
     assert servo.registers.raw("return_delay") == 250
     assert servo.id == (2 if bench.protocol == 2 else 1)
@@ -426,7 +431,7 @@ def moved(motion: ServoPhysics, load: float, steps: int, stiffness: float = 0.0)
     before = motion.angle
     for _ in range(steps):
         motion.turned(motion.angle + STEP * motion.move(load, stiffness, STEP), STEP)
-    motion.show()
+    motion.refresh_registers()
     return motion.angle - before
 
 
@@ -483,7 +488,7 @@ def test_a_wheel_stalls_and_slips_at_its_torque_limit_and_shuts_down_when_that_l
     motion.registers.set("torque_limit", 0.3)
     assert moved(motion, -0.305 * 1.5, 20) == 0.0
     assert moved(motion, -0.5 * 1.5, 20) < 0.0
-    moved(motion, -0.5 * 1.5, int(OVERLOAD_TIME / STEP))
+    moved(motion, -0.5 * 1.5, int(OVERLOAD_TIME_S / STEP))
     assert motion.errors & OVERLOAD_BIT
     assert not motion.torque_on and motion.registers.raw("torque_limit") == 0
 
@@ -492,7 +497,7 @@ def test_the_angle_of_a_wheel_is_known_over_300_of_360_degrees() -> None:
     motion = wheel()
     for degrees, seen in ((10.0, 10.0), (299.0, 299.0), (305.0, 300.0), (355.0, 0.0), (370.0, 10.0)):
         motion.turned(degrees * 3.141592653589793 / 180.0, STEP)
-        motion.show()
+        motion.refresh_registers()
         assert motion.registers.value("present_position") * 180.0 / 3.141592653589793 == pytest.approx(seen, abs=0.2)
 
 
@@ -608,7 +613,7 @@ def test_low_voltage_is_an_error_bit_in_every_answer(tmp_path: Path) -> None:
 @given(st.sampled_from(sorted(MODELS)), st.data())
 def test_registers_hold_what_they_can_say(model: str, data: st.DataObject) -> None:
     registers = RegisterFile(MODELS[model])
-    field = data.draw(st.sampled_from(sorted(MODELS[model].fields)))
+    field = data.draw(st.sampled_from(sorted(MODELS[model].registers)))
     registers.set(field, data.draw(st.floats(-1e6, 1e6)))
     held = registers.value(field)
     registers.set(field, held)

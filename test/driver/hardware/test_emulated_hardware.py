@@ -15,7 +15,8 @@ from tensegrity_driver.calibration.calibration_file import hardware_fingerprint,
 from tensegrity_driver.driver import Driver, open_driver
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, calibrate_emulated
-from tensegrity_driver.hardware.serial_hardware import SerialHardware, choose_hardware
+from tensegrity_driver.hardware.open_hardware import choose_hardware
+from tensegrity_driver.hardware.serial_hardware import SerialHardware
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_driver.spools.readings import Drive
 from tensegrity_dynamics import load_robot
@@ -58,7 +59,7 @@ class Machine:
 def machine(robot: Robot) -> Iterator[Machine]:
     hardware = EmulatedHardware(robot)
     try:
-        driver = open_driver(robot, hardware.open_bus, known=hardware.known)
+        driver = open_driver(robot, hardware.open_bus, make_calibration=hardware.make_calibration)
         try:
             yield Machine(robot, hardware, driver)
         finally:
@@ -110,7 +111,7 @@ def test_taking_over_moves_nothing_and_two_runs_are_bit_equal(robot: Robot) -> N
 def test_a_servo_that_restarts_is_found_and_after_release_it_is_set_up_again() -> None:
     with machine(TURNING) as running:
         running.follow({}, 10)
-        running.emulated.power_cycle("draw_2")
+        running.emulated.faults.power_cycle("draw_2")
         step = running.follow({}, 10)
         kinds = {fault.kind for fault in step.faults if fault.tendon == "draw_2"}
         assert kinds & {FaultKind.SERVO_RESTARTED, FaultKind.TURNS_LOST, FaultKind.WATCHDOG_UNARMED}
@@ -124,10 +125,10 @@ def test_a_servo_that_restarts_is_found_and_after_release_it_is_set_up_again() -
 def test_an_unplugged_adapter_stops_the_robot_and_it_goes_on_after_it_is_back_and_released() -> None:
     with machine(WHEELS) as running:
         running.follow({"draw_1": running.lengths()["draw_1"] + 0.004}, 20)
-        running.emulated.unplug()
+        running.emulated.faults.unplug()
         step = running.follow({}, 5)
         assert FaultKind.PORT_LOST in {fault.kind for fault in step.faults}
-        running.emulated.plug()
+        running.emulated.faults.plug()
         running.follow({}, 10)
         running.driver.recover()
         running.follow({}, 5)
@@ -197,7 +198,7 @@ def test_what_is_sent_carries_the_ceiling_of_the_actuator() -> None:
     with machine(TURNING) as running:
         running.follow({"draw_1": running.lengths()["draw_1"]}, 5)
         spool = running.driver.spools["draw_1"]
-        sent = running.driver.cycle.layer.sent["draw_1"]
+        sent = running.driver.sent["draw_1"]
         assert sent.kind is Drive.POSITION
         ceiling = spool.command(sent).current
         assert ceiling is not None

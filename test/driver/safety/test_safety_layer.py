@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, spool
 
+from tensegrity_driver.bus.statistics import BusReading
 from tensegrity_driver.safety.safety_layer import SafetyLayer, at_rest, limit_command, plausible, torque_off
 from tensegrity_driver.spools.position_loop import FreeRunLoop, PositionLoop
-from tensegrity_driver.spools.readings import BusReading, Drive, DriveCommand, Readings, ServoReading, TendonReading
+from tensegrity_driver.spools.readings import Drive, DriveCommand, Readings, ServoReading, TendonReading
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused
 

@@ -8,7 +8,7 @@ from tensegrity_driver.servos.servo import Servo
 
 def test_a_value_is_written_once_and_again_when_a_preparation_has_written_another():
     record = Servo("draw_1", 7, MODELS["XM430-W350"])
-    register = record.model.field("profile_velocity")
+    register = record.model.register("profile_velocity")
     first = record.changed(register, 3.0)
     assert first is not None
     assert record.changed(register, 3.0) is None

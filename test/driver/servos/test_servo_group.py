@@ -17,7 +17,7 @@ from tensegrity_driver.bus.usb_adapter import UsbAdapter
 from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.emulator.emulated_servo import EmulatedServo
 from tensegrity_driver.servos.servo import MEASURED, STATE, RegisterBlock
-from tensegrity_driver.servos.servo_group import SILENT, ServoGroup
+from tensegrity_driver.servos.servo_group import SILENT_CYCLES, ServoGroup
 from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError
@@ -117,7 +117,7 @@ def test_preparing_again_leaves_eeprom_and_torque_alone(model: str) -> None:
         if packet[instruction] == 0x03:
             address = packet[place]
             assert address >= (24 if bench.model.protocol == 1 else 64), "written to EEPROM"
-            if address == bench.model.field("torque_enable").address:
+            if address == bench.model.register("torque_enable").address:
                 assert packet[place + (1 if bench.model.protocol == 1 else 2)] == 1, "torque went off"
 
 
@@ -127,7 +127,7 @@ def test_ceilings_to_begin_with_are_set_before_torque_comes_on(model: str) -> No
     bench = Bench(model, ceilings={"b": ceiling}).ready()
     register = {"AX-12A": "torque_limit", "XL430-W250": "goal_pwm"}.get(model, "goal_current")
     expected = 0.5 if register == "goal_current" else 0.3
-    field = bench.model.field(register)
+    field = bench.model.register(register)
     assert bench.parts["b"].registers.value(register) == pytest.approx(expected, abs=field.factor)
     assert bench.raw("a", register) == bench.raw("a", "torque_ceiling")
 
@@ -213,10 +213,10 @@ def test_a_doubled_id_is_found_by_a_ping() -> None:
 def test_return_delays_are_told_until_they_are_gone(model: str) -> None:
     bench = Bench(model)
     bench.link.check()
-    assert any("servo 1 (a), servo 2 (b), servo 3 (c)" in note and "1.5 ms" in note for note in bench.link.notes())
+    assert any("servo 1 (a), servo 2 (b), servo 3 (c)" in note and "1.5 ms" in note for note in bench.link.warnings())
     bench.link.prepare()
     bench.link.check()
-    assert bench.link.notes() == ()
+    assert bench.link.warnings() == ()
     assert bench.link.identity.servos == tuple((i, bench.model.number) for i in (1, 2, 3))
 
 
@@ -227,13 +227,13 @@ def test_a_slow_adapter_is_told_with_what_makes_it_quick(model: str) -> None:
     bench.port.adapter = UsbAdapter("FT3M9STO", 0.016, file)
     bench.ready()
     bench.link.check()
-    (note,) = bench.link.notes()
+    (note,) = bench.link.warnings()
     assert f"up to 16 ms, with {3 if model == 'AX-12A' else 2} exchanges" in note
     assert f"echo 1 | sudo tee {file}" in note
     assert bench.link.identity.adapter == "FT3M9STO"
     bench.port.adapter = UsbAdapter("FT3M9STO", 0.001, file)
     bench.link.check()
-    assert bench.link.notes() == ()
+    assert bench.link.warnings() == ()
 
 
 def test_models_of_the_other_protocol_and_unknown_ones_are_refused() -> None:
@@ -254,7 +254,7 @@ def test_blocks_decode_as_single_fields_do(model: str) -> None:
     part = make_servo(model, 1)
     memory = part.registers.memory
     memory[:] = bytes((37 * i + 11) % 256 for i in range(len(memory)))
-    for field in MODELS[model].fields.values():
+    for field in MODELS[model].registers.values():
         if field.coding == "direction bit":
             memory[field.end - 1] &= 0x07  # there are no more bits in it
     for names in (MEASURED, STATE + MEASURED):
@@ -262,7 +262,7 @@ def test_blocks_decode_as_single_fields_do(model: str) -> None:
         data = bytes(memory[block.address : block.address + block.size])
         values = block.values(block.numbers(data))
         for place, (name, number) in enumerate(zip(block.names, block.numbers(data), strict=True)):
-            field = MODELS[model].field(name)
+            field = MODELS[model].register(name)
             assert number % (1 << 8 * field.size) == int.from_bytes(memory[field.address : field.end], "little")
             assert values[place] == pytest.approx(field.decode(number % (1 << 8 * field.size)))
 
@@ -310,7 +310,7 @@ def test_a_silent_servo_keeps_its_last_reading_and_gets_older(model: str, state_
 def test_many_silent_servos_cost_one_question_in_a_cycle(model: str) -> None:
     bench = Bench(model).ready()
     bench.port.chain.deaf = {"b", "c"}
-    for _ in range(SILENT + 1):
+    for _ in range(SILENT_CYCLES + 1):
         bench.link.read()
     for _ in range(6):
         _, health = bench.link.read()
@@ -368,10 +368,12 @@ def test_commands_arrive_and_ceilings_are_written_when_they_change(model: str) -
     first = {name: bench.command(0.3, 0.5, 0.9) for name in "abc"}
     bench.written()
     bench.link.write(first)
-    factor = bench.model.field(goal).factor
+    factor = bench.model.register(goal).factor
     assert bench.parts["b"].registers.value(goal) == pytest.approx(0.3, abs=factor)
     expected = 0.9 if ceiling == "goal_current" else 0.5
-    assert bench.parts["b"].registers.value(ceiling) == pytest.approx(expected, abs=bench.model.field(ceiling).factor)
+    assert bench.parts["b"].registers.value(ceiling) == pytest.approx(
+        expected, abs=bench.model.register(ceiling).factor
+    )
     if bench.model.counts_turns:
         assert bench.parts["b"].registers.value("profile_velocity") == pytest.approx(0.5, abs=0.03)
     bench.written()
@@ -392,7 +394,9 @@ def test_a_ceiling_that_got_lost_on_the_way_is_written_again(model: str) -> None
     bench.link.read()
     bench.link.write(command)
     expected = 0.5
-    assert bench.parts["a"].registers.value(ceiling) == pytest.approx(expected, abs=bench.model.field(ceiling).factor)
+    assert bench.parts["a"].registers.value(ceiling) == pytest.approx(
+        expected, abs=bench.model.register(ceiling).factor
+    )
 
 
 @models
@@ -403,7 +407,7 @@ def test_what_a_servo_cannot_do_is_told_and_the_others_are_commanded(model: str)
     with pytest.raises(BusError, match=r"servo 1 \(a\).*is driven by"):
         bench.link.write({"a": ServoCommand(wrong), "b": good})
     goal = "goal_position" if bench.model.counts_turns else "moving_speed"
-    assert bench.parts["b"].registers.value(goal) == pytest.approx(0.2, abs=bench.model.field(goal).factor)
+    assert bench.parts["b"].registers.value(goal) == pytest.approx(0.2, abs=bench.model.register(goal).factor)
     with pytest.raises(BusError, match="cannot be written"):
         bench.link.write({"a": bench.command(math.nan)})
     with pytest.raises(BusError, match="no actuator with a servo 'd'"):
@@ -491,7 +495,7 @@ def test_a_servo_that_restarted_gets_no_command_until_it_is_prepared(model: str)
 def test_a_servo_that_was_away_gets_no_command_before_its_state_is_known(model: str) -> None:
     bench = Bench(model, state_period=50).ready()
     bench.port.chain.deaf.add("b")
-    for _ in range(SILENT):
+    for _ in range(SILENT_CYCLES):
         bench.link.read()
     bench.parts["b"].power_cycle()
     bench.port.chain.deaf.clear()
@@ -575,18 +579,18 @@ def test_the_servos_of_a_robot_are_driven_over_terminals(hardware: Hardware) -> 
 def test_troubles_on_the_wire_are_seen_as_what_they_are(hardware: Hardware, trouble: str) -> None:
     link, robot = hardware.link, hardware.robot
     if trouble == "echo":
-        robot.echo()
+        robot.faults.echo()
     link.open()
     link.prepare()
     readings, _ = link.read()
     name, other = list(readings)[:2]
     if trouble not in ("echo", "garbage"):
-        getattr(robot, trouble)(name)
+        getattr(robot.faults, trouble)(name)
     found: set[int] = set()
     bad, packets = 0, 0
     for _ in range(15):
         if trouble == "garbage":
-            robot.garbage(b"\x00\xff\xff\x01noise")
+            robot.faults.garbage(b"\x00\xff\xff\x01noise")
         readings, health = link.read()
         bad, packets = bad + health.bad_packets, packets + health.packets
         found.update(health.duplicate_ids)
@@ -616,11 +620,11 @@ def test_an_adapter_may_be_unplugged_and_plugged_in_again(hardware: Hardware) ->
     link.open()
     link.prepare()
     link.read()
-    robot.unplug()
+    robot.faults.unplug()
     for _ in range(3):
         with pytest.raises(BusError):
             link.read()
-    robot.plug()
+    robot.faults.plug()
     readings, _ = link.read()
     assert all(each.age == 0 for each in readings.values())
     if link.board is not None:

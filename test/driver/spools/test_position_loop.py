@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 
 from tensegrity_driver.spools.position_loop import CycleCounter, FreeRunLoop, PositionLoop, SetPoint
-from tensegrity_driver.spools.readings import Drive, DriveCommand, Line, ServoReading
+from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoReading
+from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 

@@ -11,14 +11,15 @@ from bus_line import ChainPort, make_servo
 
 from tensegrity_driver.bus.scan import FoundServo, scan
 from tensegrity_driver.calibration.calibration_file import hardware_fingerprint, load_calibration
-from tensegrity_driver.emulator import EmulatedRobot
+from tensegrity_driver.emulator import EmulatedRobot, with_servos
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware, calibrate_emulated
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import BusError, TensegrityError
 from tensegrity_tools.cli import app
 from tensegrity_tools.commands.servo import calibrate as servo_calibrate
+from tensegrity_tools.commands.servo import reboot as servo_reboot
 from tensegrity_tools.commands.servo import scan as servo_scan
-from tensegrity_tools.commands.servo.scan import ScannedServo, compare, read_ids
+from tensegrity_tools.commands.servo.scan import PortOptions, ScannedServo, compare, read_ids
 from tensegrity_tools.commands.servo.set_id import find_one, set_identity
 
 TENSEBOT = load_robot("tensebot")
@@ -89,8 +90,8 @@ def test_a_scan_tells_every_servo_and_that_they_are_those_of_the_robot(run, robo
 
 
 def test_a_scan_names_missing_and_doubled_servos(run, robot: EmulatedRobot) -> None:
-    robot.silence("draw_1")
-    robot.duplicate("saddle_2")
+    robot.faults.silence("draw_1")
+    robot.faults.duplicate("saddle_2")
     status, out, _ = run("scan", "--port", robot.servo_port, "--robot", "tensebot", *QUICK, "--protocol", "1")
     assert status == 1
     assert "servo 7 (draw_1) does not answer" in out
@@ -133,7 +134,7 @@ def test_servos_that_are_not_as_the_file_says_are_told_apart() -> None:
     }
     assert "servo 1 (saddle_1)" in differences["missing"][0]
     assert "XL430-W250" in differences["other_model"][0]
-    assert compare(found, TENSEBOT, wanted=range(2, 41))["missing"] == []
+    assert compare(found, TENSEBOT, ids=range(2, 41))["missing"] == []
 
 
 def test_ids_are_ranges_and_lists() -> None:
@@ -158,7 +159,7 @@ def test_a_port_that_is_not_there_or_no_port_is_said(run, tmp_path: Path, monkey
 def test_a_servo_gets_its_id_without_return_delay(model: str) -> None:
     servo = make_servo(model, 1)
     port = ChainPort(servo.model.protocol, {"one": servo})
-    found = find_one(port, 1, [1_000_000], servo.model.protocol)
+    found = find_one(port, 1, PortOptions(baud_rates=[1_000_000], protocol=servo.model.protocol))
     named, speed = set_identity(port, found, 9, 57_600)
     assert (named.name, speed) == (model, 57_600)
     assert servo.registers.raw("id") == 9
@@ -169,13 +170,13 @@ def test_a_servo_gets_its_id_without_return_delay(model: str) -> None:
 def test_an_id_that_is_taken_and_an_unknown_speed_are_refused() -> None:
     servos = {"one": make_servo("AX-12A", 1), "two": make_servo("AX-12A", 2)}
     port = ChainPort(1, servos)
-    found = find_one(port, 1, [1_000_000], 1)
+    found = find_one(port, 1, PortOptions(baud_rates=[1_000_000], protocol=1))
     with pytest.raises(BusError, match="taken already"):
         set_identity(port, found, 2, None)
     with pytest.raises(TensegrityError, match="knows no 12345"):
         set_identity(port, found, 3, 12_345)
     with pytest.raises(BusError, match="no servo answers under id 77"):
-        find_one(port, 77, [1_000_000], 1)
+        find_one(port, 77, PortOptions(baud_rates=[1_000_000], protocol=1))
     assert servos["one"].registers.raw("id") == 1
 
 
@@ -360,9 +361,9 @@ def test_watching_reads_and_changes_nothing(run, robot: EmulatedRobot, tmp_path:
 
 
 def test_watching_says_what_is_wrong_and_what_to_do(run, robot: EmulatedRobot, tmp_path: Path) -> None:
-    robot.silence("saddle_3")
-    robot.heat("draw_1", 75.0)
-    robot.break_potentiometer("draw_2", 0)
+    robot.faults.silence("saddle_3")
+    robot.faults.heat("draw_1", 75.0)
+    robot.faults.break_potentiometer("draw_2", 0)
     robot.advance(0.1)
     path = tmp_path / "none.json"
     status, out, _ = run("watch", "tensebot", *ports(robot), "--calibration", str(path), "--json")
@@ -410,3 +411,24 @@ def test_saved_calibrations_are_those_that_the_driver_loads(run, tmp_path: Path)
     loaded = load_calibration(path, robot="tensebot", hardware=fingerprint, bus=made.bus)
     assert loaded.revision == made.revision + 1
     assert loaded.line("saddle_1", "potentiometer").slope == pytest.approx(COUNT_SLOPE, rel=5e-3)
+
+
+# -- reboot ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_servo_that_shut_down_is_rebooted_and_its_error_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    turning = with_servos(TENSEBOT, "XM430-W350")
+    monkeypatch.setattr(servo_reboot, "load_robot", lambda name: turning)
+    with EmulatedRobot(turning) as emulated:
+        emulated.faults.fail("draw_1", "overload")
+        emulated.advance(0.02)
+        assert emulated.register("draw_1", "hardware_error") > 0
+        status, out, _ = run("reboot", "tensebot", "draw_1", "--port", emulated.servo_port)
+        assert status == 0
+        assert "tensegrity servo home tensebot draw_1" in " ".join(out.split())
+        assert emulated.register("draw_1", "hardware_error") == 0
+        assert emulated.register("draw_1", "torque_enable") == 0
+
+
+def test_servos_of_protocol_1_cannot_be_rebooted(run, robot: EmulatedRobot) -> None:
+    assert "switch its supply off and on" in refused(run("reboot", "tensebot", "draw_1", *ports(robot)))

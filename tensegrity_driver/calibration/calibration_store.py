@@ -1,0 +1,84 @@
+"""Calibration of one robot on one open bus: where it is loaded from, where it is saved to, how one sensor replaces it.
+
+The driver and the servo commands use the same store, so that a file that one of them writes is read by the other.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..bus.identity import BusIdentity
+from .calibration_file import (
+    RobotCalibration,
+    SensorCalibration,
+    hardware_fingerprint,
+    load_calibration,
+    save_calibration,
+)
+from .line_fit import CalibrationError, LineFit
+
+
+def timestamp() -> str:
+    """Present date and time in UTC as calibrations carry it (ISO 8601, whole seconds)."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+class CalibrationStore:
+    """Loads and saves the calibration of one robot on one bus.
+
+    Args:
+        robot: with servos. identity: of the open bus.
+        path: of the calibration file; None: nothing can be saved.
+        exact: calibration of simulated spools, used instead of the file; None: the file is loaded.
+    """
+
+    def __init__(
+        self, robot: Robot, identity: BusIdentity, path: Path | None, exact: RobotCalibration | None = None
+    ) -> None:
+        self.robot, self.identity, self.path, self.exact = robot, identity, path, exact
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to load."""
+        return self.exact is not None or (self.path is not None and self.path.exists())
+
+    def load(self) -> RobotCalibration:
+        """The calibration of this robot and this bus.
+
+        Raises:
+            CalibrationError: no file, a damaged one, or one for another robot, wiring or bus.
+        """
+        if self.exact is not None:
+            return self.exact
+        if self.path is None:
+            raise self._no_file()
+        return load_calibration(
+            self.path, robot=self.robot.name, hardware=hardware_fingerprint(self.robot.servos), bus=self.identity
+        )
+
+    def empty(self, revision: int = 0) -> RobotCalibration:
+        """Calibration without any sensor; `revision` is that of the file which it is to replace."""
+        hardware = hardware_fingerprint(self.robot.servos)
+        return RobotCalibration(self.robot.name, hardware, self.identity, {}, timestamp(), revision)
+
+    def save(self, calibration: RobotCalibration) -> RobotCalibration:
+        """Save a calibration to the file; returns it with its new revision.
+
+        Raises:
+            CalibrationError: no file to save to, or it could not be written.
+        """
+        if self.path is None:
+            raise self._no_file()
+        return save_calibration(self.path, calibration)
+
+    @staticmethod
+    def _no_file() -> CalibrationError:
+        return CalibrationError("an emulated bus has no calibration file of its own; name one to save to.")
+
+
+def with_fit(calibration: RobotCalibration, actuator: str, sensor: str, fit: LineFit) -> RobotCalibration:
+    """Copy of a calibration in which the sensor of one actuator has a new line, dated now."""
+    return calibration.with_sensor(actuator, SensorCalibration.of(sensor, fit, timestamp()))

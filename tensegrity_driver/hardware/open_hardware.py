@@ -1,0 +1,38 @@
+"""Choice of the hardware by the name of its port: real servos at a serial port, or emulated ones in this process."""
+
+from __future__ import annotations
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.robot import Robot
+
+from .serial_hardware import SerialHardware
+
+EMULATED = "emulated"
+"""Port name of emulated servos inside this process."""
+
+
+def choose_hardware(
+    robot: Robot, port: str, board: str | None, *, own_time: bool = False, patience: float | None = None
+) -> SerialHardware:
+    """Hardware behind a port.
+
+    Args:
+        robot: with servos. port, board: serial ports, or EMULATED and None.
+        own_time: the time of the hardware passes only by `advance`; possible with emulated servos alone.
+        patience: s to wait for a packet beyond its time on the wire, of real ports; None: by the latency timer of the
+            USB adapter.
+
+    Raises:
+        TensegrityError: no port, or own time with real servos. BusError: a robot that cannot be emulated.
+    """
+    if not port:
+        raise TensegrityError(
+            "no port is given; name the serial port of the servos, such as port:=/dev/ttyUSB0, or port:=emulated."
+        )
+    if port == EMULATED:
+        from .emulated_hardware import EmulatedHardware  # loads the simulation, which real servos do without
+
+        return EmulatedHardware(robot, realtime=not own_time)
+    if own_time:
+        raise TensegrityError(f"lock-step stops the time, which the servos at {port} cannot; it needs port:=emulated.")
+    return SerialHardware(port, board, patience=patience)

@@ -1,0 +1,164 @@
+"""A spool: conversion between readings and commands of its servo and length and tension of its tendon.
+
+length = intercept + slope · reading of the sensor            (001, section 7.4)
+tension = max(0, direction · torque) / radius,   torque = stall torque · load, or torque constant · current
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.robot import Actuator
+
+from .readings import Drive, DriveCommand, ServoCommand, ServoReading, TendonReading
+
+MULTI_TURN_LIMIT_RAD = 256.0 * 2.0 * math.pi
+"""Range of extended position mode to either side of zero [rad]."""
+MIN_LOADED_RATE = 0.1
+"""Lowest velocity command (fraction of the rate limit) at which the load of a servo in wheel mode shows tension."""
+SENSORS = ("potentiometer", "encoder")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Line length = intercept + slope · reading.
+
+    Attributes:
+        slope: m per count or m per rad, not zero. intercept: m.
+
+    Raises:
+        TensegrityError: slope zero, or values that are not finite.
+    """
+
+    slope: float
+    intercept: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.intercept) and self.slope != 0.0):
+            raise TensegrityError(
+                f"slope {self.slope} and intercept {self.intercept} do not make a calibration; both must be finite and "
+                "the slope not zero. Calibrate again."
+            )
+
+    def __call__(self, reading: float | None) -> float:
+        """Length at a reading [m]; nan without reading."""
+        return self.intercept + self.slope * reading if reading is not None and math.isfinite(reading) else math.nan
+
+    def inverse(self, length: float) -> float:
+        """Reading at a length [counts or rad]."""
+        return (length - self.intercept) / self.slope
+
+
+@dataclass(frozen=True)
+class Spool:
+    """One spool: limits of its tendon, calibration of its sensors, torque of its servo.
+
+    Args:
+        actuator: limits of length, rate and tension.
+        measured_by: sensor of the position loop, "potentiometer" or "encoder".
+        potentiometer, encoder: calibrations; the one of the position loop is required.
+        radius: m. direction: +1 where positive rotation of the servo winds in, else −1.
+        stall_torque: at load 1 [N m], or None. torque_constant: N m/A, or None. Tensions need one of them.
+        sensor_range: lowest and highest counts of a healthy potentiometer.
+        encoder_turn: the encoder repeats every turn (AX-12A in wheel mode).
+        stiffness: of the tendon [N/m], or None; distinguishes a snapped tendon from one that was paid out.
+        load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
+            load only while it turns against it.
+
+    Raises:
+        TensegrityError: a sensor without calibration, or values out of range.
+    """
+
+    actuator: Actuator
+    measured_by: str
+    radius: float
+    potentiometer: Line | None = None
+    encoder: Line | None = None
+    direction: int = 1
+    stall_torque: float | None = None
+    torque_constant: float | None = None
+    sensor_range: tuple[float, float] = (20.0, 4075.0)
+    encoder_turn: bool = False
+    stiffness: float | None = None
+    load_at_rest: bool = True
+    _line: Line = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        name = self.actuator.name
+        if self.measured_by not in SENSORS:
+            raise TensegrityError(f"spool {name}: " + unknown_name("sensor", self.measured_by, SENSORS))
+        line = self.potentiometer if self.measured_by == "potentiometer" else self.encoder
+        if line is None:
+            raise TensegrityError(f"spool {name} has no calibration of its {self.measured_by}; calibrate it first.")
+        if not (math.isfinite(self.radius) and self.radius > 0.0) or self.direction not in (1, -1):
+            raise TensegrityError(
+                f"spool {name}: radius {self.radius} must be above zero and direction {self.direction} be 1 or -1."
+            )
+        for what, value in (("stall torque", self.stall_torque), ("torque constant", self.torque_constant)):
+            if value is not None and not (math.isfinite(value) and value > 0.0):
+                raise TensegrityError(f"spool {name}: the {what} is {value}, must be above zero, or left out.")
+        object.__setattr__(self, "_line", line)
+
+    @property
+    def name(self) -> str:
+        """The actuator's name."""
+        return self.actuator.name
+
+    @property
+    def wrap(self) -> float | None:
+        """Length after which the reading of the second sensor repeats [m], or None where it does not repeat."""
+        return 2.0 * math.pi * self.radius if self.encoder_turn else None
+
+    def observe(self, reading: ServoReading) -> TendonReading:
+        """Length and tension at a reading, whatever the age of the reading."""
+        by_sensor = self.potentiometer(reading.sensor) if self.potentiometer is not None else math.nan
+        by_encoder = self.encoder(reading.position) if self.encoder is not None else math.nan
+        first, second = (by_sensor, by_encoder) if self.measured_by == "potentiometer" else (by_encoder, by_sensor)
+        return TendonReading(self.name, first, second, self.tension(reading), reading)
+
+    def pull(self, reading: ServoReading) -> float:
+        """Force with which the servo winds in [N], negative: out; nan without current and load."""
+        for value, constant in ((reading.current, self.torque_constant), (reading.load, self.stall_torque)):
+            if value is not None and constant is not None and math.isfinite(value):
+                return self.direction * constant * value / self.radius
+        return math.nan
+
+    def tension(self, reading: ServoReading) -> float:
+        """Estimated tension [N], not negative; nan without current and load."""
+        pull = self.pull(reading)
+        return pull if math.isnan(pull) else max(0.0, pull)
+
+    def tells_tension(self, sent: DriveCommand | None) -> bool:
+        """Whether the load of a cycle shows the tension, after the command of the cycle before."""
+        if self.load_at_rest:
+            return True
+        return sent is not None and sent.kind is Drive.VELOCITY and sent.value <= -MIN_LOADED_RATE * self.actuator.rate
+
+    def command(self, drive: DriveCommand) -> ServoCommand:
+        """Servo command of a drive command.
+
+        Raises:
+            TensegrityError: a position outside the multi-turn range, or without a calibrated encoder.
+        """
+        if drive.kind is Drive.TORQUE_OFF:
+            return ServoCommand(Drive.TORQUE_OFF)
+        torque = drive.tension * self.radius
+        fraction = None if self.stall_torque is None else min(1.0, torque / self.stall_torque)
+        current = None if self.torque_constant is None else torque / self.torque_constant
+        if drive.kind is Drive.VELOCITY:
+            speed = -self.direction * drive.value / self.radius
+            return ServoCommand(Drive.VELOCITY, 0.0, speed, fraction, current)
+        if self.encoder is None or self.encoder_turn:
+            raise TensegrityError(
+                f"spool {self.name} cannot be sent to a position: its servo counts no turns or its encoder has no "
+                "calibration. Drive it by velocity, or calibrate the encoder."
+            )
+        position = self.encoder.inverse(drive.value)
+        if abs(position) > MULTI_TURN_LIMIT_RAD:
+            raise TensegrityError(
+                f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "
+                f"{MULTI_TURN_LIMIT_RAD:.1f} rad that the servo counts; wind it to the middle and home it again."
+            )
+        return ServoCommand(Drive.POSITION, position, drive.rate / self.radius, fraction, current)
