@@ -19,7 +19,7 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
+        "ending", "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
         "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
@@ -31,7 +31,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "robot_blocks",
     ),
     "tensegrity_tools": (
-        "formatting", "output", "dependency_errors", "view", "runtime", "experiments", "commands", "ros", "cli",
+        "start_up", "formatting", "output", "dependency_errors", "view", "runtime", "experiments", "commands", "ros",
+        "cli",
     ),
 }  # fmt: skip
 # The packages that a package may import.

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
+from .start_up import guard_imports
 
-
-def end_at_once(number: int, _: object) -> None:
-    """End the process by a signal while it imports, where an exception could come out as another one."""
-    os._exit(128 + number)
-
-
-if os.path.basename(sys.argv[0]) == "tensegrity" or (sys.argv[0] == "-m" and "tensegrity_tools.cli" in sys.orig_argv):
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, end_at_once)  # until the command begins
+guard_imports()

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from . import end_at_once
 from .dependency_errors import what_is_missing
+from .start_up import end_at_once
 
 # Name, module under commands/ and function of every command: one more command is one more line.
 COMMANDS = {
