@@ -28,7 +28,6 @@ from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.robots.robot_types import robot_types, type_of, unregister_robot_type
 from tensegrity_dynamics.visualization.markers import MarkerDrawer
 from tensegrity_dynamics.visualization.picture import make_picture
-from tensegrity_dynamics.visualization.urdf import make_urdf
 from tensegrity_tools.cli import program
 from tensegrity_tools.view import View, ViewState
 
@@ -171,15 +170,6 @@ def test_a_kind_is_registered_once_and_forgotten_by_name() -> None:
     assert robot_types() == ("structure", "mechanism", "hoist")
 
 
-def test_its_picture_feeds_urdf_and_markers(crane: Robot) -> None:
-    picture = make_picture(crane)
-    assert 'link name="box"' in make_urdf(picture)
-    drawn = {
-        marker.namespace for marker in MarkerDrawer(picture).draw(picture.at(picture.start), np.array([5.0]), None)
-    }
-    assert {"bodies", "cables"} <= drawn
-
-
 @pytest.mark.system
 def test_the_nodes_run_it(path: Path) -> None:
     pytest.importorskip("rclpy", reason="ROS 2 is not installed")
@@ -195,5 +185,5 @@ def test_the_nodes_run_it(path: Path) -> None:
     assert heard["height"] == pytest.approx(1.5 - weight / 2000, abs=1e-4)
     assert heard["true_height"] == pytest.approx(heard["height"], abs=0.1)
     assert heard["solved_height"] == pytest.approx(1.3 - weight / 2000) and heard["stable"]
-    assert {"bodies", "cables"} <= set(heard["markers"])
+    assert {"bodies", "ropes"} <= set(heard["markers"])
     assert 'link name="box"' in heard["description"]
