@@ -72,7 +72,6 @@ class Visitor:
         self.scene: dict[str, dict[str, Any]] = {}
         self.panel: dict[str, dict[str, Any]] = {}
         self.camera: dict[str, np.ndarray] = {}
-        self.heard = 0
         self._connection = connection
         self.send(
             "ViewerCameraMessage", wxyz=(1, 0, 0, 0), position=(1, 0, 0), fov=0.7, near=0.01, far=100.0,
@@ -86,7 +85,6 @@ class Visitor:
             for packet in self._connection:
                 for message in decode(packet):
                     self._take(message.pop("type"), message)
-                self.heard += 1
         except ConnectionClosed:
             pass
 
@@ -140,11 +138,6 @@ class Visitor:
     def names_in_scene(self) -> set[str]:
         """The names that are written beside the parts of the robot."""
         return {props["text"] for props in list(self.scene.values()) if "text" in props and props.get("visible", True)}
-
-    def hears(self, timeout: float = 10.0) -> bool:
-        """Whether something more comes from the server."""
-        before = self.heard
-        return wait(lambda: self.heard > before, timeout)
 
     # -- what a user does -----------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ def test_scene_follows_the_nodes(view, prism):
     with visit(view) as visitor:
         view.show(ViewState(time=1.0, configuration=moved))
         assert wait(lambda: np.allclose(visitor.array("/robot/nodes", "batched_positions"), moved, atol=1e-6))
-        np.testing.assert_allclose(visitor.scene["/robot/output"]["position"], prism.output.pose(moved)[0])
+        assert wait(lambda: np.allclose(visitor.scene["/robot/output"]["position"], prism.output.pose(moved)[0]))
 
 
 def test_names_are_written_beside_the_nodes_and_taken_away(view, prism):
@@ -290,9 +290,9 @@ def test_server_answers_and_serves_several_browsers(view, prism):
         assert b"<html" in answer.read()[:2000].lower()
     with visit(view) as first, visit(view) as second:
         assert wait(lambda: view.clients == 2)
-        view.show(state_of(prism))
-        assert first.hears()
-        assert second.hears()
+        view.show(state_of(prism, mode="moving"))
+        assert wait(lambda: "moving" in first.text())
+        assert wait(lambda: "moving" in second.text())
     assert wait(lambda: view.clients == 0)
 
 
