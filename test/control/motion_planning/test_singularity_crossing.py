@@ -101,5 +101,5 @@ def test_middle_of_a_crossing_must_be_on_a_singularity(machine):
     kinematics, start = machine
     with pytest.raises(TensegrityError, match="is on no Type 2 singularity"):
         crossing_trajectory(kinematics, [(0.1, 0.3), (0.05, 1.0), (-0.1, 1.8)], [0.0, 1.0, 2.0], start)
-    with pytest.raises(TensegrityError, match=r"places must be \(3, 2\)"):
+    with pytest.raises(TensegrityError, match=r"positions must be \(3, 2\)"):
         crossing_trajectory(kinematics, [(0.1, 0.3), (0.0, 1.0)], [0.0, 1.0], start)
