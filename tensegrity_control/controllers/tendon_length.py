@@ -94,7 +94,7 @@ class TendonLengthController(PositionController):
 
     def _command_values(self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None) -> Array:
         lengths = tracker.command(progress, state)
-        is_moving = time < self.status(time).arrival
+        is_moving = time < self._motions[-1][0].end
         if is_moving:
             self._feedback = None  # made anew for the equilibrium that is held next
         if self.feedback_gain > 0.0:

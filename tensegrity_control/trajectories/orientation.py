@@ -110,13 +110,12 @@ class OrientationSpline:
             raise TensegrityError(f"the largest angular velocity is 1, acceleration 2; {derivative} was asked for.")
         parts = np.linspace(0.0, 1.0, SAMPLES_PER_PIECE)
         times = (self.knots[:-1, None] + np.diff(self.knots)[:, None] * parts).ravel()
-        times[SAMPLES_PER_PIECE - 1 :: SAMPLES_PER_PIECE] = np.nextafter(self.knots[1:], -np.inf)  # both sides of knots
         sizes = np.linalg.norm(self.value(times, derivative), axis=1)
         best = float(np.max(sizes))
         before = np.concatenate((sizes[:1], sizes[:-1]))
         after = np.concatenate((sizes[1:], sizes[-1:]))
         for i in np.flatnonzero((sizes >= before) & (sizes >= after) & (sizes > 0.8 * best)):
-            low, high = times[max(i - 1, 0)], times[min(i + 1, times.size - 1)]
+            low, high = times[max(i - 2, 0)], times[min(i + 2, times.size - 1)]  # knots stand twice
             for _ in range(4):  # a peak between neighbours, narrowed down sixteenfold each time
                 grid = low + (high - low) * parts
                 close = np.linalg.norm(self.value(grid, derivative), axis=1)

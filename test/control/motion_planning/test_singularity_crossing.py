@@ -18,6 +18,7 @@ from tensegrity_control.motion_planning.singularity_crossing import (
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import working_modes
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 TANGENT = -np.sqrt(LEG**2 - 0.25 * WIDTH**2) / (0.5 * WIDTH)
@@ -30,10 +31,7 @@ def machine():
     robot = load_robot("biglide")
     kinematics = loop_kinematics(robot)
     q = kinematics.inverse([0.1, 0.3], robot.model.start)
-    for place in kinematics.working_modes(q).values():
-        if place[0] > 0.3 > place[2]:
-            return kinematics, place
-    raise AssertionError("the mode (+, -) was not found")
+    return kinematics, next(mode for mode in working_modes(kinematics, q).values() if mode[0] > 0.3 > mode[2])
 
 
 def straight(first, last, duration=2.0):
@@ -101,5 +99,5 @@ def test_middle_of_a_crossing_must_be_on_a_singularity(machine):
     kinematics, start = machine
     with pytest.raises(TensegrityError, match="is on no Type 2 singularity"):
         crossing_trajectory(kinematics, [(0.1, 0.3), (0.05, 1.0), (-0.1, 1.8)], [0.0, 1.0, 2.0], start)
-    with pytest.raises(TensegrityError, match=r"places must be \(3, 2\)"):
+    with pytest.raises(TensegrityError, match=r"positions must be \(3, 2\)"):
         crossing_trajectory(kinematics, [(0.1, 0.3), (0.0, 1.0)], [0.0, 1.0], start)
