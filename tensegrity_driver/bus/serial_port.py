@@ -182,11 +182,15 @@ class SerialPort(PortHandler):
                 if self._last_look:
                     break
                 self._last_look = True
-                remaining = 0.0
+                remaining = self.grace()
             self._receive(remaining)
         data = bytes(buffer[:length])
         del buffer[:length]
         return data
+
+    def grace(self) -> float:
+        """Time [s] for a last look once the time for a packet is over; ports of emulated servos need some."""
+        return 0.0
 
     def _receive(self, seconds: float) -> None:
         """Wait for bytes and append them to the buffer; raises BusError when the port is gone."""

@@ -212,9 +212,13 @@ class EmulatedRobot:
             raise BusError("this emulated robot moves with the clock; make it with realtime=False to move it by hand.")
         if self._parts.server.failure is not None:
             raise BusError(f"the emulated ports ended: {self._parts.server.failure!r}.") from self._parts.server.failure
-        self._parts.server.receive_pending(BYTES_PATIENCE_S)
+        self.execute_pending()
         with self._parts.lock:
             self._move(seconds)
+
+    def execute_pending(self) -> None:
+        """Execute all instructions sent so far and send their answers, without waiting for the thread that does so."""
+        self._parts.server.receive_pending(BYTES_PATIENCE_S)
 
     def check(self) -> None:
         """Raise the error that ended the thread of the time or that of the ports, if any."""

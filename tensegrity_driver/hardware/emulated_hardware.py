@@ -12,6 +12,7 @@ from pathlib import Path
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.identity import EMULATED_ADAPTER, BusIdentity
+from ..bus.serial_port import SerialPort
 from ..calibration.calibration_file import (
     RobotCalibration,
     SensorCalibration,
@@ -24,8 +25,10 @@ from .serial_hardware import SerialHardware
 
 FIXED_DATE = "2000-01-01T00:00:00+00:00"
 """Date of exact calibrations, constant so that one robot always yields the same file."""
-PACKET_PATIENCE_S = 0.1
-"""s to wait for servos of this process: no wire, but threads that a busy machine may delay."""
+PACKET_PATIENCE_S = 0.03
+"""s to wait for the thread of emulated servos in this process before their instructions are executed here."""
+TERMINAL_PATIENCE_S = 0.07
+"""s for bytes to pass a pseudo-terminal, which the kernel may delay on a busy machine."""
 LONGEST_CYCLE_PERIODS = 50.0
 """Longest bus cycle in planned periods: emulated servos wait, so that a busy machine is no fault."""
 
@@ -53,6 +56,24 @@ def exact_calibration(robot: Robot, lines: Mapping[str, Mapping[str, Line]], ide
     return RobotCalibration(robot.name, hardware_fingerprint(robot.servos), identity, sensors, FIXED_DATE)
 
 
+class EmulatedPort(SerialPort):
+    """Port to servos of this process: an answer is missing only if the servos have executed all that was sent.
+
+    Args:
+        path, baud_rate: of the pseudo-terminal.
+        emulated: the robot behind it.
+    """
+
+    def __init__(self, path: str, baud_rate: int, emulated: EmulatedRobot) -> None:
+        super().__init__(path, baud_rate, patience=PACKET_PATIENCE_S)
+        self._emulated = emulated
+
+    def grace(self) -> float:
+        """Execute what was sent, as the thread that does so may not have had its turn; time [s] for the answer."""
+        self._emulated.execute_pending()
+        return TERMINAL_PATIENCE_S
+
+
 class EmulatedHardware(SerialHardware):
     """A robot emulated in this process, behind the pseudo-terminals of its servos and its board.
 
@@ -70,6 +91,10 @@ class EmulatedHardware(SerialHardware):
         self.steps_time = not realtime
         self.emulated = EmulatedRobot(robot, realtime=realtime)
         super().__init__(self.emulated.servo_port, self.emulated.board_port, patience=PACKET_PATIENCE_S)
+
+    def make_port(self, path: str, baud_rate: int) -> SerialPort:
+        """One of the ports, not yet open."""
+        return EmulatedPort(path, baud_rate, self.emulated)
 
     def make_calibration(self, identity: BusIdentity) -> RobotCalibration:
         """Exact calibration at the present turn counts of the servos."""

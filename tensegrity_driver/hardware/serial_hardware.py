@@ -57,16 +57,18 @@ class SerialHardware(Hardware):
             )
         board = None
         if self.board is not None and settings.board_channels:
-            board = PotentiometerBoard(
-                SerialPort(self.board, settings.board_baud_rate, patience=self.patience), settings.board_channels
-            )
+            board = PotentiometerBoard(self.make_port(self.board, settings.board_baud_rate), settings.board_channels)
         rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
         return ServoGroup(
             robot.servos,
-            Bus(SerialPort(self.port, rate, patience=self.patience), protocol),
+            Bus(self.make_port(self.port, rate), protocol),
             board,
             ceilings={name: spool.command(_at_rest(spool)) for name, spool in spools.items()},
         )
+
+    def make_port(self, path: str, baud_rate: int) -> SerialPort:
+        """One of the ports, not yet open."""
+        return SerialPort(path, baud_rate, patience=self.patience)
 
 
 def _at_rest(spool: Spool) -> DriveCommand:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bus_fault_cases import CASES, SETTLED, Case, K, N
 from emulated_cell import emulated_cell
+from fault_detection import detect
 
 from tensegrity_driver.safety.faults import FaultKind, Reaction
 from tensegrity_driver.spools.readings import Drive
@@ -88,3 +89,8 @@ def test_an_error_that_a_servo_does_not_know_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BusError, match="AX-12A"):
             cell.emulated.faults.fail(N, "electrical_shock")
         assert not cell.run(2).faults
+
+
+def test_the_time_to_find_a_fault_is_measured_in_bus_cycles() -> None:
+    case = next(each for each in CASES if each.name == "hot_x")
+    assert detect(case) == (case.within, {"slack"})
