@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..robots.robot_types import RobotType
-from ..robots.schema import StructureFile
 from ..structures.dynamics.structure_simulator import INTEGRATORS, StructureSimulator
 from ..structures.estimation.quasi_static_estimator import StructureEstimator
 from ..structures.file_builder import build_structure
+from ..structures.file_schema import StructureFile
 from ..structures.report import StructureReport
 from ..structures.state_codec import StructureCodec
 from ..structures.structure import Structure

@@ -1,6 +1,6 @@
 """What may stand in a robot file: field names, types, units and ranges (DESIGN section 2; docs/robot_file.md).
 
-Here are the fields of every robot and those of a structure; the ones of a mechanism are in `mechanisms.file_schema`.
+Here are the fields of every robot; those of a kind are in `structures.file_schema` and `mechanisms.file_schema`.
 """
 
 from __future__ import annotations
@@ -108,9 +108,6 @@ class SettingsBlock(Block):
         return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
-# -- every robot ----------------------------------------------------------------------------------------------------
-
-
 class UnitsBlock(Block):
     """The units of plain numbers; checked before everything else, since all other numbers need them."""
 
@@ -210,64 +207,3 @@ def _holds_blocks(annotation: Any) -> bool:
         return False
     held = get_args(annotation)[-1]
     return isinstance(held, type) and issubclass(held, Block) and held not in (TourBlock, ProvenanceBlock)
-
-
-# -- structures -----------------------------------------------------------------------------------------------------
-
-
-class NodeBlock(Block):
-    """A point where members meet."""
-
-    position: Point
-    fixed: Yes = False
-    mass: Annotated[Mass, Field(ge=0)] = 0.0
-
-    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
-        self.position = movement.point(self.position)
-
-
-class MemberBlock(Block):
-    """A bar, tendon or spring between two nodes; what is missing comes from the defaults of its kind."""
-
-    name: Name
-    kind: Literal["bar", "tendon", "spring"]
-    nodes: Annotated[list[Name], Field(min_length=2, max_length=2)]
-    rest_length: PositiveLength | None = None
-    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
-    mass: Annotated[Mass, Field(ge=0)] | None = None
-    damping: Annotated[Damping, Field(ge=0)] | None = None
-
-
-class MemberDefaults(Block):
-    """Values for members of one kind that do not state their own."""
-
-    rest_length: PositiveLength | None = None
-    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
-    mass: Annotated[Mass, Field(ge=0)] | None = None
-    damping: Annotated[Damping, Field(ge=0)] | None = None
-
-
-class DefaultsBlock(Block):
-    """Defaults by kind of member."""
-
-    bar: MemberDefaults = MemberDefaults()
-    tendon: MemberDefaults = MemberDefaults()
-    spring: MemberDefaults = MemberDefaults()
-
-
-class NodeOutputBlock(Block):
-    """A frame carried by nodes."""
-
-    name: Name
-    nodes: Annotated[dict[Name, Point], Field(min_length=1)]
-    controlled: Annotated[list[Axis], Field(min_length=1)] = ["x", "y", "z", "rx", "ry", "rz"]
-
-
-class StructureFile(CommonBlock):
-    """A pin-jointed network of nodes and members."""
-
-    kind: Literal["structure"]
-    nodes: Annotated[dict[Name, NodeBlock], Field(min_length=2)]
-    defaults: DefaultsBlock = DefaultsBlock()
-    members: Annotated[list[MemberBlock], Field(min_length=1)]
-    outputs: list[NodeOutputBlock] = []

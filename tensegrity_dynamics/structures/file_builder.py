@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
-from ..robots.schema import StructureFile
+from .file_schema import StructureFile
 from .node_frame import NodeFrame
 from .structure import Structure
 

@@ -1,0 +1,80 @@
+"""The fields of a structure's file: nodes, members and their defaults (DESIGN section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ..robots.schema import (
+    Axis,
+    Block,
+    CommonBlock,
+    Damping,
+    Mass,
+    Name,
+    Point,
+    PositiveLength,
+    RigidMovement,
+    Stiffness,
+    Yes,
+)
+
+
+class NodeBlock(Block):
+    """A point where members meet."""
+
+    position: Point
+    fixed: Yes = False
+    mass: Annotated[Mass, Field(ge=0)] = 0.0
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        self.position = movement.point(self.position)
+
+
+class MemberBlock(Block):
+    """A bar, tendon or spring between two nodes; what is missing comes from the defaults of its kind."""
+
+    name: Name
+    kind: Literal["bar", "tendon", "spring"]
+    nodes: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class MemberDefaults(Block):
+    """Values for members of one kind that do not state their own."""
+
+    rest_length: PositiveLength | None = None
+    stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    damping: Annotated[Damping, Field(ge=0)] | None = None
+
+
+class DefaultsBlock(Block):
+    """Defaults by kind of member."""
+
+    bar: MemberDefaults = MemberDefaults()
+    tendon: MemberDefaults = MemberDefaults()
+    spring: MemberDefaults = MemberDefaults()
+
+
+class NodeOutputBlock(Block):
+    """A frame carried by nodes."""
+
+    name: Name
+    nodes: Annotated[dict[Name, Point], Field(min_length=1)]
+    controlled: Annotated[list[Axis], Field(min_length=1)] = Field(default=["x", "y", "z", "rx", "ry", "rz"])
+
+
+class StructureFile(CommonBlock):
+    """A pin-jointed network of nodes and members."""
+
+    kind: Literal["structure"]
+    nodes: Annotated[dict[Name, NodeBlock], Field(min_length=2)]
+    defaults: DefaultsBlock = DefaultsBlock()
+    members: Annotated[list[MemberBlock], Field(min_length=1)]
+    outputs: list[NodeOutputBlock] = Field(default=[])
