@@ -44,7 +44,7 @@ def peer_run(structure, start, lengths, damping, iterations=20_000):
 
 def residual(solver, nodes, lengths):
     """Largest out-of-balance component [N] at nodes, by our own measure for both."""
-    return float(solver.judge(nodes, lengths, np.zeros_like(nodes), 0, "measured").residual)
+    return float(solver.assess(nodes, lengths, np.zeros_like(nodes), 0, "measured").residual)
 
 
 def median(run, repeat):

@@ -146,7 +146,7 @@ def test_the_printed_prism_is_off_by_what_residual_over_softest_stiffness_says()
     assert turn == pytest.approx(0.38, abs=0.01)
     nodes = np.vstack((exact.nodes[:3], printed))
     solver = StructureEquilibriumSolver(robot.structure)
-    judged = solver.judge(nodes, robot.structure.rest_lengths, solver.total_forces(None, None), 0, "printed")
+    judged = solver.assess(nodes, robot.structure.rest_lengths, solver.total_forces(None, None), 0, "printed")
     # four printed digits leave strains of 5e-5: the residual is those of rounding, the estimate still sees the distance
     assert judged.position_error > np.linalg.norm(nodes - exact.nodes)
 
