@@ -64,7 +64,7 @@ class LineSet:
     """Straight lines coloured by tension.
 
     Args:
-        name: "tendons", "springs", "cables" or "wound".
+        name: namespace of its marker, such as "tendons", "springs", "cables", "wound".
         rows: (k,) index in `Picture.tension_names` of what each line is a part of.
         form: "strand" (dashed when slack), "coil" (a spring) or "wound" (lies on a pulley, grey when slack).
         radius: m; of a coil the outer one.

@@ -199,6 +199,8 @@ class RobotScene:
             label.position = position
 
     def _update_lines(self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float) -> None:
+        if not self._lines:
+            return
         slack = self._picture.slack(tensions, full_scale)
         colours = tension_colours(tensions, full_scale)
         colours[slack] = SLACK_COLOUR
