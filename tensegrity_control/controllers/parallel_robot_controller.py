@@ -20,7 +20,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
-from ..motion_planning.singularity_crossing import check_path, crossing_trajectory, crossings
+from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
 from .computed_torque import ComputedTorqueTracker
@@ -87,8 +87,8 @@ class ParallelRobotController(SampledController):
         check_ranges(*((name, value, 0.0, self._largest) for name, value in gains.items()))
 
     @abstractmethod
-    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> Any:
-        """A tracker of a path that has been looked through, from q (nq,)."""
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array, crosses: bool) -> Any:
+        """A tracker of a path that has been looked through, from q (nq,); whether it crosses a singularity."""
 
     def _apply_gains(self, tracker: Any) -> None:
         tracker.kinematics = self._control_kinematics
@@ -97,7 +97,8 @@ class ParallelRobotController(SampledController):
         assert state is not None and state.q is not None
         q = np.array(state.q)
         still = self.kinematics.output_values(q)
-        tracker = self._path_tracker(HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size))), q)
+        path = HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size)))
+        tracker = self._path_tracker(path, q, False)
         self._apply_gains(tracker)
         return tracker
 
@@ -126,8 +127,8 @@ class ParallelRobotController(SampledController):
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
         q, used = rest.configuration, np.zeros(len(self.names))
-        check_path(self.kinematics, trajectory, q)
-        tracker = self._path_tracker(trajectory, q)
+        crosses = bool(check_path(self.kinematics, trajectory, q))
+        tracker = self._path_tracker(trajectory, q, crosses)
         for time in np.linspace(0.0, trajectory.end, SAMPLES):
             position, rate, _ = trajectory.sample(float(time))
             q = self.kinematics.inverse(position, q)
@@ -206,11 +207,11 @@ class ComputedTorqueController(ParallelRobotController):
         super()._apply_gains(tracker)
         tracker.stiffness, tracker.damping = self._gains["stiffness"], self._gains["damping"]
 
-    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> CrossingTracker:
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array, crosses: bool) -> CrossingTracker:
         limits = np.array([each.effort for each in self.robot.actuators])
         stiffness, damping = self._gains["stiffness"], self._gains["damping"]
         tracker = CrossingTracker(self.kinematics, path, q, limits=limits, stiffness=stiffness, damping=damping)
-        tracker.crosses = bool(crossings(self.kinematics, path, q))
+        tracker.crosses = crosses
         return tracker
 
     def _command_values(
@@ -266,7 +267,7 @@ class KinematicController(ParallelRobotController):
         super()._apply_gains(tracker)
         tracker.gain = self._gains["gain"]
 
-    def _path_tracker(self, path: PiecewisePolynomial, q: Array) -> KinematicTracker:
+    def _path_tracker(self, path: PiecewisePolynomial, q: Array, crosses: bool) -> KinematicTracker:
         return KinematicTracker(self.kinematics, path, q, gain=self._gains["gain"])
 
     def _command_values(

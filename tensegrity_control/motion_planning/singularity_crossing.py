@@ -109,13 +109,14 @@ def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: A
     return float(np.sum(terms)), float(np.max(np.abs(terms), initial=0.0))
 
 
-def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> None:
-    """Refuse a path that crosses a Type 2 singularity without satisfying the criterion.
+def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Crossing, ...]:
+    """Crossings of a path; one that crosses a Type 2 singularity without satisfying the criterion is refused.
 
     Raises:
         SingularPathError: with time, position and the force that is missing. UnreachableGoalError: as `distances`.
     """
-    for crossing in crossings(kinematics, path, start, samples):
+    met = crossings(kinematics, path, start, samples)
+    for crossing in met:
         if not crossing.is_satisfied:
             location = ", ".join(f"{value:.4g}" for value in crossing.position)
             raise SingularPathError(
@@ -124,6 +125,7 @@ def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, sampl
                 "`crossing_trajectory`, or lead it round.",
                 crossing.time, crossing.position, crossing.force,
             )  # fmt: skip
+    return met
 
 
 def crossing_trajectory(

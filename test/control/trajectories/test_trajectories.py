@@ -396,4 +396,4 @@ def test_the_trajectory_file_in_the_documentation_is_slowed_down_to_its_limit():
     square = parse_trajectory(text)
     assert square.names == ("x", "y", "z") and square.stretched > 1.0
     assert square.trajectory.largest(1).max() == pytest.approx(0.03)
-    np.testing.assert_allclose(square.trajectory.value(square.trajectory.end), [0.0, 0.0, 1.2])
+    np.testing.assert_allclose(square.trajectory.value(square.trajectory.end), [0.0, 0.0, 1.2], atol=1e-12)
