@@ -9,6 +9,7 @@ from tensegrity_driver.bus.potentiometer_protocol import RADIANS_PER_COUNT
 from tensegrity_driver.bus.statistics import BusReading
 from tensegrity_driver.calibration.calibrated_spools import servo_rows
 from tensegrity_driver.calibration.calibration_file import RobotCalibration, SensorCalibration, hardware_fingerprint
+from tensegrity_driver.hardware.hardware import Hardware
 from tensegrity_driver.hardware.settings import HardwareSettings
 from tensegrity_driver.spools.readings import Drive, ServoCommand, ServoReading
 from tensegrity_driver.spools.spool import Line
@@ -112,10 +113,8 @@ class IdealLink:
                 self.torque[name] = False
 
 
-class IdealHardware:
+class IdealHardware(Hardware):
     """Hands out ideal links; keeps the last one for the test to look at."""
-
-    overrun = None
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
@@ -134,7 +133,7 @@ class IdealHardware:
             self.link.lengths = before.lengths
         return self.link
 
-    def known(self, identity: BusIdentity) -> RobotCalibration:
+    def make_calibration(self, identity: BusIdentity) -> RobotCalibration:
         return calibration(self.robot, identity)
 
     def advance(self, seconds: float) -> None:
