@@ -46,6 +46,11 @@ class InverseKinematicsResult:
         """m by actuator name: the positions of a structure's actuators."""
         return self.positions
 
+    @property
+    def shape(self) -> Any:
+        """The equilibrium at the goal, by its short name: `plan.shape.nodes`."""
+        return self.equilibrium
+
 
 @dataclass(frozen=True, eq=False)
 class InverseKinematicsOptions:
