@@ -1,0 +1,69 @@
+"""`tensegrity compile`: compile the hot functions once, with progress, instead of at the first use of each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from ..output import console
+
+# Robots that together use every compiled function, and the processes that share the work.
+PARTS = (("tensebot", "three_prism"), ("manipulator",), ("single_strut", "biglide"))
+
+
+def compile_kernels(
+    robot: Annotated[list[str] | None, typer.Argument(help="only what these robots use; by default everything")] = None,
+) -> None:
+    """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
+    began = time.monotonic()
+    if robot:
+        for name in robot:
+            for title, work in _tasks(name):
+                started = time.monotonic()
+                work()
+                print(f"{name}: {title}: {time.monotonic() - started:.0f} s", flush=True)
+        return
+    words = [sys.executable, "-m", "tensegrity_tools.cli", "compile"]
+    running = [subprocess.Popen([*words, *part], stdout=subprocess.PIPE, text=True) for part in PARTS]
+    failed = []
+    for part, process in zip(PARTS, running, strict=True):
+        assert process.stdout is not None
+        for line in process.stdout:
+            console.print(line.rstrip(), highlight=False)
+        if process.wait():
+            failed.append(", ".join(part))
+    if failed:
+        console.print(f"not everything could be compiled (for {'; '.join(failed)}); the rest follows at first use.")
+        sys.exit(1)
+    console.print(f"compiled in {time.monotonic() - began:.0f} s")
+
+
+def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What a robot is used for, in the order in which one builds on the other."""
+    from tensegrity_control import inverse_kinematics, make_controller
+    from tensegrity_control.registry import suitable
+    from tensegrity_dynamics import Simulation, load_robot
+    from tensegrity_dynamics.errors import TensegrityError
+    from tensegrity_dynamics.estimation import make_estimator
+    from tensegrity_dynamics.robots.robot_types import type_of
+
+    robot = load_robot(name)
+    yield "equilibrium", lambda: make_estimator(robot).solve({})
+    for integrator in type_of(robot).integrators:
+        yield f"simulation ({integrator})", lambda each=integrator: Simulation(robot, 1e-4, each).advance(2)
+
+    def plan() -> None:
+        position, quaternion = make_estimator(robot).solve({}).equilibrium.pose
+        try:
+            inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
+        except TensegrityError:
+            return  # out of reach: what was tried is compiled
+
+    yield "inverse kinematics", plan
+    for controller in suitable(robot):
+        yield f"controller {controller}", lambda each=controller: make_controller(each, robot)
