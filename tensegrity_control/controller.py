@@ -9,13 +9,11 @@ from inspect import signature
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
-
-Array = NDArray[np.float64]
 
 MODES = ("position", "velocity", "effort")
 PHASES = ("idle", "holding", "moving", "stopped")

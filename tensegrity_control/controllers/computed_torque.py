@@ -12,17 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
@@ -19,8 +19,6 @@ from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 from .goal_controller import GoalPath, RestPoint
 from .sampled_controller import Line, SampledController
-
-Array = NDArray[np.float64]
 
 SETTLING_PERIODS = 2.0
 """Slowest periods of the equilibria that a goal without a duration takes at least."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -24,7 +25,6 @@ from ..controller import Accepted, Command, Controller, Reference, RobotState, S
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..trajectories.time_scaling import PathClock, Progress, profile_named
 
-Array = NDArray[np.float64]
 Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20

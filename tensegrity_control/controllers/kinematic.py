@@ -9,16 +9,14 @@ communication time, which makes the error that remains proportional to it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
-
-Array = NDArray[np.float64]
 
 
 class KinematicTracker:

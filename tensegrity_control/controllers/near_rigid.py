@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
@@ -22,8 +23,6 @@ from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import RestPoint
-
-Array = NDArray[np.float64]
 
 MAX_FADE = 0.5
 """s in which tensions go over from those that are held to those of a plan; at most half of the motion."""

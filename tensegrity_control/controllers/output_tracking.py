@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
@@ -19,8 +19,6 @@ from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import RestPoint
-
-Array = NDArray[np.float64]
 
 
 class OutputTrackingController(ElasticTorqueController):

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
@@ -27,8 +27,6 @@ from .computed_torque import ComputedTorqueTracker
 from .goal_controller import GoalPath, RestPoint, check_ranges
 from .kinematic import KinematicTracker
 from .sampled_controller import Line, SampledController
-
-Array = NDArray[np.float64]
 
 SAMPLES = 101
 """Points of a path at which rates and position limits are looked at."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from ..inverse_kinematics.structure_equilibria import StructureEquilibriumMap
 from ..inverse_kinematics.tension_limits import TendonGuard
-
-Array = NDArray[np.float64]
 
 
 class PoseFeedback:

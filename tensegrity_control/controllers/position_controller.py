@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 
 from ..controller import Reference
@@ -24,8 +22,6 @@ from ..paths.equilibrium_path import EquilibriumPath
 from ..paths.timed_path import TimedPath, shortest_duration, through
 from ..trajectories.time_scaling import MinimumJerk, Progress, profile_named
 from .goal_controller import GoalController, GoalPath, RestPoint, check_ranges
-
-Array = NDArray[np.float64]
 
 SHORTEST = 1e-9
 """s of a motion that goes nowhere."""

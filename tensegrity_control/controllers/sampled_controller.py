@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -25,8 +25,6 @@ from ..trajectories.quintic import QuinticSpline, minimum_jerk
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
 from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint, TooFastError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

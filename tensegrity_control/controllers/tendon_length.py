@@ -6,8 +6,8 @@ See `position_controller`; `pose_feedback` removes what a wrong model leaves.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.structure import Structure
@@ -21,8 +21,6 @@ from ..trajectories.time_scaling import Progress
 from .goal_controller import check_ranges
 from .pose_feedback import PoseFeedback
 from .position_controller import PositionController
-
-Array = NDArray[np.float64]
 
 
 class TendonLengthController(PositionController):

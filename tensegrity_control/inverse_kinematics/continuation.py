@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, UnreachableGoalError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
@@ -25,8 +25,6 @@ from .pose_goal import PoseGoal
 from .structure_equilibria import StructureEquilibriumMap
 from .structure_jacobian import Sensitivity
 from .tension_limits import TOLERANCE, TendonGuard
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

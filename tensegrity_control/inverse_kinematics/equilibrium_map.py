@@ -12,12 +12,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-Array = NDArray[np.float64]
 E = TypeVar("E")
 
 

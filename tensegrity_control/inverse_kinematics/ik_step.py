@@ -19,16 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, Bounds, Equations, Objective, QuadraticProgram, Rows
 from ..optimization.solvers import DEFAULT_SOLVER
 from .limits import Limits
-
-Array = NDArray[np.float64]
 
 REPAIR = 1.0e4
 PROGRESS = 1.0e3

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from tensegrity_dynamics.numerics.types import Array
 
 QUANTITIES = {
     "tension": ("N", "floor", "ceiling"), "rest length": ("m", "shortest", "longest"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
@@ -15,12 +14,11 @@ from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wr
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from .equilibrium_map import EquilibriumMap, equilibrium_map
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
 from .ik_result import InverseKinematicsOptions, InverseKinematicsResult
@@ -20,8 +20,6 @@ from .ik_step import Posture, solve_step
 from .limits import Limits
 from .mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium, PathSensitivity
 from .pose_goal import PoseGoal
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import cross_matrix, matrix_from_quaternion, quaternion_from_matrix
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

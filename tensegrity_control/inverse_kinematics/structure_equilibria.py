@@ -5,9 +5,9 @@ from __future__ import annotations
 from weakref import WeakSet
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -15,8 +15,6 @@ from tensegrity_dynamics.structures.structure import Structure
 
 from .equilibrium_map import EquilibriumMap, equilibrium_map
 from .structure_jacobian import Sensitivity, longest_period, sensitivity
-
-Array = NDArray[np.float64]
 
 
 class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):

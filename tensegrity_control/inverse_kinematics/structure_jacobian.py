@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.structures.energy import free_positions, tangent_stiffness
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

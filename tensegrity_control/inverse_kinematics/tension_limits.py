@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 
 from .limits import Limits
 from .structure_jacobian import Sensitivity
-
-Array = NDArray[np.float64]
 
 PASSIVE_FLOOR = 0.01
 """Of the mean tension, that every tendon keeps."""

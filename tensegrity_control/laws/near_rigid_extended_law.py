@@ -15,18 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..motion_planning.near_rigid_model import NearRigidModel
 from ..optimization.infeasibility import CheckedSolver
 from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
 from ..optimization.solvers import DEFAULT_SOLVER
-
-Array = NDArray[np.float64]
 
 
 class ExtendedNearRigidLaw:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm, solve_discrete_are
 
 from tensegrity_dynamics.errors import InfeasibleControlError
-
-Array = NDArray[np.float64]
+from tensegrity_dynamics.numerics.types import Array
 
 
 def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array]:

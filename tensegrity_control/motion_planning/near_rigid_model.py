@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, single_coordinates
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

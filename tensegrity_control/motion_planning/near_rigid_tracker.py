@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..trajectories.splines import PiecewisePolynomial
@@ -20,8 +21,6 @@ from .lqr import discretized, regulator
 from .near_rigid_model import NearRigidModel
 from .strain_planner import StrainPlan, plan_strains, rest_at
 from .trajectory_tracking import LinearFeedbackTracker, TrackingPlan
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

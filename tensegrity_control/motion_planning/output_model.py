@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
@@ -13,9 +12,8 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
-
-Array = NDArray[np.float64]
 
 
 class OutputModel(ReducedModel):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
@@ -29,7 +30,6 @@ from .lqr import LinearPieces, discretized, discretized_with_drift, regulator, r
 from .output_model import OutputModel
 from .trajectory_tracking import TrackingPlan
 
-Array = NDArray[np.float64]
 Path = Callable[[float], Array]
 
 EQUILIBRIUM_SPACING = 0.1

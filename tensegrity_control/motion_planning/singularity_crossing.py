@@ -14,17 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.numerics.types import Array
 
 from ..trajectories.quintic import QuinticSpline
 from ..trajectories.splines import Trajectory
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Part of the largest term of the criterion that counts as none."""

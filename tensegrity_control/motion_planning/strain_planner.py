@@ -13,16 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from ..trajectories.smoothing import smoothed
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
-
-Array = NDArray[np.float64]
 
 SHARPNESS = 30.0
 """Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""

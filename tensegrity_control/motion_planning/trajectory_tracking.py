@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
 from ..trajectories.time_scaling import Progress
-
-Array = NDArray[np.float64]
 
 MAX_DEVIATION = 0.3
 """rad or m of a coordinate between robot and plan beyond which the linear feedback would do more harm than good."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import (
     INFEASIBLE,
@@ -23,8 +24,6 @@ from .quadratic_program import (
     Sizes,
     without_ties,
 )
-
-Array = NDArray[np.float64]
 
 NOTHING = 1e-9  # below which a violation or a force is rounding
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import SOLVED, QuadraticProgram
-
-Array = NDArray[np.float64]
 
 PRIORITIES = ("limit", "floor")
 

@@ -14,17 +14,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.types import Array
 
 from .control_problem import InputProblem
 from .null_space import FEASIBLE, NullSpaceSolver, Reduction
 from .quadratic_program import INFEASIBLE, NUMERICAL, SOLVED, QPResult, QuadraticProgram, Sizes, equation_error
 from .solvers import DEFAULT_SOLVER, make_solver
-
-Array = NDArray[np.float64]
 
 PROOF = 1e-7  # left of a unit contradiction; a program with a solution at distance d leaves 1 / (1 + d^2)^(1/2)
 DEPTH = 1e-12  # least contradiction, in parts of the largest bound; below it is rounding

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.types import Array
 
 from .control_problem import InputProblem, InputSolution, Multipliers
 from .input_optimizer import InputOptimizer
 from .quadratic_program import ITERATION_LIMIT, NUMERICAL, SOLVED, equation_error
 
-Array = NDArray[np.float64]
 METHODS = ("SLSQP", "trust-constr")
 
 

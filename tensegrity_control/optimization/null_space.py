@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import INFEASIBLE, SOLVED, QPResult, QPSolver, QuadraticProgram, Sizes
 from .solvers import make_solver
-
-Array = NDArray[np.float64]
 
 RANK = 1e-10  # part of a scaled row outside of those before it that counts as none
 DEPENDENT = 1e-9  # part of a row or unknown along the null space that counts as none

@@ -11,11 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.numerics.compilation import compiled
-
-Array = NDArray[np.float64]
+from tensegrity_dynamics.numerics.types import Array
 
 STATUSES = SOLVED, INFEASIBLE, ITERATION_LIMIT, NUMERICAL = "solved", "infeasible", "iteration limit", "numerical"
 TIE_WEIGHT = 1e-8  # of a squared unknown that nothing else weighs, in parts of the largest entry of P's diagonal

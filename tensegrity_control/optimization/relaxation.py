@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.numerics.types import Array
 
 from .control_problem import InputProblem, Relaxed
 from .infeasibility import CheckedSolver, prove_infeasible
@@ -32,8 +32,6 @@ from .quadratic_program import (
     without_ties,
 )
 from .solvers import DEFAULT_SOLVER, make_solver
-
-Array = NDArray[np.float64]
 
 EQUATION_WEIGHT = 1e3  # of an equation beside tracking, where neither can hold
 NEGLIGIBLE = 1e-9  # change of an equation, floor or tracked direction that counts as none, in their units

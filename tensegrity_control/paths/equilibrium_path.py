@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator, PPoly
 
 from tensegrity_dynamics.numerics.rotations import (
@@ -25,13 +24,12 @@ from tensegrity_dynamics.numerics.rotations import (
     quaternion_from_matrix,
     rotation_vector,
 )
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..inverse_kinematics.pose_goal import rotation_error_rate
 from ..trajectories.splines import PiecewisePolynomial
-
-Array = NDArray[np.float64]
 
 SPACING = 0.02
 """Of the path parameter; equilibria closer to a neighbour are left out, those to keep excepted."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import Reference, RobotState
 from ..trajectories.time_scaling import Progress, TimeLaw, Waypoints
 from .equilibrium_path import EquilibriumPath
-
-Array = NDArray[np.float64]
 
 SAMPLES = 201
 """Points of a time law at which rates are compared with their limits."""

@@ -10,13 +10,12 @@ w^2/48 times the jump. All derivatives up to the fourth of K vanish at the ends,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from .splines import PiecewisePolynomial
-
-Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline, PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.compilation import compiled
-
-Array = NDArray[np.float64]
+from tensegrity_dynamics.numerics.types import Array
 
 
 class Trajectory(Protocol):

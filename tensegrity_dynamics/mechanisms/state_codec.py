@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import TensegrityError
+from ..numerics.types import Array
 from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
 from .body_poses import BodyPoses
 from .mechanism_model import MechanismModel
-
-Array = NDArray[np.float64]
 
 UNIT_TOLERANCE = 1e-3
 """By how much the length of a quaternion may differ from one."""

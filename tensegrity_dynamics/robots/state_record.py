@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..numerics.types import Array
 from .model import Pose
-
-Array = NDArray[np.float64]
-
 
 NO_NUMBERS: Array = np.zeros(0)
 NO_VECTORS: Array = np.zeros((0, 3))

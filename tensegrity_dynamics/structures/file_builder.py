@@ -16,7 +16,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     """The pin-jointed model, the tendons that can be driven, and the output frames.
 
     Raises:
-        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same point.
+        RobotFileError: names that are unknown or repeat, values that are missing, nodes at the same place.
     """
     _check_members(block, problems)
     values = {
@@ -70,7 +70,7 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
         elif block.nodes[first].position == block.nodes[second].position:
             problems.add(
                 ("members", i, "nodes"),
-                f"{first} and {second} start at the same point; move one, or the member has no direction.",
+                f"{first} and {second} start at the same place; move one, or the member has no direction.",
             )
 
 
@@ -83,7 +83,7 @@ def _values(block: StructureFile, what: str, otherwise: float | None, problems: 
                 values[i] = value
                 break
         else:
-            problems.add(("members", i), f"no {what} is stated, here or under defaults.{member.kind}; add one.")
+            problems.add(("members", i), f"no {what} is given, here or under defaults.{member.kind}; add one.")
     return values
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..numerics.types import Array
 from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
 from .structure import Structure
-
-Array = NDArray[np.float64]
 
 
 class StructureCodec(StateCodec):

@@ -40,7 +40,7 @@ class Structure(RobotModel):
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
-            node to itself, or two nodes of one member start at the same point.
+            node to itself, or two nodes of one member start at the same place.
     """
 
     kind: ClassVar[str] = "structure"

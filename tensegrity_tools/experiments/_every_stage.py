@@ -13,8 +13,7 @@ from tensegrity_dynamics.mechanisms.kinematics.configuration_space import config
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import project_onto_loops
 from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
 from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
-
-Array = NDArray[np.float64]
+from tensegrity_dynamics.numerics.types import Array
 
 
 def every_stage(

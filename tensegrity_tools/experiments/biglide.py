@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +29,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import working_modes
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
+from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
@@ -43,8 +43,6 @@ GAIN, STIFFNESS, DAMPING = 2.0, 1.0, 2.0
 CROSSING, CROSSING_TIMES = ((0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)), (0.0, 1.0, 2.0)
 FAILING = ((0.1, 0.4), (-0.1, 0.2))
 GOAL = [(DURATION, (*END, 0.0), None)]
-
-Array = NDArray[np.float64]
 
 
 def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSpline:

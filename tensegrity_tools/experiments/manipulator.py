@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +22,7 @@ from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
@@ -43,8 +43,6 @@ APPROACH, SETTLED = 4.0, 5.0  # s: when the start of the path is reached, and le
 LOST = 0.05  # m from the path at which the document's law is stopped
 FLOOR = 5.0  # N
 STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"))
-
-Array = NDArray[np.float64]
 
 
 def path(name: str, share: float = 1.0) -> HermiteSpline:

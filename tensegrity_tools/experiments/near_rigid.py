@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +22,7 @@ from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
@@ -51,8 +51,6 @@ PLANTS: dict[str, dict[str, Any]] = {
 }
 STEP = 1e-4
 SAMPLE = 0.02
-
-Array = NDArray[np.float64]
 
 
 def path() -> HermiteSpline:

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.numerics.types import Array
 
-Array = NDArray[np.float64]
 Waypoint = tuple[float, Any, Any]
 
 

@@ -432,7 +432,7 @@ def net(size):
 def test_sparse_and_dense_shortest_periods_agree(monkeypatch):
     structure = net(9)
     dense = Simulation(structure, start=structure.nodes).shortest_period
-    monkeypatch.setattr("tensegrity_dynamics.structures.dynamics.structure_simulator.DENSE_LIMIT", 10)
+    monkeypatch.setattr("tensegrity_dynamics.structures.dynamics.structure_simulator.MAX_DENSE_COORDINATES", 10)
     sparse = Simulation(structure, start=structure.nodes).shortest_period
     assert 0.0 <= dense / sparse - 1.0 < 1e-3
 

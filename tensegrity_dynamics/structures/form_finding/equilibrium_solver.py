@@ -110,7 +110,7 @@ class StructureEquilibriumSolver:
 
         Raises:
             NoEquilibriumError: there is none, or none was reached. TensegrityError: unknown names, input that is not a
-            finite number, nodes of one member at the same point, rigid bars that depend on each other.
+            finite number, nodes of one member at the same place, rigid bars that depend on each other.
         """
         structure = self.structure
         rest = self._own_lengths
@@ -180,7 +180,7 @@ class StructureEquilibriumSolver:
             k = int(np.argmin(apart / structure.rest_lengths))
             first, second = (structure.node_names[i] for i in structure.members[k])
             raise TensegrityError(
-                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same point, so that it "
+                f"nodes {first} and {second} of member {structure.member_names[k]} are at the same place, so that it "
                 "has no direction; start with the nodes apart."
             )
         raise NoEquilibriumError(

@@ -123,7 +123,7 @@ def relax_kinetic(
 
     Raises:
         NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
-        at the same point.
+        at the same place.
     """
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))

@@ -115,7 +115,7 @@ def relax(
 
     Raises:
         NoEquilibriumError: diverged, or not there in time; names the stable limit.
-        TensegrityError: an option out of its range, or two nodes of one member at the same point.
+        TensegrityError: an option out of its range, or two nodes of one member at the same place.
     """
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
@@ -195,13 +195,13 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
 
 
 def coincident(structure: Structure, nodes: NDArray[np.float64]) -> TensegrityError:
-    """The error for a member whose ends are at the same point."""
+    """The error for a member whose ends are at the same place."""
     apart = np.linalg.norm(nodes[structure.members[:, 0]] - nodes[structure.members[:, 1]], axis=1)
     k = int(np.argmin(apart))
     i, j = structure.members[k]
     return TensegrityError(
         f"nodes {structure.node_names[i]} and {structure.node_names[j]} of member {structure.member_names[k]} are at "
-        "the same point, so that it has no direction; start with them apart."
+        "the same place, so that it has no direction; start with them apart."
     )
 
 
