@@ -28,6 +28,7 @@ class Variants:
     def file(self, name: str, *changes: Change) -> Path:
         """A shipped robot's file with changes to its blocks."""
         yaml = YAML(typ="safe", pure=True)
+        yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # a parameter is calculated from those before it
         blocks = yaml.load((resources.files("tensegrity_dynamics") / "robots" / f"{name}.yaml").read_text())
         for change in changes:
             change(blocks)

@@ -69,11 +69,12 @@ def strut_file(
     def change(blocks: dict[str, Any]) -> None:
         blocks["gravity"] = [0.0, 0.0, 0.0]
         density = blocks["density"] = blocks["density"] * mass_factor
-        for cable in blocks["cables"]:
+        template = blocks["repeat"]
+        for cable in template["cables"]:
             cable.update(young=young * young_factor, damping=DAMPING, strain=STRESS / young)
-            cable["pulley_radius"] *= radius_factor
+            cable["pulley_radius"] = f"{radius_factor} * ({cable['pulley_radius']})"
             cable["pulley"][0]["density"] = density * inertia_factor
-        for actuator in blocks["actuators"]:
+        for actuator in template["actuators"]:
             actuator["effort"] = 1e4
 
     return variants.file("single_strut", change)
