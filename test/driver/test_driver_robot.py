@@ -145,7 +145,7 @@ def test_the_robot_reaches_its_goals_within_half_a_millimetre_of_the_plan_and_un
         plan, step = go(machine, move)
         seen = machine.simulation.observe()
         assert not step.faults
-        assert np.linalg.norm(seen.pose[0] - plan.shape.pose[0]) < 0.5e-3
+        assert np.linalg.norm(seen.pose[0] - plan.equilibrium.pose[0]) < 0.5e-3
         for name, length in plan.rest_lengths.items():
             assert abs(seen.positions[name] - length) < 2.0 * RADIANS_PER_COUNT * machine.spools[name].radius
     assert machine.highest < machine.robot.actuators[0].effort

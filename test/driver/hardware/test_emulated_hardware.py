@@ -91,7 +91,7 @@ def test_the_emulated_robot_goes_to_its_goal(robot: Robot, within: float) -> Non
     with machine(robot) as running:
         plan, step = go(running, (0.008, 0.0, 0.012))
         assert not step.faults
-        assert np.linalg.norm(pose_of(running)[0] - plan.shape.pose[0]) < within
+        assert np.linalg.norm(pose_of(running)[0] - plan.equilibrium.pose[0]) < within
 
 
 @pytest.mark.parametrize("robot", [WHEELS, TURNING], ids=["AX-12A", "XM430-W350"])
