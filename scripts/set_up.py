@@ -210,6 +210,14 @@ def check_result() -> None:
     run([str(ENVIRONMENT_PYTHON), "-c", program], "check")
 
 
+def compile_kernels() -> None:
+    """Compile the hot functions once; processes that start together would each do it for themselves."""
+    try:
+        run([str(ENVIRONMENT_PYTHON), "-m", "tensegrity_tools.cli", "compile"], "kernels")
+    except SetUpError as error:  # nothing is missing: what was not compiled is compiled at its first use
+        say(str(error))
+
+
 def steps(ros: str | None, with_tests: bool) -> list[Step]:
     """All steps in order, each with the hash of everything that its result depends on."""
     interpreter = digest(BASE_PYTHON, sys.version, ros)
@@ -242,6 +250,8 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
              lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),
         Step("hook", "paths of the environment", hook, lambda: write_hook(ros)),
         Step("check", "check: the interfaces import", hook, check_result),
+        # once for an environment: after a change of the code what is missing is compiled at its first use
+        Step("kernels", "hot functions (compiled for this machine)", interpreter, compile_kernels),
         tests,
     ]  # fmt: skip
     unwanted = {"wheels"} if ros else set()

@@ -22,6 +22,7 @@ COMMANDS = {
     "urdf": ("urdf", "urdf"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
+    "compile": ("compile_kernels", "compile_kernels"),
     "up": ("up", "up"),
     "goal": ("running_robot", "goal"),
     "status": ("running_robot", "status"),
