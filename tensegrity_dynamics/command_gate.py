@@ -88,7 +88,7 @@ class CommandGate:
         if not (math.isfinite(freshness) and freshness > 0.0 and math.isfinite(largest_jump) and largest_jump > 0.0):
             raise TensegrityError("freshness and largest_jump must be finite times above zero.")
         if limits not in ("refuse", "clip"):
-            raise TensegrityError(unknown_name("way to treat limits", limits, ("refuse", "clip")))
+            raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
         self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
         self._source: str | None = None
@@ -268,9 +268,9 @@ class CommandGate:
                     f"it stands at its limit of {limit:.6g} {actuator.units[0]} ({position:.6g}) and may not go on.",
                 )
             if self.lead is not None and position is not None:
-                room = (low if allowed < 0.0 else high) - position
-                if abs(allowed) * self.lead > abs(room):
-                    allowed = room / self.lead
+                margin = (low if allowed < 0.0 else high) - position
+                if abs(allowed) * self.lead > abs(margin):
+                    allowed = margin / self.lead
                     return allowed, f"{value:.6g} {unit} is slowed to {allowed:.6g} {unit} near its position limit."
             return allowed, slowed
         if value < 0.0 and actuator.motion == "tendon":

@@ -70,8 +70,8 @@ program = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(asked: bool) -> None:
+    if asked:
         from importlib.metadata import PackageNotFoundError, version
 
         try:

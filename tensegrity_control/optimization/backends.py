@@ -286,7 +286,7 @@ def sharpened(program: QuadraticProgram, raw: QPResult) -> QPResult:
             return raw
         value, small = rows @ x, NOTHING * (1.0 + np.max(np.abs(exact), initial=0.0))
         pulling = (exact * side < -small) & (low < high)
-        below, above = (room < -NOTHING * (1.0 + np.abs(value)) for room in (value - low, high - value))
+        below, above = (margin < -NOTHING * (1.0 + np.abs(value)) for margin in (value - low, high - value))
         if not (pulling | below | above).any():
             x = np.clip(x, program.x_low, program.x_high)
             return raw._replace(status=SOLVED, x=x, y=y, z=exact[:r], w=exact[r:])
@@ -302,12 +302,12 @@ def _exact(
     border = np.concatenate((program.A, rows[active]))
     system = np.zeros((n + border.shape[0],) * 2)
     system[:n, :n], system[:n, n:], system[n:, :n] = program.P, -border.T, border
-    wanted = np.concatenate((-program.q, program.b, bounds[active]))
+    right = np.concatenate((-program.q, program.b, bounds[active]))
     guess = np.concatenate((raw.x, raw.y, np.zeros(active.size)))
     # A shift makes the inverse exist where rows depend on each other; refinement takes its effect away.
     inverse = np.linalg.inv(system + 1e-9 * max(1.0, float(np.max(np.abs(program.P)))) * np.eye(guess.size))
     for _ in range(CORRECTIONS):
-        guess = guess + inverse @ (wanted - system @ guess)
+        guess = guess + inverse @ (right - system @ guess)
     exact = np.zeros(rows.shape[0])
     exact[active] = guess[n + p :]
     return guess[:n], guess[n : n + p], exact

@@ -1,4 +1,4 @@
-"""The control problem: which inputs give the accelerations wanted, with strains and free accelerations unknown too.
+"""The control problem: which inputs give the desired accelerations, with strains and free accelerations unknown too.
 
     min  1/2 |W (u - u_0)|^2 + 1/2 |V (y - y_0)|^2 + sum of tasks 1/2 |J x - r|^2        x = (u, y)
     s.t. A u + F y = b      d_low <= C x <= d_high      u_min <= u <= u_max      y_min <= y <= y_max

@@ -175,7 +175,7 @@ def _spell_value(data: Any, path: Sequence[Any], otherwise: Any) -> str:
 
 
 def _known_fields(schema: Any, location: Sequence[Any]) -> list[str]:
-    """Field names allowed at a place of the schema."""
+    """Field names allowed at a position of the schema."""
     current: Any = schema
     for step in location:
         if isinstance(step, str) and step in getattr(current, "model_fields", {}):

@@ -122,7 +122,7 @@ def _groups(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part on its way: the field that takes it, its key or None in a list, its data, and where it is written."""
+    """A part to copy: the field that takes it, its key or None in a list, its data, and where it is written."""
 
     field: str
     key: str | None

@@ -28,9 +28,7 @@ class EstimatorNode(RobotNode):
         super().__init__("estimator")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         rigid = self.parameter("rigid_bars", True, "bars of structures keep their length, as in simulation")
-        self.parameter(
-            "lockstep", False, "the simulator waits for answers; the estimator works the same way either way"
-        )
+        self.parameter("lockstep", False, "the simulator waits for answers; the estimator works alike in both cases")
         method = self.parameter(
             "method", "rest", "rest: shapes at rest; observer: mechanisms in motion, from positions and efforts",
             choices=("rest", "observer"),
@@ -93,8 +91,8 @@ class EstimatorNode(RobotNode):
         try:
             if len(request.name) != len(request.rest_length):
                 raise TensegrityError(f"{len(request.name)} names for {len(request.rest_length)} positions.")
-            wanted = {**self._read, **dict(zip(request.name, request.rest_length, strict=True))}
-            still = self._estimator.solve(wanted, request.method or "newton")
+            rest_lengths = {**self._read, **dict(zip(request.name, request.rest_length, strict=True))}
+            still = self._estimator.solve(rest_lengths, request.method or "newton")
         except TensegrityError as error:
             response.success, response.reason = False, str(error)
             return response

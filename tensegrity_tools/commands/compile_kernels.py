@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -43,11 +44,17 @@ def compile_kernels(
     console.print(f"compiled in {time.monotonic() - began:.0f} s")
 
 
+def _simulate(robot: Any, integrator: str) -> None:
+    from tensegrity_dynamics import Simulation
+
+    Simulation(robot, 1e-4, integrator).advance(2)
+
+
 def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What a robot is used for, in the order in which one builds on the other."""
     from tensegrity_control import inverse_kinematics, make_controller
     from tensegrity_control.registry import suitable
-    from tensegrity_dynamics import Simulation, load_robot
+    from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.errors import TensegrityError
     from tensegrity_dynamics.estimation import make_estimator
     from tensegrity_dynamics.robots.robot_types import type_of
@@ -55,7 +62,7 @@ def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     robot = load_robot(name)
     yield "equilibrium", lambda: make_estimator(robot).solve({})
     for integrator in type_of(robot).integrators:
-        yield f"simulation ({integrator})", lambda each=integrator: Simulation(robot, 1e-4, each).advance(2)
+        yield f"simulation ({integrator})", partial(_simulate, robot, integrator)
 
     def plan() -> None:
         position, quaternion = make_estimator(robot).solve({}).equilibrium.pose
@@ -66,4 +73,4 @@ def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
 
     yield "inverse kinematics", plan
     for controller in suitable(robot):
-        yield f"controller {controller}", lambda each=controller: make_controller(each, robot)
+        yield f"controller {controller}", partial(make_controller, controller, robot)

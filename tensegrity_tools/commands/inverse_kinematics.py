@@ -53,9 +53,9 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
 
     with progress.status("finding the lengths (the first time kernels are compiled, about half a minute)"):
         home = forward_kinematics(loaded, rigid_bars=rigid_bars)
-        place, orientation = goal_of(home.pose)
+        position, orientation = goal_of(home.pose)
         try:
-            plan = inverse_kinematics(loaded, place, orientation, start=home, rigid_bars=rigid_bars, method=method)
+            plan = inverse_kinematics(loaded, position, orientation, start=home, rigid_bars=rigid_bars, method=method)
         except UnreachableGoalError as error:
             if as_json:
                 print_json(_unreachable(error))
@@ -90,8 +90,8 @@ def _structure_ik(loaded: Any, goal_of: GoalOf, method: str, rigid_bars: bool, a
     console.print(table(f"rest lengths of {loaded.name}", heads, rows, right=(1, 2, 3, 4, 5)))
     console.print()
     tendon, margin = plan.lowest_margin
-    way = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
-    console.print(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the way", way)]))
+    path = f"{len(plan.path) - 1} steps; closest to slack: {tendon}, {margin:.4g} N above its floor"
+    console.print(table("at the goal", ("", ""), [*shape_rows(plan.equilibrium), ("on the path", path)]))
     free = [axis for axis in ("x", "y", "z", "rx", "ry", "rz") if axis not in loaded.output.controlled]
     if free:
         console.print(
@@ -110,9 +110,9 @@ def _mechanism_ik(robot: Any, goal_of: GoalOf, method: str, rigid_bars: bool, as
         raise TensegrityError(f"{robot.name} is a mechanism: --rigid-bars and --method are for structures.")
     with progress.status("finding the positions (the first time its kernels are compiled, about a minute)"):
         equilibria = MechanismEquilibriumMap(robot)
-        place, orientation = goal_of(equilibria.home.pose)
+        position, orientation = goal_of(equilibria.home.pose)
         try:
-            path = inverse_kinematics(robot, place, orientation, equilibria=equilibria).path
+            path = inverse_kinematics(robot, position, orientation, equilibria=equilibria).path
         except UnreachableGoalError as error:
             if as_json:
                 print_json({"reached": False, "reason": str(error), "binding": list(error.binding)})
@@ -148,14 +148,14 @@ def _goal(
             raise TensegrityError(f"give {names}, not both.")
     if move is position is turn is quaternion is None:
         raise TensegrityError("say where to: --move '0,0,15mm', --turn '5,0,0 deg', --position or --quaternion.")
-    place = read_vector(position, "--position", kind="length")
+    target = read_vector(position, "--position", kind="length")
     orientation = read_vector(quaternion, "--quaternion", 4)
     if move is not None:
-        place = rest[0] + read_vector(move, "--move", kind="length")
+        target = rest[0] + read_vector(move, "--move", kind="length")
     if turn is not None:
         rotation = matrix_from_vector(read_vector(turn, "--turn", kind="angle", unit="deg"))
         orientation = quaternion_from_matrix(rotation @ matrix_from_quaternion(rest[1]))
-    return place, orientation
+    return target, orientation
 
 
 def _unreachable(error: UnreachableGoalError) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Kinematic control with the communication times 0.1, 0.05 and 0.025 s; computed torque from (0, 0.30005393) to
 (0.1, 0.1) in 2 s; the crossing (0.1, 0.3) -> (0, 1) -> (-0.1, 1.8) on the working mode (+, -), planned with the
 criterion (4.2), with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. The velocity at the
-crossing is not printed: that of the straight way from start to end is taken, over 2 s.
+crossing is not printed: the straight line from start to end is taken, over 2 s.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _computed_torque(nodes: bool) -> dict[str, Any]:
 
 
 def _errors(run: TrajectoryRun, path: Trajectory | None = None) -> dict[str, Any]:
-    wanted = path or straight(START, END)
-    error = run.poses[:, :2] - np.array([wanted.value(min(float(time), wanted.end)) for time in run.times])
+    reference = path or straight(START, END)
+    error = run.poses[:, :2] - np.array([reference.value(min(float(time), reference.end)) for time in run.times])
     every = max(1, len(run.times) // 400)
     return {
         "largest_error_m": float(np.max(np.linalg.norm(error, axis=1))),
@@ -123,7 +123,7 @@ def _compared(
 
 def _crossing(kinematics: LoopKinematics, start: Array, nodes: bool) -> dict[str, Any]:
     q = kinematics.inverse(CROSSING[0], start)
-    mode = next(place for place in working_modes(kinematics, q).values() if place[0] > CROSSING[0][1] > place[2])
+    mode = next(each for each in working_modes(kinematics, q).values() if each[0] > CROSSING[0][1] > each[2])
     good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)
     rate, acceleration = good.value(1.0, 1), good.value(1.0, 2)
     flat = QuinticSpline(
@@ -165,7 +165,8 @@ def _controlled(mode: Array, path: Trajectory, nodes: bool) -> dict[str, Any]:
             actuator["rate"] = 5.0
 
     robot = variants.file(NAME, change)
-    waypoints = [(time, (*place, 0.0), None) for time, place in zip(CROSSING_TIMES[1:], CROSSING[1:], strict=True)]
+    positions = zip(CROSSING_TIMES[1:], CROSSING[1:], strict=True)
+    waypoints = [(time, (*position, 0.0), None) for time, position in positions]
     options: dict[str, Any] = {
         "period": 1e-3, "interpolation": "crossing", "parameters": {"stiffness": 100.0, "damping": 20.0}
     }  # fmt: skip
@@ -266,7 +267,7 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         (axes[0, 0], None, "error [mm]"),
         (axes[0, 1], "computed torque (figure 3.6)", "error [mm]"),
         (axes[0, 2], "its forces", "force [N]"),
-        (axes[1, 0], "crossing path (figure 4.1)", "place [m]"),
+        (axes[1, 0], "crossing path (figure 4.1)", "position [m]"),
         (axes[1, 1], "forces with the criterion (4.2)", "force [N]"),
         (axes[1, 2], "forces without it (4.4)", "force [N]"),
     ):

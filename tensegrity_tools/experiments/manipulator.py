@@ -46,7 +46,7 @@ STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"
 
 
 def path(name: str, share: float = 1.0) -> HermiteSpline:
-    """A trajectory of tables 5.8 and 5.9; `share` shrinks it in time and way alike."""
+    """A trajectory of tables 5.8 and 5.9; `share` scales its time and its length alike."""
     moves = share * np.array(PATHS[name])
     return HermiteSpline(share * np.array(TIMES), np.array([0.0, 0.0, HEIGHT]) + moves, np.zeros((4, 3)))
 
@@ -63,22 +63,22 @@ def run(
     """Errors, tensions and torques along the paths, for ours and for the document's law.
 
     Args:
-        share: of the document's time and way. hold: s at the end.
+        share: of the document's time and length. hold: s at the end.
         nodes: run ours through the real nodes in lock-step as well.
     """
     robot, rows = load_robot(NAME), []
     for name in paths:
         spline = path(name, share)
         through: dict[str, Any] = {"period": PERIOD, "time_step": 1e-3, "hold": hold}
-        told = run_trajectory(NAME, "task", waypoints(spline), nodes=False, **through)
+        run = run_trajectory(NAME, "task", waypoints(spline), nodes=False, **through)
         seen = run_trajectory(NAME, "task", waypoints(spline), nodes=False, observer=True, **through)
         row: dict[str, Any] = {
             "path": name,
-            "planning_s": told.planning,
-            "simulated_seconds_per_second": float(told.times[-1]) / told.wall,
-            "ours": _figures(told.after(SETTLED), spline),
+            "planning_s": run.planning,
+            "simulated_seconds_per_second": float(run.times[-1]) / run.wall,
+            "ours": _figures(run.after(SETTLED), spline),
             "observed": _figures(seen.after(SETTLED), spline),
-            "law": _law(robot, spline, told.after(SETTLED).q[0]),
+            "law": _law(robot, spline, run.after(SETTLED).q[0]),
         }
         if nodes:
             runs = [run_trajectory(NAME, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
@@ -104,8 +104,8 @@ def run(
 
 
 def _figures(run: TrajectoryRun, spline: HermiteSpline) -> dict[str, Any]:
-    wanted = np.array([spline.value(min(float(time), spline.end)) for time in run.times])
-    errors = np.linalg.norm(run.poses - wanted, axis=1)
+    reference = np.array([spline.value(min(float(time), spline.end)) for time in run.times])
+    errors = np.linalg.norm(run.poses - reference, axis=1)
     moving = round(spline.end / PERIOD) + 1
     least = float(np.min(run.tensions))
     return {
@@ -128,8 +128,8 @@ def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
     law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / np.array([cable.young * cable.area for cable in cables]))
     model, times, errors, reason = OutputModel(robot), [0.0], [0.0], "it stayed on the path"
 
-    def efforts(time: float, place: Array, speed: Array) -> Array:
-        return law.effort(place, speed, spline.value(time, 2))
+    def efforts(time: float, q: Array, speed: Array) -> Array:
+        return law.effort(q, speed, spline.value(time, 2))
 
     try:
         for time, q in every_stage(robot, start, law.model.drives, efforts, 2e-3, spline.end):
@@ -151,7 +151,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         f"cables above {result['floor_N']:g} N.\n",
         highlight=False,
     )
-    table = Table(title="planned over the whole way, with its feedback", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="planned over the whole path, with feedback", title_justify="left", box=None, pad_edge=False)
     for head in ("path", "error [m]", "while holding", "least tension [N]", "of floor", "torque [N m]"):
         table.add_column(head, justify="left" if head == "path" else "right")
     lines = [(row["path"] + label, row[kind]) for row in result["paths"]

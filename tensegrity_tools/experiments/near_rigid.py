@@ -109,7 +109,7 @@ def run(
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic")
             for label, factors in PLANTS.items():
-                if round(factors.get("delay", period) / period) > 0:  # a delay below the period cannot be told from it
+                if round(factors.get("delay", period) / period) > 0:  # a delay below the period is none
                     ours.append(_ours(variants, young, period, label, nodes, file, control))
     return {
         "experiment": NAME,
@@ -134,8 +134,8 @@ def _printed(variants: Variants, young: float) -> dict[str, Any]:
     every, q = round(SAMPLE / step), robot.model.initial_configuration
     times, angles, strains, error = [0.0], [q[law.model.q_y]], [q[law.model.q_strains]], np.zeros(2)
 
-    def efforts(time: float, place: Array, speed: Array) -> Array:
-        return law.effort(place, speed, spline.value(time, 2))
+    def efforts(time: float, q: Array, speed: Array) -> Array:
+        return law.effort(q, speed, spline.value(time, 2))
 
     motion = every_stage(robot, q, law.model.drives, efforts, step, spline.end)
     for k, (time, q) in enumerate(motion, start=1):

@@ -28,7 +28,7 @@ class TrajectoryRun:
 
     Attributes:
         times: (k,) s since the trajectory began. q, v: (k, nq) and (k, nv), the simulated truth. poses: (k, 3) m of the
-            output. seen_q, seen_v: what the controller was told. commands: (k - 1, a), each held until the next time.
+            output. seen_q, seen_v: the state of the controller. commands: (k - 1, a), each held until the next time.
         tensions: (k, c) N. wall: s that the run took, without planning. planning: s.
     """
 
@@ -109,8 +109,8 @@ def through_libraries(
 
     def look() -> RobotState:
         state, seen = simulation.state, simulation.observe()
-        told = state if estimator is None else estimator.update(state.time, seen.positions, seen.efforts)
-        q, v = told.configuration, told.velocity
+        estimate = state if estimator is None else estimator.update(state.time, seen.positions, seen.efforts)
+        q, v = estimate.configuration, estimate.velocity
         rows.append((state.q, state.v, np.array(seen.pose[0]), q, v, np.array(list(seen.tensions.values()))))
         return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=q, v=v)
 

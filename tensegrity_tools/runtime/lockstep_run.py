@@ -1,4 +1,4 @@
-"""One trajectory through the real nodes in lock-step: simulator, controller and, if wanted, the observing estimator.
+"""One trajectory through the real nodes in lock-step: simulator, controller and, on demand, the observer.
 
 The simulation begins paused, the trajectory is sent by the action, then it runs; every state and every command is kept.
 Nothing depends on the machine's speed, so two runs give the same bits.
@@ -89,9 +89,9 @@ def through_nodes(
 
 
 def _state(message: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and the output's place of a StructureState."""
-    place = message.output_pose.position
-    return np.array(message.q), np.array(message.v), np.array((place.x, place.y, place.z))
+    """q, v and the output's position of a StructureState."""
+    position = message.output_pose.position
+    return np.array(message.q), np.array(message.v), np.array((position.x, position.y, position.z))
 
 
 class _Recorder:
@@ -114,10 +114,10 @@ class _Recorder:
         self._seen: dict[int, Any] = {}
         self._commands: dict[int, Any] = {}
         self._tendons: dict[int, Any] = {}
-        told = [(StructureState, "structure_state", self._seen, _state)] if observer else []
+        observed = [(StructureState, "structure_state", self._seen, _state)] if observer else []
         for kind, topic, kept, of in (
             (StructureState, "simulator/truth", self._truth, _state),
-            *told,
+            *observed,
             (ActuatorCommand, "actuator_command", self._commands, lambda message: np.array(message.value)),
             (TendonState, "tendon_states", self._tendons, lambda message: np.array(message.tension)),
         ):
@@ -193,7 +193,7 @@ class _Recorder:
                 break
             self._rclpy.spin_once(self._node, timeout_sec=0.05)
         if missing:
-            raise TensegrityError(f"{len(missing)} messages were lost on the way; run it again on a quieter machine.")
+            raise TensegrityError(f"{len(missing)} messages were lost in transit; run it again on a quieter machine.")
         q, v, poses = (np.array(each) for each in zip(*(self._truth[s] for s in stamps), strict=True))
         seen_q, seen_v, _ = (np.array(each) for each in zip(*(self._seen[s] for s in stamps), strict=True))
         return TrajectoryRun(
