@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -52,10 +53,8 @@ def _simulate(robot: Any, integrator: str) -> None:
 
 def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What a robot is used for, in the order in which one builds on the other."""
-    from tensegrity_control import inverse_kinematics, make_controller
     from tensegrity_control.registry import suitable
     from tensegrity_dynamics import load_robot
-    from tensegrity_dynamics.errors import TensegrityError
     from tensegrity_dynamics.estimation import make_estimator
     from tensegrity_dynamics.robots.robot_types import type_of
 
@@ -64,13 +63,24 @@ def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     for integrator in type_of(robot).integrators:
         yield f"simulation ({integrator})", partial(_simulate, robot, integrator)
 
-    def plan() -> None:
-        position, quaternion = make_estimator(robot).solve({}).equilibrium.pose
-        try:
-            inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
-        except TensegrityError:
-            return  # out of reach: what was tried is compiled
-
-    yield "inverse kinematics", plan
+    yield "inverse kinematics", partial(_plan, robot)
     for controller in suitable(robot):
-        yield f"controller {controller}", partial(make_controller, controller, robot)
+        yield f"controller {controller}", partial(_make, controller, robot)
+
+
+def _plan(robot: Any) -> None:
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_dynamics.errors import TensegrityError
+    from tensegrity_dynamics.estimation import make_estimator
+
+    position, quaternion = robot.output_pose(make_estimator(robot).solve({}).configuration)
+    with contextlib.suppress(TensegrityError):  # out of reach: what was tried is compiled
+        inverse_kinematics(robot, position=position + [0.0, 0.0, 1e-4], quaternion=quaternion)
+
+
+def _make(controller: str, robot: Any) -> None:
+    from tensegrity_control import make_controller
+    from tensegrity_dynamics.errors import TensegrityError
+
+    with contextlib.suppress(TensegrityError):  # not for this robot
+        make_controller(controller, robot)

@@ -253,6 +253,14 @@ def test_commands_that_need_ros_say_how_to_get_it(words: list[str]) -> None:
     assert "ROS" in done.stderr
 
 
+def test_compile_names_what_it_prepares(run) -> None:
+    status, out, _ = run("compile", "three_prism")
+    assert status == 0
+    for title in ("equilibrium", "simulation (rk4)", "simulation (implicit)", "inverse kinematics", "controller tendon"):
+        assert f"three_prism: {title}" in out
+    assert "nobody" in refused(run("compile", "nobody"))
+
+
 def test_help_loads_no_more_than_the_public_face_of_the_libraries() -> None:
     done = separately(
         "import sys\nfrom tensegrity_tools.cli import app\n"
