@@ -14,8 +14,8 @@ import typer
 
 from ..output import console
 
-# Robots that together use every compiled function, and the processes that share the work.
-PARTS = (("tensebot", "three_prism"), ("manipulator",), ("single_strut", "biglide"))
+# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process.
+PARTS = (("tensebot", "three_prism"), ("manipulator", "single_strut", "biglide"))
 
 
 def compile_kernels(
