@@ -283,7 +283,7 @@ def set_up(with_tests: bool) -> bool:
         for number, step in enumerate(todo, start=1):
             label = f"[{number}/{len(todo)}]"
             performed.append(threads.submit(step.perform, label) if step.beside else step.perform(label))
-    return any(each.result() if isinstance(each, Future) else each for each in performed)
+    return any([each.result() if isinstance(each, Future) else each for each in performed])  # all: one may have failed
 
 
 def main() -> int:
