@@ -79,7 +79,7 @@ void Board::answer(uint8_t flag, uint8_t sequence, const uint8_t* contents) {
             break;
         case POSITIONS: refusal = take_positions(contents); break;
         case SETUP: refusal = set_up(contents); break;
-        case DRIVE: refusal = act(contents[0]); break;
+        case DRIVE: refusal = act(contents[0], contents[1]); break;
         default: return;
     }
     uint8_t message[FRAME + 1];
@@ -151,11 +151,19 @@ Reason Board::set_up(const uint8_t* contents) {
     return Reason::NONE;
 }
 
-Reason Board::act(uint8_t action) {
+Reason Board::act(uint8_t action, uint8_t channel) {
     if (action > static_cast<uint8_t>(Action::STOP)) return Reason::BAD_NUMBERS;
     if (!used_any()) return Reason::NOT_SET_UP;
     switch (static_cast<Action>(action)) {
-        case Action::RELEASE: release(); break;
+        case Action::RELEASE:
+            if (channel == NOWHERE) {
+                release();
+            } else if (channel < channels_ && channel_[channel].used) {
+                release_one(channel);
+            } else {
+                return Reason::BAD_NUMBERS;
+            }
+            break;
         case Action::STOP: stop(Reason::ASKED, NOWHERE); break;
         case Action::ARM:
             if (mode_ == Mode::RELEASING) return Reason::IN_USE;
@@ -179,6 +187,7 @@ void Board::arm() {
     where_ = NOWHERE;
     for (uint8_t i = 0; i < channels_; i++) {
         channel_[i].step = Step::LOOK;
+        channel_[i].releasing = false;
         channel_[i].misses = 0;
     }
 }
@@ -206,6 +215,14 @@ void Board::release() {
     where_ = NOWHERE;
     for (uint8_t i = 0; i < channels_; i++) channel_[i].step = Step::TORQUE_OFF;
     ticked_ = now_ - PERIOD_MS;
+}
+
+// One servo lets go, for one that does not obey; the others stop, as they pull on the same body.
+void Board::release_one(uint8_t index) {
+    if (mode_ == Mode::RELEASING) return;
+    stop(Reason::ASKED, index);
+    channel_[index].step = Step::TORQUE_OFF;
+    channel_[index].releasing = true;
 }
 
 void Board::tick() {
@@ -255,7 +272,7 @@ void Board::write_speeds(bool moving) {
 // -- questions to the servos ------------------------------------------------------------------------------------------
 
 void Board::next_exchange(bool polls) {
-    if (mode_ == Mode::IDLE || (mode_ != Mode::ARMING && !polls)) return;
+    if (mode_ != Mode::ARMING && !polls) return;
     for (uint8_t tried = 0; tried < channels_; tried++) {
         turn_ = static_cast<uint8_t>(turn_ + 1 < channels_ ? turn_ + 1 : 0);
         if (channel_[turn_].used && exchange_with(turn_)) return;
@@ -267,12 +284,15 @@ void Board::next_exchange(bool polls) {
     }
 }
 
+bool Board::steps(const Channel& channel) const {
+    return mode_ == Mode::ARMING || mode_ == Mode::RELEASING || channel.releasing;
+}
+
 // Asks a servo what its step needs; false where nothing is left to ask.
 bool Board::exchange_with(uint8_t index) {
     Channel& each = channel_[index];
-    const bool steps = mode_ == Mode::ARMING || mode_ == Mode::RELEASING;
-    if (steps && each.step == Step::DONE) return false;
-    if (!steps || each.step == Step::LOOK || each.step == Step::CONFIRM) {
+    if (steps(each) && each.step == Step::DONE) return false;
+    if (!steps(each) || each.step == Step::LOOK || each.step == Step::CONFIRM) {
         Packet packet(each.id, servo::READ);
         packet.add(0).add(servo::TABLE_BYTES);
         ask(index, packet);
@@ -311,15 +331,14 @@ void Board::answered() {
     const uint8_t index = asking_;
     Channel& each = channel_[index];
     const uint8_t count = statuses_.count();
-    const bool asked_table = !(mode_ == Mode::ARMING || mode_ == Mode::RELEASING) || each.step == Step::LOOK ||
-                             each.step == Step::CONFIRM;
+    const bool asked_table = !steps(each) || each.step == Step::LOOK || each.step == Step::CONFIRM;
     if (count != 0 && count != servo::TABLE_BYTES) return;  // an answer to nothing that was asked
     asking_ = NOWHERE;
     each.misses = 0;
     each.errors = statuses_.error();
     if (count == servo::TABLE_BYTES) take_table(each, statuses_.parameters());
     if ((count != 0) != asked_table) return;  // the mode changed while the question was open: ask again
-    if (mode_ == Mode::ARMING || mode_ == Mode::RELEASING) {
+    if (steps(each)) {
         next_step(index);
     } else if (mode_ == Mode::ARMED && !each.torque) {
         stop(Reason::TORQUE_LOST, index);
@@ -339,7 +358,10 @@ void Board::next_step(uint8_t index) {
             if (each.model != servo::AX_12A) return stop(Reason::SERVO_MODEL, index);
             each.step = wheel && table[servo::RETURN_DELAY] == 0 ? Step::REST : Step::TORQUE_OFF;
             break;
-        case Step::TORQUE_OFF: each.step = mode_ == Mode::ARMING ? Step::WHEEL : Step::DONE; break;
+        case Step::TORQUE_OFF:
+            each.step = mode_ == Mode::ARMING ? Step::WHEEL : Step::DONE;
+            each.releasing = each.torque = false;
+            break;
         case Step::WHEEL: each.step = Step::REST; break;
         case Step::REST: each.step = Step::TORQUE_ON; break;
         case Step::TORQUE_ON: each.step = Step::CONFIRM; break;

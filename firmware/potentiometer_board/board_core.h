@@ -64,7 +64,7 @@ class Board {
 
     struct Channel {
         uint8_t id;
-        bool used, opposite, torque;
+        bool used, opposite, torque, releasing;
         uint8_t misses, errors, voltage, temperature;
         Step step;
         uint16_t low, high, top, torque_limit;
@@ -79,7 +79,7 @@ class Board {
     void answer_state(uint8_t sequence);
     void answer_servo(uint8_t sequence, uint8_t channel);
     Reason set_up(const uint8_t* contents);
-    Reason act(uint8_t action);
+    Reason act(uint8_t action, uint8_t channel);
     Reason take_positions(const uint8_t* contents);
     void send(uint8_t flag, uint8_t sequence, uint8_t* message, uint8_t size);
 
@@ -89,6 +89,8 @@ class Board {
     void armed();
     void stop(Reason reason, uint8_t where);
     void release();
+    void release_one(uint8_t index);
+    bool steps(const Channel& channel) const;
     bool used_any() const;
     void write_speeds(bool moving);
     void next_exchange(bool polls);

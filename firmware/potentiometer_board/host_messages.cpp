@@ -50,7 +50,7 @@ uint8_t RequestReader::length() const {
         case STATE: return FRAME;
         case POSITIONS: return static_cast<uint8_t>(FRAME + 2 * channels_);
         case SETUP: return FRAME + SETUP_BYTES;
-        case DRIVE:
+        case DRIVE: return FRAME + 2;
         case SERVO: return FRAME + 1;
         default: return 0;
     }
