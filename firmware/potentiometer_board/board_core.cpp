@@ -272,7 +272,7 @@ void Board::write_speeds(bool moving) {
 // -- questions to the servos ------------------------------------------------------------------------------------------
 
 void Board::next_exchange(bool polls) {
-    if (mode_ != Mode::ARMING && !polls) return;
+    if (mode_ != Mode::ARMING && mode_ != Mode::RELEASING && !polls) return;
     for (uint8_t tried = 0; tried < channels_; tried++) {
         turn_ = static_cast<uint8_t>(turn_ + 1 < channels_ ? turn_ + 1 : 0);
         if (channel_[turn_].used && exchange_with(turn_)) return;

@@ -18,6 +18,24 @@ from pathlib import Path
 
 import pytest
 
+from bus_line import make_servo
+
+from tensegrity_driver.bus.potentiometer_protocol import (
+    DRIVE,
+    RADIANS_PER_COUNT,
+    SERVO,
+    SETUP,
+    STATE,
+    AnswerReader,
+    BoardAction,
+    BoardAnswer,
+    BoardMode,
+    BoardRequest,
+    BoardServo,
+    BoardState,
+    ChannelSetup,
+    encode_request,
+)
 from tensegrity_driver.emulator.potentiometer_board import Potentiometer, PotentiometerBoard
 from tensegrity_driver.emulator.servo_chain import ServoChain
 
@@ -97,6 +115,11 @@ class Firmware:
         self._library.board_run(self._at, self.time)
         return ctypes.string_at(self._room, self._library.board_take_servos(self._at, self._room))
 
+    def step(self) -> tuple[bytes, bytes]:
+        """A millisecond; returns bytes for the host and for the servos."""
+        self.now += 1
+        return b"", self.run()
+
     def convert(self, channel: int, counts: int) -> None:
         self._library.board_convert(self._at, channel, counts)
 
@@ -109,12 +132,43 @@ class Firmware:
         return int(self._library.board_reason(self._at))
 
 
-class FirmwareBoard(PotentiometerBoard):
-    """The firmware with emulated potentiometers and servos; see `DrivingBoard`, which it replaces.
+class SimulatedAvr:
+    """The image for the ATmega2560 in simavr, with the face of `Firmware`: its time passes in `step`."""
 
-    Attributes:
-        heard: bytes of the servo bus so far, if `listen` is set.
-    """
+    def __init__(self, image: Path, runner: Path) -> None:
+        self._process = subprocess.Popen(
+            [runner, image], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._host, self._servos = b"", b""
+        self._millivolts = [0] * 12
+        self.longest_turn = 0
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def host(self, data: bytes) -> None:
+        self._host += data
+
+    def servos(self, data: bytes) -> None:
+        self._servos += data
+
+    def convert(self, channel: int, counts: int) -> None:
+        self._millivolts[channel] = round((counts + 2.0) * 5000.0 / 4096.0)  # the middle of a step of its 10 bits
+
+    def step(self) -> tuple[bytes, bytes]:
+        """A millisecond; returns bytes for the host and for the servos."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        fields = [self._host.hex() or "-", self._servos.hex() or "-", *map(str, self._millivolts)]
+        self._host, self._servos = b"", b""
+        print("1000", *fields, file=self._process.stdin, flush=True)
+        host, servos, longest = self._process.stdout.readline().split()
+        self.longest_turn = int(longest)
+        return tuple(b"" if text == "-" else bytes.fromhex(text) for text in (host, servos))  # type: ignore[return-value]
+
+
+class FirmwareBoard(PotentiometerBoard):
+    """The firmware with emulated potentiometers and servos; see `DrivingBoard`, which it replaces."""
 
     def __init__(self, potentiometers: Mapping[int, Potentiometer], chain: ServoChain, seed: int = 0) -> None:
         super().__init__(potentiometers, seed)
@@ -152,6 +206,79 @@ class FirmwareBoard(PotentiometerBoard):
             for answer in self._chain.feed(sent):
                 self.firmware.servos(answer.data)
         raise AssertionError("the firmware asks and asks at one instant")
+
+
+class BoardBench:
+    """A board with servos that turn potentiometers, a millisecond a step.
+
+    Attributes:
+        answers: of the board to the host so far.
+    """
+
+    def __init__(self, board: Firmware | SimulatedAvr, channels: int, start: float = 2000.0) -> None:
+        self.board = board
+        self.servos = [make_servo("AX-12A", 1 + k) for k in range(channels)]
+        for servo in self.servos:
+            servo.registers.set_raw("ccw_limit", 0)
+        self.chain = ServoChain({str(k): servo for k, servo in enumerate(self.servos)}, 1)
+        self.counts = [start + 50.0 * k for k in range(channels)]
+        self.reader = AnswerReader()
+        self.answers: list[BoardAnswer] = []
+        self._sequence = 0
+
+    def send(self, flag: int, **contents: object) -> None:
+        self._sequence = (self._sequence + 1) & 0xFF
+        self._take(self.board.host(encode_request(BoardRequest(flag, self._sequence, **contents))))  # type: ignore[arg-type]
+
+    def ask(self, flag: int, **contents: object) -> BoardAnswer:
+        """The answer of the board, which may take some milliseconds on the wire."""
+        self.send(flag, **contents)
+        for _ in range(100):
+            if self.answers and self.answers[-1].sequence == self._sequence:
+                return self.answers[-1]
+            self.run(1)
+        raise AssertionError(f"no answer to request {flag}")
+
+    def run(self, milliseconds: int) -> None:
+        for _ in range(milliseconds):
+            for k, servo in enumerate(self.servos):
+                speed = servo.motion.move(0.0, 0.0, 1e-3)
+                servo.motion.turned(servo.motion.angle + 1e-3 * speed, 1e-3)
+                self.counts[k] += 1e-3 * speed / RADIANS_PER_COUNT
+                self.board.convert(k, round(self.counts[k]))
+            host, sent = self.board.step()
+            self._take(host)
+            for answer in self.chain.feed(sent):
+                self.board.servos(answer.data)
+
+    def arm(self) -> None:
+        for k in range(len(self.servos)):
+            setup = ChannelSetup(k, 1 + k, True, 500, 3500, 300, 1023)
+            assert self.ask(SETUP, setup=setup).flag == SETUP
+        assert self.ask(DRIVE, number=BoardAction.ARM).flag == DRIVE
+        for _ in range(100):
+            self.run(5)
+            if self.status().mode is BoardMode.ARMED:
+                return
+        raise AssertionError(f"not armed: {self.status()}")
+
+    def status(self) -> BoardServo:
+        servo = self.ask(SERVO, channel=0).servo
+        assert servo is not None
+        return servo
+
+    def state(self) -> BoardState:
+        state = self.ask(STATE).state
+        assert state is not None
+        return state
+
+    def speeds(self) -> list[int]:
+        """Speed registers of the servos, with their sign."""
+        raw = [servo.registers.raw("moving_speed") for servo in self.servos]
+        return [each if each < 1024 else 1024 - each for each in raw]
+
+    def _take(self, data: bytes | None) -> None:
+        self.answers += self.reader.feed(data or b"")
 
 
 needs_compiler = pytest.mark.skipif(
