@@ -75,8 +75,8 @@ void to_servos(void*, const uint8_t* data, uint8_t size) {
 }
 
 void select_input(uint8_t channel) {
-    ADMUX = _BV(REFS0) | (channel & 7);  // reference: supply of the potentiometers
     ADCSRB = channel > 7 ? _BV(MUX5) : 0;
+    ADMUX = _BV(REFS0) | (channel & 7);  // reference: supply of the potentiometers
 }
 
 void set_up_registers() {

@@ -2,7 +2,7 @@
 //
 //     MICROSECONDS HOST_BYTES SERVO_BYTES [MILLIVOLTS ...]        bytes in hexadecimal, - for none
 //
-// and answers with one line: bytes for the host, bytes for the servos, longest turn of the loop so far in cycles.
+// and answers with one line: =, bytes for the host, bytes for the servos, longest turn of the loop so far in cycles.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +117,7 @@ int main(int count, char **arguments) {
                 return 1;
             }
         }
+        printf("= ");
         write_bytes(&wires[0]);
         write_bytes(&wires[1]);
         printf("%llu\n", (unsigned long long)longest_turn);

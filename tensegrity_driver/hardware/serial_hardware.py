@@ -67,12 +67,15 @@ class SerialHardware(Hardware):
         if self.board is not None and settings.board_channels:
             board = PotentiometerBoard(self.make_port(self.board, settings.board_baud_rate), settings.board_channels)
         rate, protocol = int(robot.servos["baud_rate"]), int(robot.servos["protocol"])
-        return ServoGroup(
+        group = ServoGroup(
             robot.servos,
             Bus(self.make_port(self.port, rate), protocol),
             board,
             ceilings={name: spool.command(_at_rest(spool)) for name, spool in spools.items()},
         )
+        if board is not None and robot.servos.get("position_loop") == "board":
+            group.identity_port = board.port  # servos at an adapter for a while: their calibration is the board's
+        return group
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:
         """One of the ports, not yet open."""

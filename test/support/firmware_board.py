@@ -135,12 +135,12 @@ class Firmware:
 class SimulatedAvr:
     """The image for the ATmega2560 in simavr, with the face of `Firmware`: its time passes in `step`."""
 
-    def __init__(self, image: Path, runner: Path) -> None:
+    def __init__(self, image: Path, runner: Path, channels: int) -> None:
         self._process = subprocess.Popen(
             [runner, image], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         self._host, self._servos = b"", b""
-        self._millivolts = [0] * 12
+        self._millivolts = [0] * channels
         self.longest_turn = 0
 
     def close(self) -> None:
@@ -162,7 +162,11 @@ class SimulatedAvr:
         fields = [self._host.hex() or "-", self._servos.hex() or "-", *map(str, self._millivolts)]
         self._host, self._servos = b"", b""
         print("1000", *fields, file=self._process.stdin, flush=True)
-        host, servos, longest = self._process.stdout.readline().split()
+        line = ""
+        while not line.startswith("="):  # simavr has messages of its own
+            line = self._process.stdout.readline()
+            assert line, "simavr ended"
+        _, host, servos, longest = line.split()
         self.longest_turn = int(longest)
         return tuple(b"" if text == "-" else bytes.fromhex(text) for text in (host, servos))  # type: ignore[return-value]
 
