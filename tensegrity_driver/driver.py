@@ -28,10 +28,10 @@ from .calibration.line_fit import CalibrationCheck, CalibrationError
 from .calibration.turn_counter import check_turns, load_turns, save_turns
 from .driver_cycle import DriverCycle
 from .hardware.hardware import HardwareLink
-from .servos.board_group import BoardGroup
 from .hardware.settings import HardwareSettings, hardware_settings
 from .safety.faults import Fault, FaultKind
 from .safety.safety_layer import SafetyStep
+from .servos.board_group import BoardGroup
 from .spools.position_loop import CycleCounter
 from .spools.readings import DriveCommand, Readings
 from .spools.spool import Spool

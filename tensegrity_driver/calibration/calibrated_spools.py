@@ -115,7 +115,7 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
 
 
 def make_loops(spools: Mapping[str, Spool], period: float) -> dict[str, Loop]:
-    """Position loop of every spool: set points of position for multi-turn servos and boards, of velocity for wheel mode.
+    """Position loop of every spool: positions for multi-turn servos and for boards, velocities for wheel mode.
 
     Args:
         spools: by actuator. period: of the bus cycle [s].

@@ -1,7 +1,7 @@
 """The emulated potentiometer board that closes the position loops itself, as the firmware in `firmware/` does.
 
-It is written from docs/hardware.md, not from the firmware: both pass the same tests. It speaks to the emulated servos in
-packets, which arrive at once.
+It is written from docs/hardware.md, not from the firmware: both pass the same tests. It speaks to the emulated servos
+in packets, which arrive at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TABLE_BYTES = 44
 
 
 @dataclass
-class _Loop:
+class BoardLoop:
     """One channel: its servo, its set point, and the sum of its loop [counts/s]."""
 
     setup: ChannelSetup
@@ -85,7 +85,7 @@ class DrivingBoard(PotentiometerBoard):
     def __init__(self, potentiometers: Mapping[int, Potentiometer], chain: ServoChain, seed: int = 0) -> None:
         super().__init__(potentiometers, seed)
         self._chain = chain
-        self._loops: dict[int, _Loop] = {}
+        self._loops: dict[int, BoardLoop] = {}
         self.mode, self.reason, self.where = BoardMode.IDLE, BoardReason.NONE, ALL_CHANNELS
         self._time = self._silence = 0.0
         self._turn = 0
@@ -135,13 +135,15 @@ class DrivingBoard(PotentiometerBoard):
     def _set_up(self, setup: ChannelSetup) -> BoardReason:
         if self.mode not in (BoardMode.IDLE, BoardMode.STOPPED):
             return BoardReason.IN_USE
-        twins = [each for channel, each in self._loops.items() if channel != setup.channel and each.setup.id == setup.id]
+        twins = [
+            each for channel, each in self._loops.items() if channel != setup.channel and each.setup.id == setup.id
+        ]
         if twins or not (
             setup.channel < self.channels and setup.id < 254 and setup.low < setup.high <= FULL_SCALE
             and 1 <= setup.speed <= 1023 and setup.torque <= 1023
         ):  # fmt: skip
             return BoardReason.BAD_NUMBERS
-        self._loops[setup.channel] = _Loop(setup)
+        self._loops[setup.channel] = BoardLoop(setup)
         return BoardReason.NONE
 
     def _drive(self, action: BoardAction, channel: int) -> BoardReason:
@@ -164,12 +166,16 @@ class DrivingBoard(PotentiometerBoard):
     def _servo(self, channel: int) -> BoardServo:
         loop = self._loops.get(channel)
         table = loop.table if loop is not None and loop.table else bytes(TABLE_BYTES)
-        word = {name: AX.register(name).address for name in ("model_number", "present_position", "present_load")}
-        numbers = [int.from_bytes(table[address : address + 2], "little") for address in word.values()]
+
+        def number(name: str) -> int:
+            register = AX.register(name)
+            return int.from_bytes(table[register.address : register.end], "little")
+
         return BoardServo(
-            self.mode, self.reason, self.where, channel, loop.misses if loop else 0, loop.errors if loop else 0,
-            table[AX.register("torque_enable").address] != 0, *numbers,
-            table[AX.register("present_voltage").address], table[AX.register("present_temperature").address],
+            self.mode, self.reason, self.where, channel,
+            loop.misses if loop else 0, loop.errors if loop else 0, number("torque_enable") != 0,
+            number("model_number"), number("present_position"), number("present_load"),
+            number("present_voltage"), number("present_temperature"),
         )  # fmt: skip
 
     # -- the servos --------------------------------------------------------------------------------------------------

@@ -350,4 +350,5 @@ def with_servos(robot: Robot, model: str) -> Robot:
     rows = [{**row, "model": servo_model.name, "potentiometer": None} for row in robot.servos.get("servos") or ()]
     if not rows:
         raise BusError(f"{robot.name} has no servos to exchange; add a servos block to its file.")
-    return replace(robot, servos={**robot.servos, "protocol": servo_model.protocol, "servos": rows})
+    settings = {"protocol": servo_model.protocol, "position_loop": "driver", "servos": rows}
+    return replace(robot, servos={**robot.servos, **settings})

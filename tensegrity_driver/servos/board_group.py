@@ -1,16 +1,17 @@
 """Servos behind the potentiometer board, which closes their position loops: one `read` and one `write` per cycle.
 
-The board (`firmware/`) gets a set point per spool in every cycle and stops all servos where none comes for half a second,
-whatever holds up the host. It reads its servos one after the other; in each cycle the host asks it about one of them.
-Their encoders are not reported, as they would be too old to be compared with the potentiometers.
+The board (`firmware/`) gets a set point per spool in every cycle and stops all servos where none comes for half a
+second, whatever holds up the host. It reads its servos one after the other; in each cycle the host asks it about one of
+them. Their encoders are not reported, as they would be too old to be compared with the potentiometers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from tensegrity_dynamics.errors import BusError, unknown_name
@@ -121,8 +122,8 @@ class BoardGroup:
         state = self._ask(self._channels[self._names[0]])
         if state.mode is not BoardMode.ARMED:
             for name in self._names:
-                self._repeat(lambda setup=self._setup(name): self.board.set_up(setup))  # type: ignore[misc]
-            self._repeat(lambda: self.board.drive(BoardAction.ARM))
+                self._repeat(partial(self.board.set_up, self._setup(name)))
+            self._repeat(partial(self.board.drive, BoardAction.ARM))
             state = self._until(BoardMode.ARMED, BoardMode.STOPPED)
             if state.mode is not BoardMode.ARMED:
                 raise BusError(
@@ -165,7 +166,7 @@ class BoardGroup:
             BusError: it has not confirmed for all of them.
         """
         try:
-            self._repeat(lambda: self.board.drive(BoardAction.RELEASE))
+            self._repeat(partial(self.board.drive, BoardAction.RELEASE))
             self._until(BoardMode.IDLE)
         except BusError as error:
             if self.board.refusal is BoardReason.NOT_SET_UP:
@@ -218,7 +219,7 @@ class BoardGroup:
         released = [name for name, command in commands.items() if command.kind is Drive.TORQUE_OFF]
         for name in released:
             if self._readings[name].torque_on is not False:
-                self._note(errors, lambda name=name: self.board.drive(BoardAction.RELEASE, self._channels[name]))  # type: ignore[misc]
+                self._note(errors, partial(self.board.drive, BoardAction.RELEASE, self._channels[name]))
         for name, command in commands.items():
             if name not in self._channels:
                 errors.append(unknown_name("actuator with a servo", name, self._names))
@@ -227,7 +228,7 @@ class BoardGroup:
             elif command.counts is not None:
                 self._goals[self._channels[name]] = command.counts
         if self._prepared and self._mode is BoardMode.ARMED and not released:
-            self._note(errors, lambda: self.board.move_to(self._goals))
+            self._note(errors, partial(self.board.move_to, self._goals))
         elif self._mode is BoardMode.STOPPED:
             errors.append(f"the potentiometer board has stopped all servos ({self.stopped_by()}); clear the faults.")
         if errors:
@@ -291,17 +292,18 @@ class BoardGroup:
                 )
 
     @staticmethod
-    def _repeat(request: Any) -> None:
+    def _repeat(request: Callable[[], None]) -> None:
         """A request that may be sent twice, up to `MAX_TRIES` times; raises the last BusError."""
         for left in reversed(range(MAX_TRIES)):
             try:
-                return request()
+                request()
+                return
             except BusError:
                 if left == 0:
                     raise
 
     @staticmethod
-    def _note(errors: list[str], request: Any) -> None:
+    def _note(errors: list[str], request: Callable[[], None]) -> None:
         try:
             request()
         except BusError as error:

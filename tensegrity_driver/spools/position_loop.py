@@ -6,8 +6,8 @@ A servo in free-run (wheel) mode is driven by velocities; the loop is closed her
     v = clip(k_p e + s, ±rate),   s ← clip(s + T k_i e, ±rate / 2),   e = goal − length
 
 Anti-windup: s is frozen where the last speed sent was limited, here or by the safety layer, and s would grow in that
-direction. T is the measured period. Multi-turn servos, and servos whose potentiometer board closes the loop (`firmware/`), receive
-positions, which move at no more than the rate limit.
+direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
+so do servos whose loop the potentiometer board closes (`firmware/`).
 """
 
 from __future__ import annotations

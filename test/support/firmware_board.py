@@ -1,7 +1,7 @@
 """The firmware of the potentiometer board on this machine: built once per state of its sources, run by ctypes.
 
-`FirmwareBoard` stands in an emulated robot where the emulated board stands, with the emulated servos at its own bus: the
-driver talks to the firmware over a pseudo-terminal, and every millisecond of its time is one of the emulated robot.
+`FirmwareBoard` stands in an emulated robot where the emulated board stands, with the emulated servos at its own bus:
+the driver talks to the firmware over a pseudo-terminal, and every millisecond of its time is one of the emulated robot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-
 from bus_line import make_servo
 
 from tensegrity_driver.bus.potentiometer_protocol import (
@@ -56,7 +55,9 @@ def built(target: str, **variables: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / target
     if not made.exists():
-        compiler = next((each for each in (os.environ.get("CXX"), "c++", "g++", "clang++") if each and shutil.which(each)), "c++")
+        compiler = next(
+            (each for each in (os.environ.get("CXX"), "c++", "g++", "clang++") if each and shutil.which(each)), "c++"
+        )
         own = Path(tempfile.mkdtemp(dir=folder))  # two test processes may build at once
         settings = [f"{name}={value}" for name, value in {"BUILD": own, "CXX": compiler, **variables}.items()]
         done = subprocess.run(["make", "-C", FOLDER, *settings, own / target], capture_output=True, text=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import pairwise
 
 import pytest
 from firmware_board import BoardBench, Firmware, built, needs_compiler
@@ -23,7 +24,7 @@ from tensegrity_driver.bus.potentiometer_protocol import (
     ChannelSetup,
     encode_request,
 )
-from tensegrity_driver.emulator.driving_board import _Loop
+from tensegrity_driver.emulator.driving_board import BoardLoop
 
 pytestmark = needs_compiler
 CHANNELS = 2
@@ -53,7 +54,7 @@ def test_the_example_of_the_documentation() -> None:
 
 requests = st.one_of(
     st.builds(BoardRequest, st.just(STATE), st.integers(0, 255)),
-    st.builds(BoardRequest, st.just(POSITIONS), st.integers(0, 255), st.tuples(st.integers(0, 65535), st.integers(0, 65535))),
+    st.builds(BoardRequest, st.just(POSITIONS), st.integers(0, 255), st.tuples(*[st.integers(0, 65535)] * CHANNELS)),
     st.builds(BoardRequest, st.just(SETUP), st.integers(0, 255), setup=st.just(GOOD)),
     st.builds(BoardRequest, st.just(DRIVE), st.integers(0, 255), number=st.integers(0, 255)),
     st.builds(BoardRequest, st.just(SERVO), st.integers(0, 255), channel=st.integers(0, 255)),
@@ -74,7 +75,7 @@ def test_every_whole_request_has_one_answer_however_it_is_cut(request_, cuts: li
     packet = encode_request(request_)
     places = sorted({0, len(packet), *(min(cut, len(packet)) for cut in cuts)})
     board, answer = Firmware(CHANNELS), b""
-    for first, end in zip(places, places[1:], strict=False):
+    for first, end in pairwise(places):
         answer += board.host(packet[first:end])
     assert answer[:2] == b"\xff\xb1"
     assert answer[2] in (request_.flag, REFUSED)
@@ -116,7 +117,9 @@ def test_servos_that_turned_when_the_board_restarted_are_stopped() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 600), st.integers(1, 40))
-def test_servos_stop_within_half_a_second_after_the_last_set_point_at_any_time(start: int, lasting: int, period: int) -> None:
+def test_servos_stop_within_half_a_second_after_the_last_set_point_at_any_time(
+    start: int, lasting: int, period: int
+) -> None:
     board = armed(start_ms=start)
     for _ in range(0, lasting, period):
         board.send(POSITIONS, positions=(3400, 600))
@@ -200,7 +203,7 @@ counts = st.integers(21, 4074)
 def test_the_loop_in_integers_is_the_law_of_the_document(steps, fastest: int, sense: bool) -> None:
     """Against the law in real numbers of the emulated board, for any course of set point and reading."""
     setting = ChannelSetup(0, 1, sense, 1000, 3000, fastest, 1023)
-    law = _Loop(setting, desired=steps[0][1])
+    law = BoardLoop(setting, desired=steps[0][1])
     board = BoardBench(Firmware(1), 1)
     board.run(20)
     board.counts[0] = 2000.0

@@ -122,7 +122,7 @@ def test_torque_off_is_confirmed_by_every_servo(cell) -> None:
 def test_torque_off_of_a_servo_that_hears_nothing_says_so(cell, monkeypatch) -> None:
     monkeypatch.setattr("tensegrity_driver.servos.board_group.MODE_PATIENCE_S", 0.05)
     cell.emulated.faults.silence("draw_3")
-    with pytest.raises(BusError, match="torque may still be on.*Switch the servo supply off"):
+    with pytest.raises(BusError, match=r"torque may still be on.*Switch the servo supply off"):
         cell.driver.end(release_torque=True)
 
 

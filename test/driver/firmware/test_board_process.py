@@ -93,6 +93,4 @@ def _limits_around(spool: Spool, group: BoardGroup, name: str) -> Spool:
     counts = state.positions[next(row["potentiometer"] for row in servo_rows(TENSEBOT) if row["actuator"] == name)]
     assert spool.potentiometer is not None
     slope = spool.potentiometer.slope
-    return replace(
-        spool, on_board=True, potentiometer=Line(slope, 0.5 * sum(spool.actuator.position) - slope * counts)
-    )
+    return replace(spool, on_board=True, potentiometer=Line(slope, 0.5 * sum(spool.actuator.position) - slope * counts))
