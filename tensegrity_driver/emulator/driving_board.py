@@ -43,6 +43,8 @@ MAX_MISSES = 5
 SENSOR_RANGE = (20, 4075)
 LIMIT_MARGIN = 32
 """Counts beyond the limits that stop the board."""
+POLLS = 3
+"""Servos read in a period; a real board reads about eight, which costs time here."""
 AX = MODELS["AX-12A"]
 TABLE_BYTES = 44
 
@@ -202,16 +204,18 @@ class DrivingBoard(PotentiometerBoard):
             elif not loop.setup.low - LIMIT_MARGIN <= counts <= loop.setup.high + LIMIT_MARGIN:
                 self._stop(BoardReason.LIMIT, channel)
         if self.mode in (BoardMode.ARMED, BoardMode.STOPPED):
+            rows = bytearray()
             for channel, loop in self._loops.items():
                 speed = loop.speed(self._positions[channel]) if self.mode is BoardMode.ARMED else 0
                 speed = speed if loop.setup.sense else -speed
                 raw = speed if speed >= 0 else DIRECTION_BIT - speed
-                self._write(0xFE, 0x83, bytes((32, 2, loop.setup.id)) + raw.to_bytes(2, "little"))
-        for channel in self._next_channels(8):
+                rows += bytes((loop.setup.id,)) + raw.to_bytes(2, "little")
+            self._write(0xFE, 0x83, bytes((32, 2)) + rows)
+        for channel in self._next_channels(POLLS):
             self._poll(channel)
 
     def _next_channels(self, count: int) -> list[int]:
-        """The next channels whose servos are read; a real one reads about eight in a period."""
+        """The next channels whose servos are read."""
         channels = tuple(self._loops)
         chosen = [channels[(self._turn + k) % len(channels)] for k in range(min(count, len(channels)))]
         self._turn += len(chosen)

@@ -64,6 +64,8 @@ class BoardGroup:
         self._goals = [0] * board.channels
         self._mode, self._reason = BoardMode.IDLE, BoardReason.NONE
         self._prepared = False
+        self._silence = 0  # cycles without any answer of the board
+        self._misses = dict.fromkeys(self._names, 0)  # questions that each servo left open, as the board tells
         self._cycle = 0
         self._where: str | None = None
 
@@ -237,22 +239,28 @@ class BoardGroup:
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _missed(self) -> None:
+        self._silence += 1
         self._readings = {
-            name: replace(each, age=each.age + 1, sensor_age=each.sensor_age + 1)
+            name: replace(each, age=self._misses[name] + self._silence, sensor_age=each.sensor_age + 1)
             for name, each in self._readings.items()
         }
 
     def _take(self, state: BoardState | None, name: str, servo: BoardServo | None) -> None:
         """Potentiometers of all spools, what the board does, and the state of one servo."""
         armed = self._mode is BoardMode.ARMED if self._prepared else None
+        self._silence = 0
+        if servo is not None:
+            self._misses[name] = servo.misses
         for each, channel in self._channels.items():
             old = self._readings[each]
             if state is None:
-                self._readings[each] = replace(old, sensor_age=old.sensor_age + 1, watchdog=armed)
+                self._readings[each] = replace(
+                    old, age=self._misses[each], sensor_age=old.sensor_age + 1, watchdog=armed
+                )
                 continue
             speed = (state.velocities[channel] - VELOCITY_ZERO) * RADIANS_PER_COUNT
             self._readings[each] = replace(
-                old, sensor=float(state.positions[channel]), sensor_age=0, watchdog=armed,
+                old, age=self._misses[each], sensor=float(state.positions[channel]), sensor_age=0, watchdog=armed,
                 speed=self.spools[each].count_sense * speed if each in self.spools else None,
             )  # fmt: skip
         if servo is None:
@@ -262,7 +270,6 @@ class BoardGroup:
         registers = model.registers
         self._readings[name] = replace(
             self._readings[name],
-            age=servo.misses,
             load=registers["present_load"].decode(servo.load) if known else None,
             voltage=registers["present_voltage"].decode(servo.voltage) if known else None,
             temperature=registers["present_temperature"].decode(servo.temperature) if known else None,

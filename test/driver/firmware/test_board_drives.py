@@ -158,6 +158,22 @@ def test_the_torque_limit_is_the_effort_of_the_actuator(cell) -> None:
         assert cell.emulated.register(name, "torque_limit") == pytest.approx(min(1.0, allowed), abs=2e-3)
 
 
+def test_single_lost_answers_of_the_board_do_not_add_up_to_a_silent_servo(cell) -> None:
+    for _ in range(8):
+        cell.emulated.faults.silence_board()
+        cell.run(1)
+        cell.emulated.faults.silence_board(False)
+        cell.run(1)
+        assert {reading.raw.age for reading in cell.driver.readings.tendons.values()} == {0}
+    assert FaultKind.SERVO_SILENT not in cell.kinds
+
+
+def test_a_silent_board_is_a_silent_servo_for_every_tendon(cell) -> None:
+    cell.emulated.faults.silence_board()
+    cell.run(6)
+    assert {name for kind, name in cell.faults if kind is FaultKind.SERVO_SILENT} == set(cell.driver.spools)
+
+
 def test_readings_tell_what_the_board_tells(cell) -> None:
     cell.emulated.faults.heat("draw_1", 55.0)
     cell.run(30)
