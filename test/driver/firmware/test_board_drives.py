@@ -42,6 +42,17 @@ def test_the_board_moves_every_spool_to_its_set_point(cell) -> None:
         assert cell.length(name) == pytest.approx(goal, abs=4e-4), name
 
 
+def test_a_long_fast_move_neither_overshoots_nor_raises_a_fault(cell) -> None:
+    name, start = "draw_1", cell.length("draw_1")
+    farthest = []
+    cell.each_cycle = lambda: farthest.append(cell.length(name))
+    cell.goals = {name: start + 0.02}
+    cell.run(150)
+    assert not cell.faults
+    assert max(farthest) < start + 0.02 + 8e-4
+    assert cell.length(name) == pytest.approx(start + 0.02, abs=4e-4)
+
+
 def send_away(cell: EmulatedCell, by: float = 0.03) -> dict[str, float]:
     """Every spool on its way to a place far from here, in full speed."""
     cell.goals = {name: length - by * (1 if k % 2 else -1) for k, (name, length) in enumerate(cell.lengths().items())}
