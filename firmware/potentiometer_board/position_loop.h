@@ -3,8 +3,7 @@
 //     v = clip(k_p e + s, +-rate),   s <- clip(s + T k_i e, +-rate / 2),   e = desired - measured [counts]
 //
 // with k_p = 1 / (10 T), k_i = k_p^2 / 4, the law and the gains of tensegrity_driver/spools/position_loop.py at the
-// period T of the board. Integers alone: speeds are in 1/256 count/s. s does not grow where the speed is limited, nor
-// where e is beyond NEAR: set points come as ramps, behind which e stays, and a sum of that would overshoot their end.
+// period T of the board. Integers alone: speeds are in 1/256 count/s. s does not grow where the speed is limited.
 #pragma once
 
 #include <stdint.h>
@@ -18,8 +17,6 @@ constexpr int32_t INTEGRAL = ONE * 100 * 100 / 4 / PERIOD_MS / 1000;  // per cou
 // 0.111 rpm are 0.75776 count/s of a ten-turn potentiometer with 4096 counts on the shaft of the servo
 constexpr int32_t SPEED_OF_RAW = 194;     // 0.75776 * 256
 constexpr int32_t RAW_OF_SPEED_Q16 = 338;  // 65536 / 194
-
-constexpr int32_t NEAR = 16;  // counts: more than a servo at its torque limit lags, less than one in full speed
 
 class PositionLoop {
   public:
@@ -35,7 +32,7 @@ class PositionLoop {
         const int32_t error = static_cast<int32_t>(goal) - measured;
         const int32_t cut = requested_ - sent_;
         const bool would_grow = (cut > 0 && error > 0) || (cut < 0 && error < 0);
-        if (!would_grow && error <= NEAR && error >= -NEAR) sum_ = clip(sum_ + INTEGRAL * error, rate / 2);
+        if (!would_grow) sum_ = clip(sum_ + INTEGRAL * error, rate / 2);
         requested_ = PROPORTIONAL * error + sum_;
         sent_ = clip(requested_, rate);
         if ((measured >= high && sent_ > 0) || (measured <= low && sent_ < 0)) sent_ = 0;

@@ -37,8 +37,6 @@ HOST_SILENCE_S = 0.4
 """Time without set points after which all servos stop [s]."""
 PROPORTIONAL, INTEGRAL = 10.0, 25.0
 """Gains of the loops [1/s, 1/s²]: 0.1 per period, and a quarter of its square."""
-NEAR = 16
-"""Counts beyond which the sum of the errors does not change."""
 COUNTS_PER_SPEED = 0.75776
 """Counts per second of one step of the speed register, 0.111 rpm."""
 MAX_MISSES = 5
@@ -69,7 +67,7 @@ class BoardLoop:
         low, high = self.setup.low, self.setup.high
         error = min(max(self.desired, min(low, counts)), max(high, counts)) - counts
         rate = COUNTS_PER_SPEED * self.setup.speed
-        if self.cut * error <= 0.0 and abs(error) <= NEAR:
+        if self.cut * error <= 0.0:
             self.sum = min(max(self.sum + INTEGRAL * PERIOD_S * error, -0.5 * rate), 0.5 * rate)
         wanted = PROPORTIONAL * error + self.sum
         sent = min(max(wanted, -rate), rate)
