@@ -31,6 +31,7 @@ from .hardware.hardware import HardwareLink
 from .hardware.settings import HardwareSettings, hardware_settings
 from .safety.faults import Fault, FaultKind
 from .safety.safety_layer import SafetyStep
+from .servos.board_group import BoardGroup
 from .spools.position_loop import CycleCounter
 from .spools.readings import DriveCommand, Readings
 from .spools.spool import Spool
@@ -128,7 +129,7 @@ class Driver:
         """
         try:
             self._check_turns()
-            self.link.prepare()
+            self._prepare()
             for left in reversed(range(MAX_FIRST_READINGS)):
                 try:
                     self._cycle.begin(clock())
@@ -141,6 +142,12 @@ class Driver:
                 self.link.torque_off()
             raise
         self.active = True
+
+    def _prepare(self, names: Sequence[str] | None = None) -> None:
+        """Prepare servos; a board that closes the position loops learns the limits of the spools. Raises BusError."""
+        if isinstance(self.link, BoardGroup):
+            self.link.spools = self.spools
+        self.link.prepare(names)
 
     def _check_turns(self) -> None:
         """Compare servos that were switched off with their last positions, before torque comes on.
@@ -201,7 +208,7 @@ class Driver:
         faulty = {fault.tendon for fault in self.faults if fault.kind in PREPARED_AGAIN}
         again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
         if self.active and again:
-            self.link.prepare(again)
+            self._prepare(again)
 
     def clear(self) -> tuple[Fault, ...]:
         """Clear latched faults after a cycle in which their causes were gone; returns the cleared ones.

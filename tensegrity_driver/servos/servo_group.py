@@ -58,6 +58,7 @@ class ServoGroup:
         ceilings: first torque fraction and current, by actuator; others keep their last values.
 
     Attributes:
+        identity_port: port whose adapter stands for this bus; that of the servos unless the board drives them.
         switched_off: actuators of multi-turn servos that lost their supply since they were last driven; by `check`.
 
     Raises:
@@ -95,6 +96,7 @@ class ServoGroup:
         self._numbers: tuple[tuple[int, int], ...] = ()
         self._warnings: tuple[str, ...] = ()
         self.switched_off: tuple[str, ...] = ()
+        self.identity_port = bus.port
         self._cycle = 0
         self._silent_index = 0
         self._port_was_lost = False
@@ -156,7 +158,7 @@ class ServoGroup:
     @property
     def identity(self) -> BusIdentity:
         """Adapter, ids and models; complete after `check`."""
-        port = self.bus.port
+        port = self.identity_port
         name = EMULATED_ADAPTER if port.device.startswith(PSEUDO_TERMINALS) else f"without serial number at {port.path}"
         return BusIdentity(port.adapter.serial_number or name, self._numbers)
 

@@ -131,6 +131,7 @@ class ServoCommand:
 
     Attributes:
         position: rad. speed: rad/s, of a position command its limit.
+        counts: position by the potentiometer, where its board closes the loop; else None.
         torque_fraction: torque limit as a fraction of the stall torque, or None for servos without this limit.
         current: current limit [A], or None for servos without this limit.
     """
@@ -140,6 +141,7 @@ class ServoCommand:
     speed: float = 0.0
     torque_fraction: float | None = None
     current: float | None = None
+    counts: int | None = None
 
 
 class ServoLink(Protocol):

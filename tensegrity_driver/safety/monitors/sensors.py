@@ -65,6 +65,8 @@ class WatchdogUnarmedMonitor(LostStateMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         lost = self.lost(tendon.raw.watchdog, command)
+        if lost and self.spool.on_board:
+            return "its potentiometer board has stopped all servos"
         return "the bus watchdog of its servo is off, so that a killed driver would not stop it" if lost else None
 
 
