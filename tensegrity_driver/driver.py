@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tensegrity_dynamics.command_gate import Mode, Verdict
+from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -65,11 +65,13 @@ class Driver:
         self.robot, self.link, self.settings, self.store = robot, link, settings, store
         self.calibration = calibration
         self.active = False
+        self._gate: CommandGate | None = None
         self._cycle = self._make_cycle(calibration)
+        self._gate = self._cycle.gate
 
     def _make_cycle(self, calibration: RobotCalibration) -> DriverCycle:
         spools = make_spools(self.robot, calibration)
-        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety)
+        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety, self._gate)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -154,15 +156,34 @@ class Driver:
             check_turns(doubtful, self.spools, turns, self.link.read()[0])
 
     def command(
-        self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
+        self,
+        names: Sequence[str],
+        values: Sequence[float],
+        mode: Mode,
+        *,
+        source: str,
+        stamp: float,
+        now: float,
+        session: int = 0,
     ) -> Verdict:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
             names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
             stamp: time of the command [s]. now: present time of the same clock [s].
+            session: random number that the sender draws with every goal and `hold` it takes; 0: it draws none.
         """
-        return self._cycle.command(names, values, mode, source=source, stamp=stamp, now=now)
+        return self._cycle.command(names, values, mode, source=source, session=session, stamp=stamp, now=now)
+
+    def hear(self, source: str, session: int, now: float, names: Sequence[str]) -> None:
+        """Note a command that came but was not checked; see `CommandStreams`."""
+        streams = self._cycle.gate.streams
+        if len(names) or not streams.announce(source, session, now):
+            streams.hear(source, session, now)
+
+    def see_publishers(self, names: Sequence[str]) -> None:
+        """Tell who publishes commands at present: more than one hold the robot."""
+        self._cycle.gate.streams.publishers = tuple(names)
 
     def run(self, period: float, clock: float) -> SafetyStep:
         """Run one bus cycle: read, detect faults, limit, write.
@@ -185,11 +206,17 @@ class Driver:
         """Latch the emergency stop; all tendons hold from the next cycle on."""
         self._cycle.gate.stop(reason)
 
-    def release_stop(self) -> bool:
-        """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault."""
+    def release_stop(self, now: float | None = None) -> bool:
+        """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault.
+
+        Streams of commands that began before do not count any more, see `CommandStreams`.
+
+        Args:
+            now: time of the clock that stamps commands [s], so that commands from before are told by their stamps.
+        """
         if self._cycle.gate.stopped is None:
             return False
-        self._cycle.gate.release()
+        self._cycle.gate.release(now)
         return True
 
     def recover(self) -> None:
@@ -215,6 +242,7 @@ class Driver:
             return self._cycle.clear()
         cleared = self._cycle.latched
         self._cycle = self._make_cycle(self.calibration)
+        self._cycle.gate.begin_again()
         return cleared
 
     def end(self, *, release_torque: bool = False) -> None:

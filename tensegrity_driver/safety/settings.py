@@ -131,6 +131,14 @@ class SafetySettings(SettingsBlock):
             raise worded_error(*problems)
         return reactions
 
+    @property
+    def stale_time(self) -> float:
+        """s without a command, or without a bus cycle, that are a fault by themselves.
+
+        Where the robot file (or hardware whose time stands still with the driver) allows a longer cycle, that.
+        """
+        return max(self.stale, self.overrun) * self.period
+
     def reaction(self, kind: FaultKind) -> Reaction:
         """Reaction to a kind of fault: the chosen one, or that of the table of faults."""
         return self.reactions.get(kind, kind.row.reaction)
