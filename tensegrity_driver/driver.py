@@ -25,14 +25,14 @@ from .calibration.calibrated_spools import fit_spool, make_loops, make_spools
 from .calibration.calibration_file import RobotCalibration
 from .calibration.calibration_store import CalibrationStore, with_fit
 from .calibration.line_fit import CalibrationCheck, CalibrationError
-from .calibration.turn_counter import check_turns, load_turns, save_turns
+from .calibration.turn_counter import check_turns, load_turns, save_turns, void_turns
 from .driver_cycle import DriverCycle
 from .hardware.hardware import HardwareLink
 from .hardware.settings import HardwareSettings, hardware_settings
-from .safety.faults import Fault, FaultKind
+from .safety.faults import UNTRUSTED_LENGTH, Fault, FaultKind
 from .safety.safety_layer import SafetyStep
 from .spools.position_loop import CycleCounter
-from .spools.readings import DriveCommand, Readings
+from .spools.readings import DriveCommand, Readings, ServoReading
 from .spools.spool import Spool
 
 MAX_FIRST_READINGS = 5
@@ -65,6 +65,7 @@ class Driver:
         self.robot, self.link, self.settings, self.store = robot, link, settings, store
         self.calibration = calibration
         self.active = False
+        store.read = lambda: {} if self.active else self._positions()
         self._gate: CommandGate | None = None
         self._cycle = self._make_cycle(calibration)
         self._gate = self._cycle.gate
@@ -145,15 +146,27 @@ class Driver:
         self.active = True
 
     def _check_turns(self) -> None:
-        """Compare servos that were switched off with their last positions, before torque comes on.
+        """Compare servos that were switched off with their last positions, and void these, before torque comes on.
 
         Raises:
-            CommandRefused: a spool may have lost turns.
+            CommandRefused: a spool may have lost turns. CalibrationError: nothing tells whether one has, or would tell.
         """
-        turns = {} if self.store.path is None else load_turns(self.store.path, self.calibration)
-        doubtful = [name for name in self.link.switched_off if name in turns]
-        if doubtful:
-            check_turns(doubtful, self.spools, turns, self.link.read()[0])
+        path = self.store.path
+        if path is None:
+            return
+        if self.link.switched_off:
+            turns = load_turns(path, self.calibration)
+            check_turns([name for name in self.link.switched_off if name in turns], self.spools, turns, self._positions())
+        void_turns(path, self.calibration, self.spools)
+
+    def _positions(self) -> Mapping[str, ServoReading]:
+        """Readings of all servos; a single answer may be lost."""
+        readings = self.link.read()[0]
+        for _ in range(MAX_FIRST_READINGS):
+            if all(reading.age == 0 for reading in readings.values()):
+                break
+            readings = self.link.read()[0]
+        return readings
 
     def command(
         self,
@@ -254,13 +267,16 @@ class Driver:
         if not self.active:
             return
         self.active = False
-        if self.store.path is not None:
-            readings = {name: tendon.raw for name, tendon in self.readings.tendons.items()}
-            with contextlib.suppress(CalibrationError):  # a full disk must not keep a robot from its end
-                save_turns(self.store.path, self.calibration, self.spools, readings)
+        doubtful = {fault.tendon for fault in self.faults if fault.kind in UNTRUSTED_LENGTH or fault.kind in PREPARED_AGAIN}
         self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()
+        if self.store.path is None or None in doubtful:
+            return
+        # a full disk must not keep a robot from its end: without this its turns stay void
+        with contextlib.suppress(CalibrationError, BusError):
+            known = [str(name) for name in doubtful]
+            save_turns(self.store.path, self.calibration, self.spools, self._positions(), doubtful=known)
 
     def close(self) -> None:
         """Close the ports; the servos keep the last command."""
