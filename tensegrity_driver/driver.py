@@ -156,7 +156,9 @@ class Driver:
             return
         if self.link.switched_off:
             turns = load_turns(path, self.calibration)
-            check_turns([name for name in self.link.switched_off if name in turns], self.spools, turns, self._positions())
+            check_turns(
+                [name for name in self.link.switched_off if name in turns], self.spools, turns, self._positions()
+            )
         void_turns(path, self.calibration, self.spools)
 
     def _positions(self) -> Mapping[str, ServoReading]:
@@ -267,7 +269,9 @@ class Driver:
         if not self.active:
             return
         self.active = False
-        doubtful = {fault.tendon for fault in self.faults if fault.kind in UNTRUSTED_LENGTH or fault.kind in PREPARED_AGAIN}
+        doubtful = {
+            fault.tendon for fault in self.faults if fault.kind in UNTRUSTED_LENGTH or fault.kind in PREPARED_AGAIN
+        }
         self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()

@@ -55,6 +55,9 @@ TORQUE_OFF, RELEASE, WARN = Reaction.TORQUE_OFF, Reaction.RELEASE, Reaction.WARN
 A_DAMAGED_READING = 2
 """Bus cycles that make a fault where one reading alone could be a damaged one."""
 
+CONFIRMED = 3
+"""Bus cycles within which a servo must say that its torque is off once it was told so."""
+
 
 class FaultKind(Enum):
     """Every kind of fault; the value is its name in robot files."""
@@ -149,6 +152,10 @@ class FaultKind(Enum):
         "check the direction of servo and sensor in the robot file, and whether it is overpowered",
         TORQUE_OFF, untrusted_length=True,
     )  # fmt: skip
+    TORQUE_STAYS_ON = (
+        "torque_stays_on",
+        FaultRow("cut the supply: nothing else stops this servo", TORQUE_OFF, CONFIRMED, untrusted_length=True),
+    )
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(

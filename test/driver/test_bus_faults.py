@@ -47,7 +47,7 @@ def test_a_fault_is_found_in_time_stops_its_tendon_and_ends_only_with_its_cause(
             assert step.reactions[N] is (case.later or case.reaction)
             if step.reactions[N] is Reaction.TORQUE_OFF:
                 assert step.commands[N].kind is Drive.TORQUE_OFF
-                assert cell.emulated.register(N, "torque_enable") == 0
+                assert cell.emulated.register(N, "torque_enable") == (case.kind is K.TORQUE_STAYS_ON)
             elif step.reactions[N] is Reaction.RELEASE:
                 assert 0.0 < cell.length(N) - here <= cell.settings.release_distance
             elif N not in cell.disobedient:

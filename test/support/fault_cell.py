@@ -176,6 +176,12 @@ CASES = [
     Case(K.RUNAWAY, put(drift=-SPEED)),
     Case(K.WRONG_SIGN, put(gain=0.0, drift=SPEED), encoder=True),
     Case(K.WRONG_SIGN, put(gain=-1.0), move=0.2),
+    Case(
+        K.TORQUE_STAYS_ON,
+        lambda cell: [put(drift=-SPEED)(cell), override(torque_on=True)(cell)],
+        shows_after=K.RUNAWAY.row.persistence + 12,
+        first=(K.RUNAWAY, K.WRONG_SIGN),
+    ),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7, encoder=True),
     Case(K.SPOOL_LIMIT, put_outside),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,9 +14,12 @@ from bus_line import Line
 
 from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
+from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal
 from tensegrity_dynamics.errors import BusError
 
 PATIENCE = 0.2
+TIOCGEXCL = 0x80045440
+"""Linux: whether a terminal is open for one program alone."""
 
 
 def open_port(line: Line) -> SerialPort:

@@ -250,7 +250,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_memory_of_turns_is_an_error_in_words_where_a_servo_was_switched_off(name: str, tmp_path: Path) -> None:
+def test_a_broken_memory_of_turns_is_an_error_in_words_where_a_servo_was_switched_off(
+    name: str, tmp_path: Path
+) -> None:
     life = driven(tmp_path)
     life.servos.cut()
     turns_path(life.path).write_bytes(BROKEN[name])
