@@ -107,6 +107,11 @@ class Driver:
         return self._cycle.counter
 
     @property
+    def identifying(self) -> bool:
+        """Whether the spools are still being moved a little, each for itself, and follow no commands yet."""
+        return self._cycle.layer.identification is not None
+
+    @property
     def stop_reason(self) -> str | None:
         """Reason of the latched emergency stop, or None."""
         return self._cycle.gate.stopped
@@ -134,7 +139,7 @@ class Driver:
             self.link.prepare()
             for left in reversed(range(MAX_FIRST_READINGS)):
                 try:
-                    self._cycle.begin(clock())
+                    self._cycle.begin(clock(), identify=True)
                     break
                 except CommandRefused:  # a single answer may be lost
                     if left == 0:

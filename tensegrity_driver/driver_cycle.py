@@ -114,11 +114,12 @@ class DriverCycle:
 
     # -- cycles ----------------------------------------------------------------------------------------------------
 
-    def begin(self, clock: float) -> None:
+    def begin(self, clock: float, *, identify: bool = False) -> None:
         """Start from the measured lengths, at which all tendons hold; nothing is written.
 
         Args:
             clock: time of the clock that stamps commands [s].
+            identify: the first cycles move every spool a little, to see that it is the one that answers.
 
         Raises:
             CommandRefused: a length could not be read or is impossible, or a fault is latched.
@@ -126,6 +127,8 @@ class DriverCycle:
         self._clock = clock
         self._read(0.0, clock)
         self.layer.take_over(self.readings)
+        if identify:
+            self.layer.identify()
         self._drop_commands()
         self.gate.begin_again(clock)
 

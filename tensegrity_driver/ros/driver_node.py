@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -92,6 +93,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )
         ending = self.parameter("deactivate", "hold", "what the servos do when it is deactivated", choices=DEACTIVATE)
         self._release_torque = ending == "torque off"
+        identify = self.parameter("identify", True, "move every spool a little at the start, to see that it answers")
+        if not identify:
+            servos = self._robot.servos
+            safety = {**(servos.get("safety") or {}), "identify": 0.0}
+            self._robot = replace(self._robot, servos={**servos, "safety": safety})
         self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer; emulated servos only")
         self._patience = self.parameter(
             "patience", 0.25, "s of wall time until a state is sent again in lock-step", low=0.01, high=10.0
@@ -296,7 +302,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         for note in step.notes:
             self.get_logger().warning(note, throttle_duration_sec=1.0)
         if not step.faults:
-            self.tell(OK, "running")
+            identifying = self._driver is not None and self._driver.identifying
+            self.tell(OK, "every spool is moved a little, to see that it is the one" if identifying else "running")
             return
         serious = [each for each in step.faults if not self._harmless(each)]
         shown = (serious or list(step.faults))[0].line

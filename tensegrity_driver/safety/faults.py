@@ -156,6 +156,13 @@ class FaultKind(Enum):
         "torque_stays_on",
         FaultRow("cut the supply: nothing else stops this servo", TORQUE_OFF, CONFIRMED, untrusted_length=True),
     )
+    WRONG_SPOOL = (
+        "wrong_spool",
+        FaultRow(
+            "exchange ids, plugs or channels back, see that nothing is jammed, then deactivate and activate the driver",
+            untrusted_length=True,
+        ),
+    )
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(

@@ -83,7 +83,8 @@ def test_a_fault_is_found_in_time_stops_its_tendon_and_ends_only_with_its_cause(
 
 
 def test_every_kind_of_fault_is_injected_on_the_bus() -> None:
-    assert {case.kind for case in CASES} == set(FaultKind)
+    at_the_start = {K.WRONG_SPOOL}  # test_exchanged_ids.py
+    assert {case.kind for case in CASES} | at_the_start == set(FaultKind)
 
 
 def test_an_error_that_a_servo_does_not_know_is_refused(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def robot_with(servos: str, *, limits: Mapping[str, tuple[float, float]] | None 
     """TenseBot with servos of a model, safety settings of its own, and narrower position limits where named."""
     robot = TENSEBOT if servos == WHEELS else with_servos(TENSEBOT, servos)
     actuators = tuple(replace(a, position=(limits or {}).get(a.name, a.position)) for a in robot.actuators)
-    return replace(robot, actuators=actuators, servos={**robot.servos, "safety": safety})
+    return replace(robot, actuators=actuators, servos={**robot.servos, "safety": {"identify": 0.0, **safety}})
 
 
 class EmulatedCell:

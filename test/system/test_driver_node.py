@@ -33,7 +33,7 @@ class Bench:
 
     def __init__(self, **parameters):
         words = ["--ros-args", "--log-level", "fatal", "-p", "robot:=tensebot", "-p", "port:=test"]
-        for key, value in {"lockstep": True, **parameters}.items():
+        for key, value in {"lockstep": True, "identify": False, **parameters}.items():
             words += ["-p", f"{key}:={str(value).lower() if isinstance(value, bool) else value}"]
         rclpy.init(args=words)
         self.hardware = IdealHardware(ROBOT)

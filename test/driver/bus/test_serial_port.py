@@ -210,7 +210,9 @@ def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path
         fcntl.ioctl(terminal._slave, TIOCGEXCL, exclusive)
         assert exclusive[0], "programs that ask for no lock are kept out, too"
         port = SerialPort(str(tmp_path / "port"))
-        with pytest.raises(BusError, match=rf"cannot be opened .* It is held by .*\(process {holder.pid}\); end that"):
+        with pytest.raises(
+            BusError, match=rf"(?s)cannot be opened .* It is held by .*\(process {holder.pid}\); end that"
+        ):
             port.open()
         assert not port.is_open
         holder.kill()
