@@ -104,7 +104,8 @@ class DriverCycle:
         verdict = self.gate.check(
             names, values, mode, source=source, session=session, stamp=stamp, now=now, positions=positions
         )
-        self._waits = verdict.holds
+        nobody = self.gate.stopped is not None or self.gate.streams.contest(now) is not None
+        self._waits = None if nobody else verdict.holds
         if verdict.set_points or (verdict.accepted and not verdict.refusals):
             self._set_points.update(verdict.set_points)
             self._command_age = 0.0
@@ -184,8 +185,9 @@ class DriverCycle:
         spools = self.layer.spools
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
         contest = self.gate.streams.contest(clock)
-        waits = None if contest is not None or self.gate.stopped is not None else self._waits
-        command = CommandState(self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, waits)
+        command = CommandState(
+            self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, self._waits
+        )
         self.readings = Readings(tendons, bus, period, clock - self._clock, command)
         self._clock = clock
 

@@ -28,7 +28,7 @@ from .turn_counter import renew_turns
 
 
 def timestamp() -> str:
-    """Present date and time in UTC as calibrations carry it (ISO 8601), so fine that no two calibrations have the same."""
+    """Present date and time in UTC as calibrations carry it (ISO 8601), no two have the same."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")
 
 

@@ -28,8 +28,8 @@ def file_lock(path: Path) -> Iterator[None]:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as problem:
         raise CalibrationError(
-            f"{path} could not be saved: its lock {lock.name} cannot be opened ({problem.strerror or problem}); what was "
-            "there before is untouched. Free some space or choose a folder that may be written, and save again."
+            f"{path} could not be saved: its lock {lock.name} cannot be opened ({problem.strerror or problem}). What "
+            "was there before is untouched. Free some space or choose a folder that may be written, and save again."
         ) from problem
     try:
         _wait_for(handle, path, lock)

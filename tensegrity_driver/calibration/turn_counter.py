@@ -151,7 +151,7 @@ def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosi
         return {}
     except OSError as problem:
         raise CalibrationError(
-            f"{file} cannot be read ({problem.strerror or problem}); mend its permissions, so that lost turns are found."
+            f"{file} cannot be read ({problem.strerror or problem}); mend its permissions."
         ) from problem
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise CalibrationError(

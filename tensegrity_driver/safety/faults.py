@@ -194,7 +194,7 @@ class FaultKind(Enum):
         "supply_overdrawn",
         FaultRow("lower the pretension, move fewer tendons at once, or take a stronger supply", persistence="persist"),
     )
-    STALE_COMMAND = "stale_command", FaultRow("start the controller again; its next command is followed", latched=False)
+    STALE_COMMAND = "stale_command", FaultRow("start the controller again, or send it a goal", latched=False)
     TWO_SOURCES = "two_sources", FaultRow("stop one of the two", latched=False)
     REFUSED_COMMANDS = (
         "refused_commands",

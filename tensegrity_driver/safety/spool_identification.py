@@ -1,7 +1,7 @@
 """Does each spool answer when it is spoken to? Found by moving every spool a little before commands are followed.
 
-Exchanged ids, plugs or channels make a loop pull at one spool and look at another. When a driver begins, the spools that
-are measured by potentiometers are therefore paid out a little and wound back, open loop, in as many rounds as their
+Exchanged ids, plugs or channels make a loop pull at one spool and look at another. When a driver begins, spools that
+potentiometers measure are therefore paid out a little and wound back, open loop, in as many rounds as their
 numbers 1 to n have binary digits: in round k those whose number has digit k. Whatever is exchanged with whatever, some
 round shows it: a sensor moves whose spool was not told to, or the other way round. Torque is on all the while, so that
 tight tendons are held, and after a mistake all spools stand still.

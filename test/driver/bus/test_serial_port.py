@@ -201,7 +201,8 @@ def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path
     terminal = PseudoTerminal(tmp_path / "port", lambda data: [], lambda: [])
     terminal.plug()
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "port")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", HOLDER, str(tmp_path / "port")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         cwd=Path(__file__).resolve().parents[3],
     )  # fmt: skip
     try:

@@ -239,12 +239,16 @@ def driven(folder: Path) -> Life:
     return life
 
 
+def row(text: bytes) -> bytes:
+    """A file in which one spool has this position."""
+    return b'{"revision": 1, "spools": {"draw_1": ' + text + b"}}"
+
+
 BROKEN = {
     "empty": b"", "cut off": b'{"revision": 1, "spo', "no object": b"[]", "nested": b"[" * 200_000,
-    "nested objects": b'{"a":' * 100_000, "a big number": b'{"revision": 1, "spools": {"draw_1": [1' + b"0" * 400 + b", 0.2]}}",
-    "a bigger number": b"9" * 6000, "not a number": b'{"revision": 1, "spools": {"draw_1": [NaN, 0.2]}}',
-    "infinite": b'{"revision": 1, "spools": {"draw_1": [1.0, Infinity]}}', "a word": b'{"revision": 1, "spools": {"draw_1": "x"}}',
-    "a true position": b'{"revision": 1, "spools": {"draw_1": [true, 0.2]}}', "no text": b"\xff\xfe\x00",
+    "nested objects": b'{"a":' * 100_000, "a big number": row(b"[1" + b"0" * 400 + b", 0.2]"),
+    "a bigger number": b"9" * 6000, "not a number": row(b"[NaN, 0.2]"), "infinite": row(b"[1.0, Infinity]"),
+    "a word": row(b'"x"'), "a true position": row(b"[true, 0.2]"), "no text": b"\xff\xfe\x00",
     "revision of a word": b'{"revision": "1", "spools": {}}', "huge": b" " * 2_000_000,
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Torque off is confirmed by every servo within three cycles, by a second way where the first is dead, or is a fault."""
+"""Torque off is confirmed by every servo within three cycles, if need be by a second way, or is a fault."""
 
 from __future__ import annotations
 
