@@ -25,7 +25,7 @@ from .calibration.calibrated_spools import fit_spool, make_loops, make_spools
 from .calibration.calibration_file import RobotCalibration
 from .calibration.calibration_store import CalibrationStore, with_fit
 from .calibration.line_fit import CalibrationCheck, CalibrationError
-from .calibration.turn_counter import check_turns, load_turns, save_turns, void_turns
+from .calibration.turn_counter import MAX_LOOSE_TENSION, check_turns, load_turns, save_turns, void_turns
 from .driver_cycle import DriverCycle
 from .hardware.hardware import HardwareLink
 from .hardware.settings import HardwareSettings, hardware_settings
@@ -277,6 +277,9 @@ class Driver:
         doubtful = {
             fault.tendon for fault in self.faults if fault.kind in UNTRUSTED_LENGTH or fault.kind in PREPARED_AGAIN
         }
+        for name, spool in self.spools.items():
+            if not self.tension(name) <= MAX_LOOSE_TENSION * spool.actuator.effort:
+                doubtful.add(name)  # without torque, or later without supply, it runs out
         self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()

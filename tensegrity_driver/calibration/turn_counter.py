@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensegrity_dynamics.errors import CommandRefused
@@ -120,7 +120,10 @@ def renew_turns(
         if spool.encoder is None or spool.encoder_turn or encoder is None:
             continue
         if old.get(name) != saved.sensors.get(name):
-            positions[name] = _known(spool, encoder.line, readings.get(name))
+            reading = readings.get(name)
+            if reading is not None and reading.torque_on is False:
+                reading = replace(reading, load=0.0, current=0.0)  # it was measured as it stands without torque
+            positions[name] = _known(spool, encoder.line, reading)
         elif name in known:
             positions[name] = known[name]
     _save(path, saved.revision, positions)
