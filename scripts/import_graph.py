@@ -19,7 +19,8 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "ending", "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
+        "ending", "errors", "numerics", "robots", "simulation_interface", "estimation_interface",
+        "command_streams", "command_gate",
         "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (

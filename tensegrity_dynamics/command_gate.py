@@ -6,7 +6,8 @@ limit is ever exceeded. Without a fresh command the motion stops; an emergency s
 
 An actuator whose value is refused keeps its last set point, but a command of which nothing passes does not count as
 fresh: a source that sends only what is refused is stopped like one that is silent. A command without names is a sign of
-life and keeps all set points.
+life and keeps all set points. Which streams of commands count at all is the matter of `CommandStreams`: one sender at a
+time, none that began before a release, none that broke off.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Real
 
+from .command_streams import CommandStreams
 from .errors import CommandRefused, TensegrityError, unknown_name
 from .robots.actuator import Actuator
 
@@ -51,11 +53,13 @@ class Verdict:
         accepted: the command as a whole was taken.
         set_points: (mode, value) by actuator that may now be applied; actuators not named keep theirs.
         refusals: everything that was refused or limited.
+        holds: why no command of this stream counts at present, or None; then the actuators hold.
     """
 
     accepted: bool
     set_points: Mapping[str, tuple[Mode, float]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
+    holds: str | None = None
 
 
 class CommandGate:
@@ -72,6 +76,9 @@ class CommandGate:
             both to the drive (the spools of the simulation).
         limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
             way the refusal is reported.
+
+    Attributes:
+        streams: who commands.
     """
 
     def __init__(
@@ -91,10 +98,11 @@ class CommandGate:
             raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
         self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
-        self._source: str | None = None
         self._last: float | None = None
         self._stamp: float | None = None
+        self._stream: tuple[str, int] | None = None
         self._stopped: str | None = None
+        self.streams = CommandStreams(freshness)
 
     # -- emergency stop --------------------------------------------------------------------------------------------
 
@@ -107,16 +115,22 @@ class CommandGate:
         """Latch the emergency stop; the first reason stays."""
         self._stopped = self._stopped or reason
 
-    def release(self) -> None:
-        """Release the emergency stop and forget who commanded; raises CommandRefused where none is latched."""
+    def release(self, now: float | None = None) -> None:
+        """Release the emergency stop; see `begin_again`. Raises CommandRefused where none is latched."""
         if self._stopped is None:
             raise CommandRefused("there is no emergency stop to release.")
         self._stopped = None
-        self.forget()
+        self.begin_again(now)
+
+    def begin_again(self, now: float | None = None) -> None:
+        """Nothing that was wanted before `now` [s] counts any more: a goal or `hold` must come, or another sender."""
+        self._stream = self._last = self._stamp = None
+        self.streams.end(now)
 
     def forget(self) -> None:
-        """Forget the last command, as after a reset: any source may command next."""
-        self._source = self._last = self._stamp = None
+        """Forget all commands, as after a reset: any source may command next."""
+        self._stream = self._last = self._stamp = None
+        self.streams.forget()
 
     def leave(self, source: str) -> None:
         """A source gives up its command: the motion stops and any other may take over at once.
@@ -124,8 +138,8 @@ class CommandGate:
         Raises:
             CommandRefused: another source commands, or none.
         """
-        if source != self._source:
-            raise CommandRefused(f"{source!r} does not command; {self._source!r} does.")
+        if source != self.source:
+            raise CommandRefused(f"{source!r} does not command; {self.source!r} does.")
         self.forget()
 
     # -- freshness -------------------------------------------------------------------------------------------------
@@ -133,7 +147,7 @@ class CommandGate:
     @property
     def source(self) -> str | None:
         """Who commands, or None."""
-        return self._source
+        return None if self._stream is None else self._stream[0]
 
     def is_fresh(self, now: float) -> bool:
         """Whether the last accepted command is recent; where it is not, spools must hold.
@@ -146,12 +160,15 @@ class CommandGate:
         """Why every actuator must hold its position now, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it when it is safe."
+        contest = self.streams.contest(now)
+        if contest is not None:
+            return contest
         if self._last is None:
             return "no command has been accepted yet."
         if not self.is_fresh(now):
             since = now - self._last
             return (
-                f"no command from {self._source!r} for {since:.3f} s, longer than the {self.freshness:g} s allowed."
+                f"no command from {self.source!r} for {since:.3f} s, longer than the {self.freshness:g} s allowed."
                 if since > 0.0
                 else f"the clock went back by {-since:.3f} s since the last command."
             )
@@ -168,6 +185,7 @@ class CommandGate:
         source: str,
         stamp: float,
         now: float,
+        session: int = 0,
         positions: Mapping[str, float] | None = None,
     ) -> Verdict:
         """Check one command.
@@ -175,9 +193,16 @@ class CommandGate:
         Args:
             names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m).
             source: who asks. stamp: when it was asked; now: the present time; both in s.
+            session: of the source, see `CommandStreams`; 0: it draws none.
             positions: present positions by actuator, for the velocity check at the limits and for `lead`.
         """
-        whole = self._whole(names, values, source, stamp, now)
+        if not names and self.streams.announce(source, session, now):
+            return Verdict(False)
+        self.streams.hear(source, session, now)
+        holds = self._holds(source, session, stamp, now)
+        if holds is not None:
+            return Verdict(False, {}, (Refusal(None, holds),), holds)
+        whole = self._whole(names, values, (source, session), stamp, now)
         if whole is not None:
             return Verdict(False, {}, (Refusal(None, whole),))
         set_points: dict[str, tuple[Mode, float]] = {}
@@ -189,17 +214,21 @@ class CommandGate:
             if allowed is not None:
                 set_points[name] = (mode, allowed)
         if set_points or not names:
-            self._source, self._last, self._stamp = source, now, stamp
+            self._stream, self._last, self._stamp = (source, session), now, stamp
         return Verdict(True, set_points, tuple(refusals))
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _whole(
-        self, names: Sequence[str], values: Sequence[float], source: str, stamp: float, now: float
-    ) -> str | None:
-        """Why the command as a whole is refused, or None."""
+    def _holds(self, source: str, session: int, stamp: float, now: float) -> str | None:
+        """Why no command of a stream counts, whatever it says, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it first."
+        return self.streams.contest(now) or self.streams.ended(source, session, stamp)
+
+    def _whole(
+        self, names: Sequence[str], values: Sequence[float], stream: tuple[str, int], stamp: float, now: float
+    ) -> str | None:
+        """Why the command as a whole is refused, or None."""
         if len(names) != len(values):
             return f"{len(names)} names for {len(values)} values; give one value for each name."
         if len(set(names)) != len(names):
@@ -224,11 +253,7 @@ class CommandGate:
             )
         if now - stamp > self.freshness:
             return f"the command is {now - stamp:.3f} s old, older than the {self.freshness:g} s allowed."
-        if self._source not in (None, source) and self.is_fresh(now):
-            return (
-                f"{source!r} commands while {self._source!r} does; stop that one first, or wait {self.freshness:g} s."
-            )
-        if self._source == source and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
+        if self._stream == stream and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
             return f"the command is stamped {stamp:.3f} s, before the last one ({self._stamp:.3f} s)."
         return None
 

@@ -83,8 +83,8 @@ class Ending:
         os.close(self._writer)
         self._listener.join(self._grace)  # it may wait for a lock in `_wake` that an exception left closed
         if not self._listener.is_alive():
-            for each in (self._reader, self._asleep, self._alarm):
-                os.close(each)
+            for pipe in (self._reader, self._asleep, self._alarm):
+                os.close(pipe)
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ Where a controller cannot go on, the actuators hold their positions until `hold`
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from collections.abc import Sequence
@@ -48,6 +49,11 @@ FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
+def new_session() -> int:
+    """A random number above zero for a session of commands."""
+    return 1 + secrets.randbelow(2**64 - 1)
+
+
 class ControllerNode(RobotNode):
     """Parameters: robot, lockstep, deadline, and those of `ControllerParameters`."""
 
@@ -70,6 +76,8 @@ class ControllerNode(RobotNode):
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
+        # a new one with every goal and `hold`: after a release a robot moves for these alone
+        self._session = new_session()
         self._heard, self._late, self._missed, self._spacing = time.monotonic(), 0, 0, 0
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
@@ -89,6 +97,16 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.tell(OK, "waiting for structure_state")
+
+    def _announce(self) -> int:
+        """A session for a goal that is to be planned, told before: planned, it does not count after a release that came
+        meanwhile (`tensegrity_dynamics.command_streams`)."""
+        session = new_session()
+        if self._state is not None:
+            announcement = ActuatorCommand(source=self.get_name(), session=session)
+            announcement.header.stamp, announcement.header.frame_id = self._state.header.stamp, WORLD
+            self._commands.publish(announcement)
+        return session
 
     @property
     def _now(self) -> float:
@@ -123,8 +141,9 @@ class ControllerNode(RobotNode):
         self._stamp = stamp
         command = self._command(message)
         self._answer = ActuatorCommand(
-            source=self.get_name(), mode=MODES[command.mode], name=list(command.names), value=command.values.tolist()
-        )
+            source=self.get_name(), session=self._session, period=float(self._settings.period),
+            mode=MODES[command.mode], name=list(command.names), value=command.values.tolist(),
+        )  # fmt: skip
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
@@ -248,8 +267,10 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [request.target.pose])[0][1]
             profile = request.profile or "minimum_jerk"
+            session = self._announce()
             accepted = await self._planner.goal(self._controller, goal, request.duration, profile)
             self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            self._session = session
             self._finish(False, "a new goal replaced it")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -287,6 +308,7 @@ class ControllerNode(RobotNode):
                 self._recover()
                 self._controller.release()
                 self._controller.hold(self._now)
+                self._answer, self._session = None, new_session()
             else:
                 self._controller.stop(self._now)
             self._finish(False, "stopped by service")
@@ -323,8 +345,9 @@ class ControllerNode(RobotNode):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
+            session = self._announce()
             await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
-            self._answer = None
+            self._answer, self._session = None, session
             self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
             handle.abort()

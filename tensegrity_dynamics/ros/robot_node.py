@@ -17,6 +17,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
+from ..command_streams import publisher_names
 from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
 
@@ -97,6 +98,17 @@ class RobotNode(Node):
                 except TensegrityError as error:
                     return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
+
+    # -- the graph ------------------------------------------------------------------------------------------------
+
+    def command_publishers(self, topic: str = "actuator_command") -> tuple[str, ...]:
+        """Names of all publishers of the topic of commands, as the graph knows them; one that was killed stays in it
+        until its lease is over."""
+        if self.count_publishers(topic) < 2:  # the usual case, in a few microseconds
+            return ()
+        return publisher_names(
+            [(each.node_namespace, each.node_name) for each in self.get_publishers_info_by_topic(topic)]
+        )
 
     # -- diagnostics ----------------------------------------------------------------------------------------------
 

@@ -118,11 +118,14 @@ class SimulatorNode(RobotNode):
         if self._paused:
             self._publish()
             return
-        if not self._gate.is_fresh(self._now) and not self._holding:
+        self._gate.streams.publishers = self.command_publishers()
+        if self._gate.must_hold(self._now) is not None and not self._holding:
             self._hold()
         self._advance()
         if self._gate.stopped:
             self.tell(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
+        elif (contest := self._gate.streams.contest(self._now)) is not None:
+            self.tell(ERROR, contest)
         elif self._holding and self._gate.source:
             self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold")
         elif not self._holding:
@@ -131,6 +134,7 @@ class SimulatorNode(RobotNode):
     def _tick_lockstep(self) -> None:
         """Send the state again where no answer comes, and say so where none comes at all."""
         wall = time.monotonic()
+        self._gate.streams.publishers = self.command_publishers()
         if wall - self._published < self._patience:
             return
         self._publish()
@@ -199,27 +203,32 @@ class SimulatorNode(RobotNode):
     def _command(self, message: ActuatorCommand) -> None:
         stamp = nanoseconds(message.header.stamp)
         now = self._ticks * self._period
+        source, session = message.source or "unnamed", int(message.session)
         if self._lockstep and (stamp != now or self._paused):
+            if message.name or not self._gate.streams.announce(source, session, self._now):
+                self._gate.streams.hear(source, session, self._now)
             return  # an answer to a state that is past, or sent again
         mode = MODES.get(message.mode)
         if mode is None:
             self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 position, 1 velocity, 2 effort")
             return
         verdict = self._gate.check(
-            list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
+            list(message.name), list(message.value), mode, source=source, session=session, stamp=1e-9 * stamp,
             now=self._now, positions=self._seen.positions,
         )  # fmt: skip
-        for refusal in verdict.refusals:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
+        if verdict.holds is None:
+            for refusal in verdict.refusals:
+                self.tell(WARN, f"command from {source} refused: {refusal}")
         if verdict.accepted and not verdict.set_points:
             self._hold()  # all of it was refused
         elif verdict.accepted:
             self._holding = False
             self._apply(verdict.set_points)
-        elif self._gate.stopped:
+        elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
             self._hold()
+            self.tell(ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}")
         else:
-            return  # another source; the one in charge still answers
+            return  # a command that makes no sense is not an answer
         self._answered = time.monotonic()
         if self._lockstep:
             self._advance()
@@ -261,8 +270,9 @@ class SimulatorNode(RobotNode):
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
-            self._gate.release()
-            response.success, response.message = True, "commands are taken again"
+            self._gate.release(self._now)
+            response.success = True
+            response.message = "released: the actuators hold until the next goal or `hold` of the controller"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
         return response

@@ -59,6 +59,16 @@ class ServoRestartedMonitor(LostStateMonitor):
         return "its servo switched torque off by itself; it restarted or shut down" if lost else None
 
 
+@tendon_monitor(FaultKind.TORQUE_STAYS_ON)
+class TorqueStaysOnMonitor(TendonFindingMonitor):
+    """Torque that should be off, and of which the servo has not said so."""
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        if command is None or command.kind is not Drive.TORQUE_OFF or tendon.raw.torque_on is False:
+            return None
+        return f"its servo was told {self.persistence} times to switch torque off and has not said that it did"
+
+
 @tendon_monitor(FaultKind.WATCHDOG_UNARMED)
 class WatchdogUnarmedMonitor(LostStateMonitor):
     """A bus watchdog that is off: the servo would go on after the driver had died."""
