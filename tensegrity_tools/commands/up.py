@@ -37,6 +37,9 @@ def up(
     control_period: Annotated[float, typer.Option(help="sim: s between commands; 0 for what the controller needs")] = 0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
+    view_address: Annotated[
+        str, typer.Option(help="that the view listens on; 0.0.0.0 lets other machines in, with the token, unencrypted")
+    ] = "127.0.0.1",
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
     board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
@@ -57,7 +60,7 @@ def up(
                 "state": state,
                 "control_period": control_period,
                 "lockstep": lockstep,
-                "watching": Watching(view=view, view_port=view_port),
+                "watching": Watching(view=view, view_port=view_port, view_address=view_address),
             }
             if what == "sim":
                 graph = simulation_graph(robot, real_time_factor=real_time_factor, **common)
@@ -121,7 +124,13 @@ def _run(
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
         if "view" in watcher.diagnostics and alive.runs("view"):
             values = {value.key: value.value for value in watcher.diagnostics["view"].values}
-            console.print(f"watch it in a browser: [bold]{values.get('url', '?')}[/bold]")
+            # in one piece on a line of its own, so that a narrow terminal does not cut the token
+            console.print("watch it in a browser:")
+            console.print(values.get("url", "?"), style="bold", soft_wrap=True, highlight=False)
+            from ..view.guard import EXPOSED, Guard
+
+            if not Guard(graph["view"].parameters["host"]).is_local:
+                console.print(f"The view is open to other machines: {EXPOSED}.", style="yellow")
         line = StatusLine(watcher, loaded)
         status = 0
         if tour:

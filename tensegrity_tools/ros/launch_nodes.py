@@ -34,6 +34,7 @@ COMMON_ARGUMENTS = (
     argument("control_period", "0", "s between two commands; 0: what the controller needs"),
     argument("view", "true", "the browser view", YES_NO),
     argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
+    argument("view_address", "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token"),
     argument("rviz", "false", "start rviz2 too", YES_NO),
 )
 
@@ -66,7 +67,11 @@ def common_choices(texts: Arguments) -> dict[str, Any]:
         "controller": texts["controller"],
         "state": texts["state"],
         "control_period": number(texts, "control_period"),
-        "watching": Watching(view=texts["view"] == "true", view_port=int(number(texts, "view_port"))),
+        "watching": Watching(
+            view=texts["view"] == "true",
+            view_port=int(number(texts, "view_port")),
+            view_address=texts["view_address"],
+        ),
     }
 
 

@@ -118,11 +118,13 @@ class Watching:
 
     Attributes:
         markers: for RViz. view: the browser view. view_port: where browsers find it, or the next free port.
+        view_address: that the view listens on; this machine alone, unless asked otherwise.
     """
 
     markers: bool = True
     view: bool = True
     view_port: int = 8080
+    view_address: str = "127.0.0.1"
 
 
 def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0) -> Choice:
@@ -254,7 +256,9 @@ def _followers(
     if watching.markers:
         nodes.append(NodeDescription("markers", common, may_end=True))
     if watching.view:
-        nodes.append(NodeDescription("view", {**common, "port": watching.view_port}, may_end=True))
+        nodes.append(
+            NodeDescription("view", {**common, "port": watching.view_port, "host": watching.view_address}, may_end=True)
+        )
     return nodes
 
 
