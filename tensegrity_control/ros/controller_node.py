@@ -37,14 +37,17 @@ from tensegrity_dynamics.ros.geometry_messages import (
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
 
 from ..controller import Command
+from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
 from .controller_parameters import ControllerParameters
 from .planning_thread import PlanningThread
 from .state_conversion import StateReader
 
 MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
-FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)
-"""What a controller may raise for numbers that nobody foresaw; it must not end the node."""
+FAILURES = (Exception,)
+"""What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
+LATEST = 2.0**31 - 1.0
+"""s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
@@ -260,7 +263,7 @@ class ControllerNode(RobotNode):
             response.reason = str(error) or type(error).__name__
             return response
         response.accepted, response.reason = True, accepted.note
-        response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
+        response.predicted_arrival = time_message(round(1e9 * min(accepted.arrival, LATEST)))
         return response
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
@@ -321,6 +324,8 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
+            if len(request.waypoint) > MAX_WAYPOINTS:  # before each of them is looked at
+                raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
