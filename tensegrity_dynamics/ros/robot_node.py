@@ -25,7 +25,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
-from ..ending import Ending, leave_threads
+from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
@@ -33,6 +33,8 @@ STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 WORLD = "world"
+CLOSING = 30.0
+"""s that a node may take from its end to the last line of its closing; then its process ends all the same."""
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 LEVELS = {OK: 0, WARN: 1, ERROR: 2}
@@ -250,5 +252,6 @@ def run_node(make: Callable[[], RobotNode]) -> int:
                     status = 1
             except ExternalShutdownException:
                 pass
+        end_within(CLOSING, status)
     leave_threads(status)
     return status
