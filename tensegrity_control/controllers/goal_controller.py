@@ -68,13 +68,15 @@ class GoalPath:
 
     Attributes:
         path: that the tracker will be made of; the controller's own.
-        minimum_duration: s, by the rate limit of `limiting_actuator`. preferred_duration: s, for goals without one.
+        minimum_duration: s. preferred_duration: s, for goals without one. limiting_actuator: whose rate limit sets the
+            minimum. limit: what sets it, where that is something else.
     """
 
     path: Any
     minimum_duration: float
     preferred_duration: float
     limiting_actuator: str
+    limit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,21 +280,21 @@ class GoalController(Controller):
         path = self._plan_path(rest, goal, profile)
         least = max(path.minimum_duration, MIN_PERIODS * (self.period or 0.0))
         took = duration or max(path.preferred_duration, least)
-        limited_by = path.limiting_actuator
+        limited_by = path.limit or f"the rate limit of {path.limiting_actuator}"
         for tries_left in (2, 1, 0):
             took = self._whole_periods(max(took, least))
             if took > self.longest:
                 raise TensegrityError(f"the motion would take {took:.3g} s, above {self.longest:g} s; go in steps.")
             note = ""
             if duration and took > duration + (self.period or 0.0):
-                note = f"{duration:.3g} s asked for, {took:.3g} s needed by the rate limit of {limited_by}"
+                note = f"{duration:.3g} s asked for, {took:.3g} s needed by {limited_by}"
             try:
                 tracker = self._make_tracker(rest, path, took, profile)
                 return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)
             except TooFastError as error:  # actuators do not move evenly along the path
                 if not tries_left:
                     raise
-                least, limited_by = 1.01 * error.factor * took, error.actuator
+                least, limited_by = 1.01 * error.factor * took, f"the rate limit of {error.actuator}"
         raise AssertionError("unreachable")
 
     def plan_through(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -36,7 +36,7 @@ from tensegrity_dynamics.ros.geometry_messages import (
 )
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
 
-from ..controller import Command
+from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
 from .controller_parameters import ControllerParameters
@@ -62,7 +62,9 @@ class ControllerNode(RobotNode):
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
         lockstep = self.parameter(
-            "lockstep", False, "the simulator waits for answers: plans are made while it waits, not beside the control"
+            "lockstep",
+            False,
+            "the simulator waits for answers, for those that need a plan, too",
         )
         self._planner = PlanningThread(self, lockstep)
         self._controller = self._settings.make(self._settings.name)
@@ -73,6 +75,7 @@ class ControllerNode(RobotNode):
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
+        self._withheld: StructureState | None = None
         self._heard, self._late, self._missed, self._spacing = time.monotonic(), 0, 0, 0
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
@@ -80,10 +83,8 @@ class ControllerNode(RobotNode):
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
-        # a group of its own: while a goal is planned the control goes on
-        self.create_service(
-            SetGoalPose, "set_goal_pose", self._set_goal, callback_group=MutuallyExclusiveCallbackGroup()
-        )
+        # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
+        self.create_service(SetGoalPose, "set_goal_pose", self._set_goal, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
         self._action = ActionServer(
@@ -109,6 +110,11 @@ class ControllerNode(RobotNode):
             self._control(self._state)
 
     def _control(self, message: StructureState) -> None:
+        if self._planner.withholds:
+            self._withheld = message
+            if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
+                self._planner.cancel("the simulation was reset")
+            return
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
         if stamp == self._stamp and self._answer is not None:
@@ -179,6 +185,9 @@ class ControllerNode(RobotNode):
         joints = self._joints
         if joints is None or nanoseconds(joints.header.stamp) != stamp:
             return False
+        self._planner.cancel("the simulation was reset")
+        if not self._planner.rests:
+            return False  # it shares arrays with what is reset; the next state comes soon
         try:
             self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
         except TensegrityError as error:
@@ -251,8 +260,7 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [request.target.pose])[0][1]
             profile = request.profile or "minimum_jerk"
-            accepted = await self._planner.goal(self._controller, goal, request.duration, profile)
-            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -265,6 +273,17 @@ class ControllerNode(RobotNode):
         response.accepted, response.reason = True, accepted.note
         response.predicted_arrival = time_message(round(1e9 * min(accepted.arrival, LATEST)))
         return response
+
+    async def _planned(self, plan: Coroutine[Any, Any, Accepted]) -> Accepted:
+        """Wait for a plan that begins; then answer what was withheld meanwhile."""
+        try:
+            accepted = await plan
+            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            return accepted
+        finally:
+            message, self._withheld = self._withheld, None
+            if message is not None and not self._planner.withholds:
+                self._control(message)
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""
@@ -286,6 +305,7 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready()
+            self._planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
                 self._controller.release()
@@ -302,6 +322,8 @@ class ControllerNode(RobotNode):
     def _recover(self) -> None:
         """After a failure: go on from where the robot is now."""
         if self._failed is not None and self._state is not None:
+            if not self._planner.rests:
+                raise TensegrityError("a plan is still being given up; call hold again.")
             self._controller.reset(self._now, self._reader.read(self._state, self._joints))
             self._failed = None
 
@@ -328,11 +350,14 @@ class ControllerNode(RobotNode):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
-            await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
-            self._answer = None
+            interpolation = request.interpolation or "smooth"
+            await self._planned(self._planner.through(self._controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
-            handle.abort()
+            if handle.is_cancel_requested:
+                handle.canceled()
+            else:
+                handle.abort()
             result.reason = str(error) or type(error).__name__
             return result
         ended = Future()
@@ -362,6 +387,7 @@ class ControllerNode(RobotNode):
         return result
 
     def _cancel(self, _: Any) -> CancelResponse:
+        self._planner.cancel("the trajectory was cancelled")
         self._controller.hold(self._now)
         self._finish(False, "cancelled: holding")
         return CancelResponse.ACCEPT

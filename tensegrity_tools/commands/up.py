@@ -207,14 +207,18 @@ class Living:
 
 def _summary(arrivals: list[Any]) -> bool:
     rows = [
-        (a.name, "reached" if a.reached else "NOT reached", f"{1e3 * a.position_error:.3f}",
-         f"{np.degrees(a.orientation_error):.4f}", f"{a.duration:.2f}", a.reason)
+        (a.name, "reached, BUT" if a.reached and a.fault else "reached" if a.reached else "NOT reached",
+         f"{1e3 * a.position_error:.3f}",
+         f"{np.degrees(a.orientation_error):.4f}", f"{a.duration:.2f}", a.reason or a.fault)
         for a in arrivals
     ]  # fmt: skip
     console.print(table("tour", ("goal", "", "error mm", "error deg", "time s", ""), rows))
     reached = sum(a.reached for a in arrivals)
-    console.print(f"{reached} of {len(arrivals)} goals reached")
-    return reached == len(arrivals) > 0
+    faults = [each for each in arrivals if each.fault]
+    console.print(f"{reached} of {len(arrivals)} goals reached" + (f", {len(faults)} not as planned" if faults else ""))
+    for each in faults:
+        console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
+    return all(each.success for each in arrivals) and len(arrivals) > 0
 
 
 class StatusLine:
