@@ -19,6 +19,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -107,7 +108,18 @@ class RobotNode(Node):
             except Exception as error:
                 self._note_survived(f"a message of {topic} could not be handled", error)
 
+        more.setdefault("event_callbacks", SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic)))
         return super().create_subscription(msg_type, topic, shielded, *options, **more)
+
+    def _incompatible(self, topic: str) -> Callable[[Any], None]:
+        """Says that a publisher of a topic offers less than this node asks for, so that nothing of it arrives."""
+
+        def note(event: Any) -> None:
+            policy = str(event.last_policy_kind).rsplit(".", 1)[-1].lower()
+            text = f"{event.total_count} publishers of {topic} cannot be heard: their quality of service ({policy}) is"
+            self.tell(WARN, f"{text} less than what this node asks for; publish reliably", unheard_publishers=topic)
+
+        return note
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *options: Any, **more: Any) -> Any:
         """As rclpy's, but a request that the callback did not foresee is refused."""

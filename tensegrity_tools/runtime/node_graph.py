@@ -107,6 +107,10 @@ class NodeGraph:
         changed = replace(self[name], parameters={**self[name].parameters, **parameters})
         return replace(self, nodes=tuple(changed if node.name == name else node for node in self.nodes))
 
+    def without(self, name: str) -> NodeGraph:
+        """The same graph but for one node."""
+        return replace(self, nodes=tuple(node for node in self.nodes if node.name != name))
+
     def only(self, *names: str) -> NodeGraph:
         """The same graph with these nodes alone, as far as it has them."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))

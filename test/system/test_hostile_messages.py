@@ -272,3 +272,27 @@ def test_a_flood_of_problems_fills_neither_the_log_nor_the_network():
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
+
+
+def test_a_publisher_that_cannot_be_heard_is_said():
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+    with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        careless = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        sender.create_publisher(ActuatorCommand, "actuator_command", careless)
+        end = time.monotonic() + 30.0
+        while "unheard_publishers" not in node._said_values and time.monotonic() < end:
+            executor.spin_once(timeout_sec=0.1)
+        assert node._said_values["unheard_publishers"] == "actuator_command"
+        sender.destroy_node()
+
+
+@pytest.mark.parametrize(("lockstep", "factor", "late"), [(False, 1.0, True), (True, 1.0, False), (False, 0.01, False)])
+def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor, late):
+    parameters = {"lockstep": lockstep, "real_time_factor": factor, "paused": True}
+    with node_of(SimulatorNode, "three_prism", parameters) as (node, _):
+        node._ticks = node._started_ticks + 50
+        node._started_wall = time.monotonic() - 50 * 1e-9 * node._period / 0.81  # 0.81 simulated seconds per second
+        node._running()
+        assert ("too slow" in node._said) == late

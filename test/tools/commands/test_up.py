@@ -40,5 +40,20 @@ def test_the_end_of_any_other_node_ends_all_and_says_why(kind):
     others = [node.name for node in GRAPHS[kind] if node.name not in ("view", "markers")]
     assert len(others) == 3
     for name in [*others, "emulator"]:
+        alive = Living(Ended(**{name: 1}), GRAPHS[kind])
+        alive.began = True
         with pytest.raises(TensegrityError, match=f"the {name} ended with status 1.*\n.*last words of {name}"):
-            Living(Ended(**{name: 1}), GRAPHS[kind]).check()
+            alive.check()
+
+
+def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(capsys):
+    unfit = Living(Ended(controller=1), GRAPHS["simulation"])
+    unfit.check()
+    assert not unfit.runs("controller") and "goes on without it" in " ".join(capsys.readouterr().out.split())
+    began = Living(Ended(controller=1), GRAPHS["simulation"])
+    began.began = True
+    crashed = Living(Ended(controller=-11), GRAPHS["simulation"])
+    built = Living(Ended(controller=1), GRAPHS["hardware"])
+    for alive in (began, crashed, built):
+        with pytest.raises(TensegrityError, match="the controller ended"):
+            alive.check()
