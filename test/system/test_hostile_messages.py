@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
 from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
 from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
-from tensegrity_dynamics.ros.robot_node import RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.ros.view_node import ViewNode  # noqa: E402
 
@@ -296,3 +297,87 @@ def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor,
         node._started_wall = time.monotonic() - 50 * 1e-9 * node._period / 0.81  # 0.81 simulated seconds per second
         node._running()
         assert ("too slow" in node._said) == late
+
+
+def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
+    """However fast they come: a step that is due waits for one or two of them and not for the end of the flood."""
+    with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        publisher = sender.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
+        names = [each.name for each in load_robot("three_prism").actuators]
+        waiting, longest, handled, last = 0, 0, 0, -1
+        command = node._command
+
+        def count(message: ActuatorCommand) -> None:
+            nonlocal waiting, longest, handled, last
+            handled += 1
+            is_due = node._timer.time_until_next_call() <= 0
+            waiting, last = (waiting + 1 if is_due and node._ticks == last else int(is_due)), node._ticks
+            longest = max(longest, waiting)
+            command(message)
+
+        node._command = count  # type: ignore[method-assign]
+        for subscription in node.subscriptions:
+            if subscription.topic_name == "/actuator_command":
+                subscription.callback = count
+        ended = threading.Event()
+
+        def flood() -> None:
+            for k in range(10_000):
+                message = ActuatorCommand(source=f"s{k % 3}", name=names, value=[0.001 * (k % 7)] * len(names))
+                message.header.stamp = time_message(node._ticks * node._period)
+                publisher.publish(message)
+            ended.set()
+
+        begun = node._ticks
+        sent = threading.Thread(target=flood)
+        sent.start()
+        while not ended.is_set() or node._ticks < begun + 20:
+            node.survive(lambda: executor.spin_once(timeout_sec=0.1))
+        sent.join()
+        assert handled > 0 and longest <= 3, (handled, longest)
+        sender.destroy_node()
+
+
+def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
+    from std_srvs.srv import SetBool, Trigger
+
+    with node_of(SimulatorNode, "three_prism", {}) as (node, _):
+        random = HostileMessages(9, ()).random
+        names = [each.name for each in load_robot("three_prism").actuators]
+        start = dict(node._seen.positions)
+
+        def send(change: float) -> None:
+            values = [start[name] + change for name in names]
+            message = ActuatorCommand(source="me", name=names, value=values)
+            message.header.stamp = time_message(node._ticks * node._period)
+            node._command(message)
+
+        def call(name: str) -> Trigger.Response:
+            return getattr(node, f"_{name}")(Trigger.Request(), Trigger.Response())
+
+        for _ in range(3000):
+            what = random.integers(7)
+            if what == 0:
+                node._set_paused(SetBool.Request(data=bool(random.integers(2))), SetBool.Response())
+            elif what < 4:
+                call(("reset", "emergency_stop", "release")[what - 1])
+            elif what == 4:
+                send(float(random.normal(0.0, 1e-3)))
+            else:
+                node._tick()
+        call("release")
+        call("reset")
+        node._set_paused(SetBool.Request(data=False), SetBool.Response())
+        assert node._now == 0.0
+        for _ in range(100):
+            send(-1e-3)
+            node._tick()
+        for name in names:
+            assert abs(node._seen.positions[name] - start[name] + 1e-3) < 1e-5
+        call("emergency_stop")
+        held = dict(node._seen.positions)
+        for _ in range(50):
+            send(1e-3)
+            node._tick()
+        assert all(abs(node._seen.positions[name] - held[name]) < 1e-6 for name in names)
