@@ -26,6 +26,8 @@ def test_an_end_does_not_wait_for_a_lock_that_nobody_opens_any_more():
 
 
 def test_a_wait_is_over_as_soon_as_the_signal_has_come():
-    program = PROGRAM.replace("ending.when_asked(lock.acquire)", "pass").replace("ending.wait(10.0)", "ending.wait(1e6)")
+    program = PROGRAM.replace("ending.when_asked(lock.acquire)", "pass").replace(
+        "ending.wait(10.0)", "ending.wait(1e6)"
+    )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60.0)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ended by 2\n", "")

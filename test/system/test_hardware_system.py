@@ -291,18 +291,10 @@ def test_up_hardware_starts_everything_on_emulated_servos_and_ctrl_c_ends_it(tmp
     assert not [child for child in children if os.path.exists(f"/proc/{child}")]
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["hardware", "tensebot"], "name the port"),
-        (["hardware", "three_prism", "--port", "emulated"], "has no servos"),
-        (["sim", "tensebot", "--port", "8081"], "--view-port"),
-        (["hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none"], "/dev/none"),
-    ],
-)
-def test_hardware_that_cannot_be_started_is_refused_in_plain_words(words, reason):
-    command = [sys.executable, "-m", "tensegrity_tools.cli", "up", *words, "--no-view"]
+def test_a_port_that_does_not_open_is_refused_in_plain_words():
+    words = ["up", "hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none", "--no-view"]
+    command = [sys.executable, "-m", "tensegrity_tools.cli", *words]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     assert ended.returncode == 1
-    assert reason in " ".join((ended.stdout + ended.stderr).split())
+    assert "/dev/none" in " ".join((ended.stdout + ended.stderr).split())
     assert "Traceback" not in ended.stderr
