@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
-        "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
+        "cancellation", "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
         "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (

@@ -96,11 +96,13 @@ def _checked(name: str, tour: bool) -> tuple[Any, str]:
     loaded = load_robot(name)
     with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
         stable = make_estimator(loaded).solve({}).stable
+    if not stable:
+        return loaded, type_of(loaded).report(loaded).not_stable(name)
     if tour and not loaded.tour:
         raise TensegrityError(
             f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
         )
-    return loaded, "" if stable else type_of(loaded).report(loaded).not_stable(name)
+    return loaded, ""
 
 
 def _run(
