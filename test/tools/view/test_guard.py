@@ -207,7 +207,7 @@ def test_a_duration_outside_its_limits_reaches_nobody(view, calls, duration):
         assert wait(lambda: view.guard.dropped > 0 or bool(calls.goals) or "Refused: the duration" in visitor.text())
         assert all(0.0 <= goal[2] <= 600.0 for goal in calls.goals)
         visitor.type("Duration [s]", 3.0)
-        assert wait(lambda: press_send(visitor) or bool(calls.goals) and calls.goals[-1][2] == 3.0)
+        assert wait(lambda: press_send(visitor) or (bool(calls.goals) and calls.goals[-1][2] == 3.0))
 
 
 @pytest.mark.parametrize("position", [[1e300, 0, 0], [math.nan, 0, 0], [1e8, 0, 0], [0, 0], [0, 0, 0, 0], "high", None])
