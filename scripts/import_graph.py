@@ -24,8 +24,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
-        "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
-        "controllers", "registry", "ros",
+        "cancellation", "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning",
+        "laws", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
         "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver", "ros",

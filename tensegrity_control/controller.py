@@ -119,8 +119,6 @@ class Controller(ABC):
     """Whether it is made for one control period, a parameter of its constructor called `period`."""
     needs_velocities: ClassVar[bool] = False
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
-    plans_at_once: ClassVar[bool] = False
-    """Whether a goal is planned in about a control period, so that no thread of its own is worth it."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()

@@ -9,6 +9,7 @@ This module is imported first of all and needs nothing but the standard library.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -38,6 +39,27 @@ def end_at_once(status: int) -> None:
     """
     for each in SIGNALS:
         signal.signal(each, lambda *_: os._exit(status))
+
+
+END_WITH_PARENT = "TENSEGRITY_END_WITH_PARENT"
+"""Variable with which a program asks its children to end when it ends, whatever ended it: its own process number."""
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Get SIGTERM from the kernel when the parent is gone, even by SIGKILL, where the parent asked for that (Linux).
+
+    It stays in force when the process runs another program. A parent that has gone already is not waited for.
+    """
+    asked = os.environ.pop(END_WITH_PARENT, "")
+    if not asked or not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if asked != str(os.getppid()):
+        os._exit(0)
 
 
 class Ending:

@@ -28,7 +28,9 @@ from ..trajectories.time_scaling import PathClock, Progress, profile_named
 Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
-"""s and control periods that a motion of a sampled controller may take, and periods that it must."""
+"""s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
+MAX_WAYPOINTS = 500
+"""Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
 
 
 class Tracker(Protocol):
@@ -66,13 +68,15 @@ class GoalPath:
 
     Attributes:
         path: that the tracker will be made of; the controller's own.
-        minimum_duration: s, by the rate limit of `limiting_actuator`. preferred_duration: s, for goals without one.
+        minimum_duration: s. preferred_duration: s, for goals without one. limiting_actuator: whose rate limit sets the
+            minimum. limit: what sets it, where that is something else.
     """
 
     path: Any
     minimum_duration: float
     preferred_duration: float
     limiting_actuator: str
+    limit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,7 @@ class GoalController(Controller):
             check_ranges(("period", period, 1e-5, 1.0))
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self.longest = np.finfo(float).max if period is None else min(MAX_DURATION, MAX_PERIODS * period)
+        self.longest = MAX_DURATION if period is None else min(MAX_DURATION, MAX_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Any]] = []
         self._goal: Pose | None = None
@@ -221,18 +225,21 @@ class GoalController(Controller):
         self._ready()
         profile_named(profile)
         if duration is not None and not (np.isfinite(duration) and 0.0 <= duration <= self.longest):
-            most = "seconds" if self.period is None else f"up to {self.longest:g} s"
-            raise TensegrityError(f"the duration is {duration}; give {most}, or 0 for the shortest.")
+            raise TensegrityError(f"the duration is {duration}; give up to {self.longest:g} s, or 0 for the shortest.")
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         """Raise TensegrityError for what is wrong with waypoints whatever their poses; times [s] from the start."""
         self._ready()
         if interpolation not in self.interpolations:
             raise TensegrityError(unknown_name("interpolation of this controller", interpolation, self.interpolations))
+        if len(times) > MAX_WAYPOINTS:
+            raise TensegrityError(f"{len(times)} waypoints; send up to {MAX_WAYPOINTS} at once, the rest afterwards.")
         knots = [0.0, *times]
         if len(knots) < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
             raise TensegrityError(f"waypoint times {knots[1:]} must be seconds above zero that increase, at least one.")
         if self.period is None:
+            if knots[-1] > self.longest:
+                raise TensegrityError(f"the last waypoint is at {knots[-1]:g} s; give up to {self.longest:g} s.")
             return
         if knots[-1] > self.longest or np.min(np.diff(knots)) < self.period or knots[-1] < MIN_PERIODS * self.period:
             raise TensegrityError(
@@ -273,21 +280,21 @@ class GoalController(Controller):
         path = self._plan_path(rest, goal, profile)
         least = max(path.minimum_duration, MIN_PERIODS * (self.period or 0.0))
         took = duration or max(path.preferred_duration, least)
-        limited_by = path.limiting_actuator
+        limited_by = path.limit or f"the rate limit of {path.limiting_actuator}"
         for tries_left in (2, 1, 0):
             took = self._whole_periods(max(took, least))
             if took > self.longest:
                 raise TensegrityError(f"the motion would take {took:.3g} s, above {self.longest:g} s; go in steps.")
             note = ""
             if duration and took > duration + (self.period or 0.0):
-                note = f"{duration:.3g} s asked for, {took:.3g} s needed by the rate limit of {limited_by}"
+                note = f"{duration:.3g} s asked for, {took:.3g} s needed by {limited_by}"
             try:
                 tracker = self._make_tracker(rest, path, took, profile)
                 return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)
             except TooFastError as error:  # actuators do not move evenly along the path
                 if not tries_left:
                     raise
-                least, limited_by = 1.01 * error.factor * took, error.actuator
+                least, limited_by = 1.01 * error.factor * took, f"the rate limit of {error.actuator}"
         raise AssertionError("unreachable")
 
     def plan_through(

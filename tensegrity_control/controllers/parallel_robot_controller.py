@@ -18,6 +18,7 @@ from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..cancellation import checkpoint
 from ..controller import RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
@@ -94,7 +95,7 @@ class ParallelRobotController(SampledController):
     def _hold_tracker(self, state: RobotState | None) -> Any:
         assert state is not None and state.q is not None
         q = np.array(state.q)
-        still = self.kinematics.output_values(q)
+        still = self._control_kinematics.output_values(q)
         path = HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size)))
         tracker = self._path_tracker(path, q, False)
         self._apply_gains(tracker)
@@ -104,6 +105,7 @@ class ParallelRobotController(SampledController):
         q, travel = rest.configuration, np.zeros(len(self.names))
         first, end = self.kinematics.output_values(q), goal.position[self._rows]
         for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
+            checkpoint()
             before, q = q, self.kinematics.inverse(first + share * (end - first), q)
             travel += np.abs(self._joints(q) - self._joints(before))
         self._check_positions(q, "goal")
@@ -112,6 +114,7 @@ class ParallelRobotController(SampledController):
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         values = [self.kinematics.output_values(rest.configuration)]
         for goal in goals:
+            checkpoint()
             values.append(goal.position[self._rows])
             self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
         return np.array(values)
@@ -128,6 +131,7 @@ class ParallelRobotController(SampledController):
         crosses = bool(check_path(self.kinematics, trajectory, q))
         tracker = self._path_tracker(trajectory, q, crosses)
         for time in np.linspace(0.0, trajectory.end, SAMPLES):
+            checkpoint()
             position, rate, _ = trajectory.sample(float(time))
             q = self.kinematics.inverse(position, q)
             self._check_positions(q, "path")

@@ -34,6 +34,10 @@ MODES = {
 }
 
 
+LEAST_PACE = 0.95
+"""Part of the wanted pace below which the simulator says so."""
+
+
 class SimulatorNode(RobotNode):
     """See the module; every parameter says what it is."""
 
@@ -166,7 +170,11 @@ class SimulatorNode(RobotNode):
             wall = time.monotonic()
             factor = 1e-9 * (self._ticks - self._started_ticks) * self._period / max(1e-9, wall - self._started_wall)
             self._started_wall, self._started_ticks = wall, self._ticks
-            self.tell(OK, "running", real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s")
+            # by the clock the pace that was asked for counts; in lock-step nobody asked for one
+            late = not self._lockstep and factor < LEAST_PACE * self._factor
+            slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
+            said = slow if late else "running"
+            self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s")
 
     def _hold(self) -> None:
         """Actuators hold where they are."""

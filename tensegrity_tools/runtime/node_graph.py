@@ -107,6 +107,10 @@ class NodeGraph:
         changed = replace(self[name], parameters={**self[name].parameters, **parameters})
         return replace(self, nodes=tuple(changed if node.name == name else node for node in self.nodes))
 
+    def without(self, name: str) -> NodeGraph:
+        """The same graph but for one node."""
+        return replace(self, nodes=tuple(node for node in self.nodes if node.name != name))
+
     def only(self, *names: str) -> NodeGraph:
         """The same graph with these nodes alone, as far as it has them."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
@@ -118,11 +122,13 @@ class Watching:
 
     Attributes:
         markers: for RViz. view: the browser view. view_port: where browsers find it, or the next free port.
+        view_address: that the view listens on; this machine alone, unless asked otherwise.
     """
 
     markers: bool = True
     view: bool = True
     view_port: int = 8080
+    view_address: str = "127.0.0.1"
 
 
 def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0) -> Choice:
@@ -254,7 +260,9 @@ def _followers(
     if watching.markers:
         nodes.append(NodeDescription("markers", common, may_end=True))
     if watching.view:
-        nodes.append(NodeDescription("view", {**common, "port": watching.view_port}, may_end=True))
+        nodes.append(
+            NodeDescription("view", {**common, "port": watching.view_port, "host": watching.view_address}, may_end=True)
+        )
     return nodes
 
 

@@ -80,8 +80,15 @@ class ReducedModel:
         self._stages.v_sum[:] = 0.0
         error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
         if not error < 1e-9:
-            values = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, w, strict=True))
-            raise TensegrityError(f"the loops cannot close at {values}; choose other coordinates or a shorter step.")
+            moves = np.asarray(w) - start[self.q_index]
+            values = ", ".join(
+                f"{name} = {0.0 if abs(value) < 1e-9 else value:.4g} (moved by {move:.2g})"
+                for name, value, move in zip(self.names, w, moves, strict=True)
+            )
+            raise TensegrityError(
+                f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
+                "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
+            )
         return q
 
     def state(self, q: Array, v: Array) -> Array:

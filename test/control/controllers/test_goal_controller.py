@@ -262,3 +262,32 @@ def test_a_braked_clock_is_smooth_and_rests_within_the_brake_time(begin, duratio
         assert (ahead.time - behind.time) / (2 * h) == pytest.approx(here.pace, abs=1e-3)
     rest = clock.at(clock.end + 1.0)
     assert rest.pace == 0.0 and rest.time == pytest.approx(clock.last)
+
+
+@pytest.fixture(
+    scope="module", params=[("tensebot", "tendon_length"), ("biglide", "joint_position"), ("biglide", "kinematic")]
+)
+def resting(request):
+    simulation = Simulation(load_robot(request.param[0]))
+    made = make_controller(request.param[1], load_robot(request.param[0]), period=0.02)
+    seen = simulation.observe()
+    positions = np.array(list(seen.positions.values()))
+    made.reset(0.0, RobotState(positions=positions, pose=seen.pose, q=getattr(simulation.state, "q", None)))
+    return made
+
+
+@given(st.floats(width=64) | st.sampled_from([1e300, 3e9, 600.1, -1e-9]))
+def test_a_duration_that_no_motion_has_is_refused_whatever_the_controller(resting, duration):
+    if 0.0 <= duration <= 600.0:
+        resting.check_goal(duration)
+        return
+    with pytest.raises(TensegrityError, match="the duration is"):
+        resting.check_goal(duration)
+
+
+def test_more_waypoints_than_stated_are_refused(resting):
+    resting.check_waypoints(np.linspace(1.0, 500.0, 500).tolist())
+    with pytest.raises(TensegrityError, match="501 waypoints; send up to 500"):
+        resting.check_waypoints(np.linspace(1.0, 501.0, 501).tolist())
+    with pytest.raises(TensegrityError, match="600 s"):
+        resting.check_waypoints([1.0, 3e9])
