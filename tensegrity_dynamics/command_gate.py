@@ -27,6 +27,7 @@ class Mode(Enum):
     POSITION = "position"
     VELOCITY = "velocity"
     EFFORT = "effort"
+    IMPEDANCE = "impedance"
 
 
 PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
