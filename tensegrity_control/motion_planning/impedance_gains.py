@@ -1,15 +1,15 @@
 """Stiffness and damping of the actuators' own loops, from the model of the robot and the rate of these loops.
 
-A pulley is held as much stiffer than the cable that it winds as `CABLE_SHARE` says, so that most of the compliance stays
-the cable's and a shape that is stable with its pulleys locked is stable on them; a joint without a cable is held as
-stiff as its inertia allows at the loop's rate:
+A pulley is held as much stiffer than the cable that it winds as `CABLE_SHARE` says, so that most of the compliance
+stays the cable's and a shape that is stable with its pulleys locked is stable on them; a joint without a cable is held
+as stiff as its inertia allows at the loop's rate:
 
     k_p = CABLE_SHARE r^2 E A / l_0,   or   k_p = m (RATE_SHARE / h)^2
 
-with m = 1 / (P (G' M G)^-1 P')_ii, the inertia that the actuator feels, and h the period of its loop. The damping is the
-one, of c sqrt(k m), whose slowest vibration of the whole robot dies out fastest. Both are then lowered, the stiffness
-with the square, until the sampled loop of all actuators stays stable with `DELAY_MARGIN` periods h of delay on top of
-its own sampling. What is left must hold the shape on its own, with no feedback from outside; else it is refused.
+with m = 1 / (P (G' M G)^-1 P')_ii, the inertia that the actuator feels, and h the period of its loop. The damping is
+the one, of c sqrt(k m), with which the slowest vibration of the whole robot dies out fastest while the sampled loop of
+all actuators stays stable with `DELAY_MARGIN` periods h of delay on top of its own sampling. Where there is none the
+stiffness is lowered. What is left holds the shape on its own, with no feedback from outside; else it is refused.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ def cable_stiffness(model: ReducedModel, q: Array) -> Array:
     """(a,) N m/rad of the cable that each actuator winds, r^2 E A / l_0; 0 where it winds none."""
     mechanism_model = model.robot.model_as(MechanismModel)
     mechanism = model.mechanism
-    cables, entries = {each.name: each for each in mechanism.cables}, {each.name: each for each in mechanism_model.entries}
+    cables, entries = (
+        {each.name: each for each in mechanism.cables},
+        {each.name: each for each in mechanism_model.entries},
+    )
     result = []
     for actuator in model.robot.actuators:
         entry, cable = entries.get(actuator.drives), cables.get(actuator.drives)
@@ -143,9 +146,9 @@ def _sampled_radius(
         else:
             whole[:size, size : size + inputs] = moved  # the oldest torque acts now
             for k in range(late - 1):
-                whole[size + k * inputs : size + (k + 1) * inputs, size + (k + 1) * inputs : size + (k + 2) * inputs] = (
-                    np.eye(inputs)
-                )
+                whole[
+                    size + k * inputs : size + (k + 1) * inputs, size + (k + 1) * inputs : size + (k + 2) * inputs
+                ] = np.eye(inputs)
             whole[size + (late - 1) * inputs :, :size] = -gain
         worst = max(worst, float(np.max(np.abs(np.linalg.eigvals(whole)))))
     return worst
