@@ -30,6 +30,8 @@ Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s and control periods that a motion of a sampled controller may take, and periods that it must."""
+RESUMPTION = 4.0
+"""Time in which a motion that its actuators have braked is at full pace again, in parts of the time that they went on."""
 
 
 class Tracker(Protocol):
@@ -165,7 +167,7 @@ class GoalController(Controller):
             return
         before = clock.at(last)
         pace = max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
-        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, self.brake_time)
+        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, RESUMPTION * lead)
         self.gaps += 1
 
     def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
