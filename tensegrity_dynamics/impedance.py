@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from .errors import TensegrityError
 
-EXTRAPOLATED_PERIODS = 3.0
+EXTRAPOLATED_PERIODS = 6.0
 """Periods of the sender for which a set point moves on with its velocity; for twice as long it then brakes."""
-EXTRAPOLATION = 0.03
+EXTRAPOLATION = 0.05
 """s of the same where the sender's period is not known."""
 
 

@@ -130,6 +130,7 @@ class ControllerNode(RobotNode):
             self._publish_feedback(message)
         phase = self._controller.status(self._now).phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
+        values |= {"phase": phase, "gaps": self._controller.gaps}
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"

@@ -26,6 +26,9 @@ from ..workspace import make_stage_workspace, make_workspace
 from .actuation import PAST_END, Drives, Ends, cable_powers, drive, make_drives, servo_torques
 from .adaptive import integrate
 
+SOFTEST_HOLD = 0.01
+"""Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
+become a servo that holds the position."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
@@ -232,10 +235,13 @@ class MechanismSimulator(Simulator):
 
     def hold(self) -> None:
         drives = self._drives
-        moving = (drives.mode == EFFORT) | (drives.mode == IMPEDANCE)
+        carried = drives.stiffness * SOFTEST_HOLD * (drives.high - drives.low) >= np.abs(drives.feed)
+        stays = (drives.mode == IMPEDANCE) & carried & (drives.stiffness > 0.0) & (drives.damping > 0.0)
+        drives.command[stays], drives.speed[stays] = drives.set_point[stays], 0.0
+        moving = (drives.mode == EFFORT) | (drives.mode == IMPEDANCE) & ~stays
         drives.set_point[moving] = self._q[drives.q][moving]
-        drives.mode[:] = POSITION
-        drives.command[:] = drives.set_point
+        drives.mode[~stays] = POSITION
+        drives.command[~stays] = drives.set_point[~stays]
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
