@@ -194,7 +194,7 @@ class CommandGate:
             period: s between two commands of the source, 0 where they do not come regularly; efforts that are older
                 than three are refused.
         """
-        whole = self._whole(names, values, source, stamp, now) or _age(mode, stamp, now, period)
+        whole = self._whole(names, values, source, stamp, now) or _kind(mode, values) or _age(mode, stamp, now, period)
         if whole is not None:
             return Verdict(False, {}, (Refusal(None, whole),))
         set_points: dict[str, tuple[Mode, Any]] = {}
@@ -330,6 +330,14 @@ class CommandGate:
             reason = f"{value:.6g} {unit} is above its ceiling of {actuator.effort:.6g} {unit}"
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         return value, None
+
+
+def _kind(mode: Mode, values: Sequence[SetPoint]) -> str | None:
+    """Why values do not go with the mode, or None."""
+    if all(isinstance(value, ImpedanceSetPoint) == (mode is Mode.IMPEDANCE) for value in values):
+        return None
+    what = "a whole impedance set point" if mode is Mode.IMPEDANCE else "a number"
+    return f"mode {mode.value} takes {what} for each name."
 
 
 def _age(mode: Mode, stamp: float, now: float, period: float) -> str | None:

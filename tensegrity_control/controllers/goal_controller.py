@@ -31,7 +31,7 @@ Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s and control periods that a motion of a sampled controller may take, and periods that it must."""
 RESUMPTION = 2.0
-"""Time in which a motion that its actuators have braked is at full pace again, in parts of the time that they went on."""
+"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on."""
 
 
 class Tracker(Protocol):

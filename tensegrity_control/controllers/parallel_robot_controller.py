@@ -233,6 +233,7 @@ class ComputedTorqueController(ParallelRobotController):
         if self._impedance is None:
             return super()._make_command(time, tracker, progress, state)
         has_state = state is not None and state.q is not None
+        self.blind += not has_state
         try:
             reference = tracker.reference(progress.time, progress.pace, progress.change)
             tracker.last_effort = tracker.effort(

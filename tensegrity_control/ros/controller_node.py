@@ -21,7 +21,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState
+from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
@@ -38,6 +38,7 @@ from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STAT
 
 from ..controller import Command
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
 from .planning_thread import PlanningThread
 from .state_conversion import StateReader, command_message
@@ -75,6 +76,8 @@ class ControllerNode(RobotNode):
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
+        self._floor, self._broken = TensionFloor(self._robot), ""
+        self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
         # a group of its own: while a goal is planned the control goes on
         self.create_service(
@@ -104,6 +107,10 @@ class ControllerNode(RobotNode):
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
+    def _look_at_tensions(self, message: TendonState) -> None:
+        time = 1e-9 * nanoseconds(message.header.stamp)
+        self._broken = self._floor.look(time, message.name, message.tension)
+
     def _control(self, message: StructureState) -> None:
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
@@ -131,6 +138,7 @@ class ControllerNode(RobotNode):
         phase = self._controller.status(self._now).phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values |= {"phase": phase, "gaps": self._controller.gaps}
+        values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
@@ -139,6 +147,8 @@ class ControllerNode(RobotNode):
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
             self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
+        elif self._broken:
+            self.tell(WARN, self._broken, **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:

@@ -84,6 +84,12 @@ def test_the_gate_limits_rates_and_lets_the_rest_pass():
     assert (mode, passed) == (Mode.IMPEDANCE, ImpedanceSetPoint(0.5, 2.0, 1.0, 20.0, 2.0))
 
 
+def test_the_gate_refuses_numbers_for_an_impedance_and_an_impedance_for_a_number():
+    assert not send(0.1).accepted
+    verdict = send(ImpedanceSetPoint(0.1), Mode.EFFORT)
+    assert not verdict.accepted and "effort" in str(verdict.refusals[0])
+
+
 def test_an_actuator_without_impedance_is_refused_by_name():
     verdict = send(ImpedanceSetPoint(0.0), without_impedance={"hinge": "its servo has no current loop"})
     assert not verdict.set_points and "hinge: its servo has no current loop" in str(verdict.refusals[0])
