@@ -232,8 +232,8 @@ class ComputedTorqueController(ParallelRobotController):
     ) -> Command:
         if self._impedance is None:
             return super()._make_command(time, tracker, progress, state)
-        has_state = state is not None and state.q is not None
-        self.blind += not has_state
+        seen = None if state is None else state.q
+        self.blind += seen is None
         try:
             reference = tracker.reference(progress.time, progress.pace, progress.change)
             tracker.last_effort = tracker.effort(
@@ -247,8 +247,7 @@ class ComputedTorqueController(ParallelRobotController):
             # on the singularity itself all goes on as just before
             position, middle = tracker.last_set_points
             tracker.last_set_points = position + self.period * middle, middle
-        q = state.q if has_state else tracker.last_position  # type: ignore[union-attr]
-        self._update_singularity_distance(q)
+        self._update_singularity_distance(tracker.last_position if seen is None else seen)
         position, middle = tracker.last_set_points
         gains = self._impedance
         return Command(
@@ -291,7 +290,7 @@ class KinematicController(ParallelRobotController):
         TensegrityError: a parameter is out of range.
     """
 
-    output_mode = "velocity"
+    output_mode: str = "velocity"  # type: ignore[misc]
     needs_velocities = False
     default_period = 0.02
 

@@ -93,9 +93,13 @@ def render(result: dict[str, Any], console: Any) -> None:
                 "" if least is None else f"{least:.2f}",
             ]
         late = f"{1e3 * each['delay']:.0f}"
-        rows.append((each["robot"], each["controller"], each["actuation"], late, *figures, each["lost"][:60]))
-    columns = ("robot", "controller", "sends", "late ms", "worst mm", "end mm", "least N", "")
+        rows.append((each["robot"], each["controller"], each["actuation"], late, *figures))
+    columns = ("robot", "controller", "sends", "late ms", "worst mm", "end mm", "least N")
     console.print(table("late commands", columns, rows))
+    for each in result["runs"]:
+        if each["lost"]:
+            late = f"{1e3 * each['delay']:.0f} ms late"
+            console.print(f"{each['robot']} {each['controller']} {each['actuation']}, {late}: {each['lost']}")
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
