@@ -22,7 +22,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState
+from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
@@ -40,11 +40,11 @@ from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STAT
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
 from .planning_thread import PlanningThread
-from .state_conversion import StateReader
+from .state_conversion import StateReader, command_message
 
-MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
 FAILURES = (Exception,)
 """What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
 LATEST = 2.0**31 - 1.0
@@ -90,6 +90,8 @@ class ControllerNode(RobotNode):
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
+        self._floor, self._broken = TensionFloor(self._robot), ""
+        self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
         self.create_service(SetGoalPose, "set_goal_pose", self._set_goal, callback_group=ReentrantCallbackGroup())
@@ -127,6 +129,10 @@ class ControllerNode(RobotNode):
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
+    def _look_at_tensions(self, message: TendonState) -> None:
+        time = 1e-9 * nanoseconds(message.header.stamp)
+        self._broken = self._floor.look(time, message.name, message.tension)
+
     def _control(self, message: StructureState) -> None:
         if self._planner.withholds:
             self._withheld = message
@@ -149,10 +155,7 @@ class ControllerNode(RobotNode):
         self._heard = wall
         self._stamp = stamp
         command = self._command(message)
-        self._answer = ActuatorCommand(
-            source=self.get_name(), session=self._session, period=float(self._settings.period),
-            mode=MODES[command.mode], name=list(command.names), value=command.values.tolist(),
-        )  # fmt: skip
+        self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
@@ -160,6 +163,8 @@ class ControllerNode(RobotNode):
             self._publish_feedback(message)
         phase = self._controller.status(self._now).phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
+        values |= {"phase": phase, "gaps": self._controller.gaps}
+        values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
@@ -168,6 +173,8 @@ class ControllerNode(RobotNode):
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
             self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
+        elif self._broken:
+            self.tell(WARN, self._broken, **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:

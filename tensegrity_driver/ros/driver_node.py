@@ -333,7 +333,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
+            what = f"unknown mode {message.mode}"
+            if message.mode == ActuatorCommand.IMPEDANCE:
+                named = ", ".join(message.name) or "no actuator"
+                what = f"impedance for {named}: the servos' own loops are not used for it yet, send positions"
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {what}")
             return
         verdict = driver.command(
             message.name, message.value, mode, source=message.source, session=int(message.session),

@@ -131,6 +131,14 @@ class Watcher:
         return pose
 
     @property
+    def moving(self) -> bool:
+        """Whether the controller's diagnostics say that a motion is under way; they come once a second."""
+        controller = self.diagnostics.get("controller")
+        return controller is not None and any(
+            each.key == "phase" and each.value == "moving" for each in controller.values
+        )
+
+    @property
     def tensions(self) -> np.ndarray:
         """Tensions [N] of all tendons and springs, empty before the first message."""
         return np.array([] if self.tendons is None else self.tendons.tension, dtype=np.float64)

@@ -26,10 +26,12 @@ CASES = [
 class Machine:
     """A simulated mechanism under a controller."""
 
-    def __init__(self, robot: str, controller: str, period: float):
+    def __init__(self, robot: str, controller: str, period: float, **options):
         self.robot, self.period = load_robot(robot), period
         self.simulation = Simulation(self.robot)
-        self.control = make_controller(controller, self.robot, period=period)
+        if controller != "kinematic":  # feedback of the state; impedances: test_impedance_control
+            options = {"actuation": "effort", **options}
+        self.control = make_controller(controller, self.robot, period=period, **options)
         self.held = np.array(list(self.simulation.observe().efforts.values()))
         self.sent: list[np.ndarray] = []
         self.control.reset(0.0, self.state())
@@ -52,7 +54,8 @@ class Machine:
         for _ in range(round(duration / self.period)):
             command = self.control.command(self.now, None if blind else self.state())
             self.sent.append(command.values)
-            self.simulation.advance(duration=self.period, **{command.mode: command.as_dict()})
+            self.simulation.command(command.mode, command.set_points(), period=self.period)
+            self.simulation.advance(duration=self.period)
             wanted = self.control.reference(self.now).pose[0][self.robot.output.rows]
             worst = max(worst, float(np.linalg.norm(self.position - wanted)))
         return worst
