@@ -21,7 +21,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState
+from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
@@ -39,6 +39,7 @@ from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STAT
 from ..controller import Command
 from ..inverse_kinematics.pose_goal import PoseGoal
 from .controller_parameters import ControllerParameters
+from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
 from .state_conversion import StateReader
 
@@ -75,12 +76,14 @@ class ControllerNode(RobotNode):
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
+        self._asked = GoalAnnouncer(self, lambda: self._stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
         # a group of its own: while a goal is planned the control goes on
         self.create_service(
-            SetGoalPose, "set_goal_pose", self._set_goal, callback_group=MutuallyExclusiveCallbackGroup()
-        )
+            SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
+            callback_group=MutuallyExclusiveCallbackGroup(),
+        )  # fmt: skip
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
         self._action = ActionServer(
@@ -294,6 +297,7 @@ class ControllerNode(RobotNode):
             response.message = "holding" if release else "stopped; call hold to take goals again"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
+        self._asked.trigger(Goal.HOLD if release else Goal.STOP, response.success, response.message)
         return response
 
     def _recover(self) -> None:
@@ -323,13 +327,15 @@ class ControllerNode(RobotNode):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
-            await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
+            accepted = await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
             self._answer = None
             self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
             handle.abort()
             result.reason = str(error) or type(error).__name__
+            self._asked.trajectory(request, result.reason)
             return result
+        self._asked.trajectory(request, None, accepted.arrival)
         ended = Future()
         self._running, self._ended = handle, ended
         await ended
@@ -359,6 +365,7 @@ class ControllerNode(RobotNode):
     def _cancel(self, _: Any) -> CancelResponse:
         self._controller.hold(self._now)
         self._finish(False, "cancelled: holding")
+        self._asked.trigger(Goal.CANCEL, True, "holding")
         return CancelResponse.ACCEPT
 
     def _finish(self, success: bool, reason: str) -> None:

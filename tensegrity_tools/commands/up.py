@@ -40,6 +40,7 @@ def up(
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
     board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
+    bag: Annotated[str, typer.Option(help="folder of a bag that everything is recorded into")] = "",
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
@@ -58,6 +59,7 @@ def up(
                 "control_period": control_period,
                 "lockstep": lockstep,
                 "watching": Watching(view=view, view_port=view_port),
+                "bag": bag,
             }
             if what == "sim":
                 graph = simulation_graph(robot, real_time_factor=real_time_factor, **common)
@@ -101,6 +103,8 @@ def _checked(name: str, tour: bool) -> Any:
 def _run(
     nodes: NodeProcesses, graph: NodeGraph, loaded: Any, tour: bool, stay: bool | None, check: Callable[[], None]
 ) -> int:
+    from std_srvs.srv import SetBool
+
     from ..runtime.emulator_process import start_emulator
     from ..runtime.robot_client import Watcher
     from ..runtime.tour import run_tour
@@ -112,11 +116,14 @@ def _run(
     try:
         source = graph.source
         if source.waits:
-            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller")))
+            recorder = ("recorder",) if alive.runs("recorder") else ()
+            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller", *recorder)))
             if graph.emulator is not None:
                 start_emulator(nodes, graph.emulator, check)
             nodes.start(source.name, source.parameters)
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
+        if "recorder" in graph and not alive.runs("recorder") and source.name == "simulator":
+            watcher.call("simulator/set_paused", SetBool.Request(data=False))  # nobody else does
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
         if "view" in watcher.diagnostics and alive.runs("view"):
@@ -157,7 +164,10 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     hidden = ["the browser view"] if alive.runs("view") and not shown else []
     ready = watcher.diagnostics.get("controller")
     taken = [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
-    return ([] if there else ["the first state"]) + (goals or taken) + hidden
+    noted = watcher.diagnostics.get("recorder")
+    listening = noted is not None and (noted.message == "recording" or noted.level > b"\x00")
+    deaf = ["the recorder"] if alive.runs("recorder") and not listening else []
+    return ([] if there else ["the first state"]) + (goals or taken) + hidden + deaf
 
 
 def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None:

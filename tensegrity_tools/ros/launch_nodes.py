@@ -36,6 +36,7 @@ COMMON_ARGUMENTS = (
     argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
     argument("rviz", "false", "start rviz2 too", YES_NO),
 )
+BAG_ARGUMENT = argument("bag", "", "folder of a bag that everything is recorded into; empty: none")
 
 
 def description(
@@ -87,6 +88,7 @@ def _nodes(graph: NodeGraph) -> list[Node]:
             name=node.name,
             output="screen",
             on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
+            remappings=list(node.remappings),
             parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
         )
         for node in graph
