@@ -15,18 +15,19 @@ import numpy as np
 import typer
 
 from tensegrity_dynamics.ending import Ending
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import console, table
 from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
 from ..runtime.processes import NodeProcesses, own_domain
-from .arguments import RobotArgument
 from .running_robot import need_ros
 
 
 def up(
-    what: Annotated[str, typer.Argument(help="sim or hardware")],
-    robot: RobotArgument = "tensebot",
+    what: Annotated[str, typer.Argument(help="sim, hardware or replay")],
+    robot: Annotated[
+        str, typer.Argument(help="a shipped robot or a .yaml file; replay: a bag", show_default=False)
+    ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
@@ -41,14 +42,29 @@ def up(
     board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
     bag: Annotated[str, typer.Option(help="folder of a bag that everything is recorded into")] = "",
+    rate: Annotated[
+        float, typer.Option(help="replay: robot seconds per second; 0 compares in lock-step, as fast as it goes")
+    ] = 0.0,
+    loop: Annotated[bool, typer.Option(help="replay at a rate: from the end to the start again")] = False,
+    start: Annotated[float, typer.Option(help="replay at a rate: s from the start of the bag")] = 0.0,
+    paused: Annotated[bool, typer.Option(help="replay at a rate: begin paused")] = False,
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
 
-    Ctrl-C ends everything.
+    `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
+    the bag for the view. Ctrl-C ends everything.
     """
-    if what not in ("sim", "hardware"):
-        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware. (replay is not built yet)")
+    if what not in ("sim", "hardware", "replay"):
+        raise TensegrityError(unknown_name("`up`", what, ("sim", "hardware", "replay")))
+    if what == "replay":
+        _refuse_for_replay(tour=tour, lockstep=lockstep, controller=controller, state=state, port=port, board=board,
+                           calibration=calibration, bag=bag)  # fmt: skip
+        _replay(robot, rate, loop, start, paused, Watching(markers=bool(rate), view=view and bool(rate),
+                                                           view_port=view_port))  # fmt: skip
+        return
+    if rate or loop or start or paused:
+        raise TensegrityError("--rate, --loop, --start and --paused are for `up replay BAG`.")
     if what == "sim" and (port or board or calibration):
         raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
     with contextlib.ExitStack() as release:
@@ -75,6 +91,38 @@ def up(
             nodes = NodeProcesses()
             release.callback(nodes.stop)
             status = _run(nodes, graph, loaded, tour, stay, ending.check)
+        if ending.asked:
+            console.print("\nending all nodes")
+            status = 128 + ending.asked
+    if status:
+        sys.exit(status)
+
+
+def _refuse_for_replay(**given: Any) -> None:
+    """A replay runs what was recorded: the options that choose it are refused."""
+    names = [f"--{name}" for name, value in given.items() if value]
+    if names:
+        raise TensegrityError(f"{', '.join(names)}: not for `up replay`; it runs what the bag says.")
+
+
+def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watching: Watching) -> None:
+    """Run a replay; the process ends with status 1 where it differs from the recording."""
+    from ..runtime.replay_graph import replay_graph
+    from ..runtime.replay_run import run_replay
+
+    status = 0
+    with contextlib.ExitStack() as release:
+        with Ending() as ending:
+            folder = release.enter_context(tempfile.TemporaryDirectory(prefix="tensegrity_replay_"))
+            graph = replay_graph(
+                bag, Path(folder), rate=rate, loop=loop, start=start, paused=paused, watching=watching
+            )
+            need_ros()
+            os.environ.update(own_domain())
+            os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
+            nodes = NodeProcesses()
+            release.callback(nodes.stop)
+            status = run_replay(nodes, graph, ending.check, lambda text: console.print(text, markup=False))
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
