@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -90,9 +91,7 @@ class RecorderNode(RobotNode):
         self._unpause = self.create_client(SetBool, "simulator/set_paused") if self._release else None
         self._path, self._bytes = path, 0
         self.tell(OK, "waiting for the robot", bag=path)
-        if text:
-            self._add(self.resolve_topic_name(ROBOT_FILE), "std_msgs/msg/String", Quality(latched=True, depth=1))
-            self._tell_bag(self.resolve_topic_name(ROBOT_FILE), String(data=text), "std_msgs/msg/String")
+        self._keep_robot(text)
         self._add(PARAMETERS, "rcl_interfaces/msg/ParameterEvent", Quality(depth=1000))
 
     # -- running --------------------------------------------------------------------------------------------------
@@ -229,6 +228,13 @@ class RecorderNode(RobotNode):
             except BagWriteError as error:
                 self._give_up(error)
 
+    def _keep_robot(self, text: str) -> None:
+        """Write the robot file, once, unless somebody publishes it."""
+        topic = self.resolve_topic_name(ROBOT_FILE)
+        if text and topic not in (self._writer or ()) and not self.count_publishers(topic):
+            self._add(topic, "std_msgs/msg/String", Quality(latched=True, depth=1))
+            self._tell_bag(topic, String(data=text), "std_msgs/msg/String")
+
     # -- parameters of other nodes --------------------------------------------------------------------------------
 
     def _ask(self, node: str) -> None:
@@ -255,6 +261,10 @@ class RecorderNode(RobotNode):
             ]
             self._tell_bag(PARAMETERS, event, "rcl_interfaces/msg/ParameterEvent")
             self._waiting.discard(node)
+            for each in event.new_parameters:
+                if each.name == "robot" and each.value.string_value:
+                    with suppress(TensegrityError, OSError):  # a file of another machine
+                        self._keep_robot(_robot_text(each.value.string_value))
 
         lister.call_async(ListParameters.Request()).add_done_callback(listed)
 

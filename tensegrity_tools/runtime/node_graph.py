@@ -197,7 +197,7 @@ def simulation_graph(
     recorder = []
     if bag:  # the recorder lets the simulator go as soon as it hears everything
         simulator["paused"] = True
-        recorder = [_recorder(name, bag, wait_for=HEARD_FIRST, release=True)]
+        recorder = [recorder_node(name, bag, wait_for=HEARD_FIRST, release=True)]
     return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *recorder, *followers), True)
 
 
@@ -250,7 +250,7 @@ def hardware_graph(
         driver |= {key: text for key, text in named.items() if text}
     source = NodeDescription("driver", driver, waits=not lockstep)
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
-    recorder = [_recorder(name, bag)] if bag else []
+    recorder = [recorder_node(name, bag)] if bag else []
     return NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
 
 
@@ -275,7 +275,7 @@ HEARD_FIRST = "/clock joint_states tendon_states simulator/truth structure_state
 """Topics that a recorder hears before it lets a simulator go."""
 
 
-def _recorder(robot: str, bag: str, **parameters: Any) -> NodeDescription:
+def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
     """The recorder. Raises TensegrityError: there is something already where the bag shall be."""
     path = Path(bag).expanduser().resolve()
     if path.exists():
