@@ -87,3 +87,24 @@ def first_difference(a: Any, b: Any) -> tuple[str, Any, Any] | None:
         longer = first if len(first) > len(second) else second
         return longer[min(len(first), len(second))][0], f"{len(first)} fields", f"{len(second)} fields"
     return None
+
+
+def largest_difference(a: Any, b: Any) -> float:
+    """Largest difference of two numbers in the same field of two decoded messages; infinite where anything else differs."""
+    passed = RUN_FIELDS.get(a.__msgtype__, frozenset())
+    largest = 0.0
+    first, second = dict(leaves(a)), dict(leaves(b))
+    if first.keys() != second.keys():
+        return float("inf")
+    for path, left in first.items():
+        right = second[path]
+        if path in passed or same(left, right):
+            continue
+        numbers = [np.atleast_1d(np.asarray(each)) for each in (left, right)]
+        if any(each.dtype.kind != "f" for each in numbers) or numbers[0].shape != numbers[1].shape:
+            return float("inf")
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(numbers[0] - numbers[1])
+        difference[np.isnan(numbers[0]) & np.isnan(numbers[1])] = 0.0
+        largest = max(largest, float(np.max(np.nan_to_num(difference, nan=np.inf))))
+    return largest

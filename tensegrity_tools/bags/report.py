@@ -115,7 +115,7 @@ def _read(bag: Bag, contents: Contents) -> _Run:
         decoded = decoders[message.topic](message.data)
         if message.topic in names:
             kept = names[message.topic]
-            if kept and now <= kept[-1][0]:
+            if kept and stamp_of(decoded) == stamp_of(kept[-1][1]):
                 kept.pop()  # the same state again: what was said last counts
             kept.append((now, decoded))
         elif message.topic == goals:

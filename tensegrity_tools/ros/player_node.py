@@ -14,6 +14,7 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.action import ActionClient
@@ -29,7 +30,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, RobotNode, run_node
 
 from ..bags.contents import PARAMETERS, read_contents
-from ..bags.decoding import first_difference, stamp_of
+from ..bags.decoding import first_difference, largest_difference, stamp_of
 from ..bags.reader import Bag
 from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, make_plan
 from ..bags.timeline import along_robot_time
@@ -266,9 +267,10 @@ class PlayerNode(RobotNode):
         tally.count += 1
         if data == step.recorded:
             return
-        difference = first_difference(self._decoded(tally.topic, step.recorded), self._decoded(tally.topic, data))
+        recorded, given = self._decoded(tally.topic, step.recorded), self._decoded(tally.topic, data)
+        difference = first_difference(recorded, given)
         if difference is not None:
-            tally.note(step.stamp, difference)
+            tally.note(step.stamp, difference, largest_difference(recorded, given))
 
     def _reference_tally(self, plan: ReplayPlan) -> Tally:
         tally = Tally("references", REFERENCE)
@@ -341,11 +343,13 @@ class Tally:
     def __init__(self, who: str, topic: str) -> None:
         self.who, self.topic = who, topic
         self.count = self.different = 0
+        self.largest = 0.0
         self.first: tuple[int, tuple[str, Any, Any]] | None = None
 
-    def note(self, stamp: int, difference: tuple[str, Any, Any]) -> None:
-        """An answer that differs."""
+    def note(self, stamp: int, difference: tuple[str, Any, Any], largest: float) -> None:
+        """An answer that differs: its first field that does, and the largest difference of a number in it."""
         self.different += 1
+        self.largest = max(self.largest, largest)
         if self.first is None:
             self.first = stamp, difference
 
@@ -359,7 +363,10 @@ class Tally:
 
     def __str__(self) -> str:
         text = f"{self.who}: {self.count - self.different} of {self.count} equal bit for bit"
-        return text if not self.different else f"{text}; first difference in {self.where}"
+        if not self.different:
+            return text
+        size = f", others by at most {self.largest:.2g}" if np.isfinite(self.largest) else ""
+        return f"{text}{size}; first difference in {self.where}"
 
 
 def _rebuilt(kind: Any, decoded: Any) -> Any:

@@ -83,6 +83,9 @@ class RecorderNode(RobotNode):
         self._topics: dict[str, Any] = {}
         self._unknown: set[str] = set()
         self._heard: set[str] = set()
+        self._single: set[str] = set()  # topics with one publisher, whose messages are numbered without gaps
+        self._numbers: dict[str, int] = {}
+        self._lost = 0
         self._asked: dict[str, float] = {}
         self._waiting: set[str] = set()
         self._looked = self._flushed = 0.0
@@ -135,6 +138,10 @@ class RecorderNode(RobotNode):
         """Write a message at the time at which it was published, as far as the middleware tells."""
         received = info["received_timestamp"] or time.time_ns()
         sent = info["source_timestamp"]
+        number = info["publication_sequence_number"]
+        if number is not None and topic in self._single:
+            self._lost += max(0, number - self._numbers.get(topic, number - 1) - 1)
+            self._numbers[topic] = number
         self._heard.add(topic)
         self._write(topic, sent if 0 < sent <= received else received, data)
 
@@ -159,9 +166,12 @@ class RecorderNode(RobotNode):
         except (BagWriteError, OSError) as error:
             self._give_up(error)
             return
-        values = {"messages": self._writer.count, "topics": len(self._topics), "megabytes": f"{1e-6 * self._bytes:.1f}"}
+        values: dict[str, Any] = {"lost": self._lost}
+        values |= {"messages": self._writer.count, "topics": len(self._topics), "megabytes": f"{1e-6 * self._bytes:.1f}"}
         if free < SCARCE:
             self.tell(WARN, f"the disk of the bag is nearly full: {1e-6 * free:.0f} MB are free", **values)
+        elif self._lost:
+            self.tell(WARN, "messages were lost on the way to the recorder; the machine is too busy", **values)
         elif self._ready:
             self.tell(OK, "recording", **values)
 
@@ -180,6 +190,7 @@ class RecorderNode(RobotNode):
             for topic, kinds in self.get_topic_names_and_types():
                 if topic not in self._topics and topic not in self._excluded and topic not in self._unknown:
                     self._listen(topic, kinds[0])
+            self._single = {topic for topic in self._single if self.count_publishers(topic) <= 1}
             for name, namespace in self.get_node_names_and_namespaces():
                 self._ask(f"{namespace.rstrip('/')}/{name}")
         late = time.monotonic() - self._began
@@ -200,6 +211,8 @@ class RecorderNode(RobotNode):
         if not publishers:
             return
         profiles = [each.qos_profile for each in publishers]
+        if len(publishers) == 1:
+            self._single.add(topic)
         reliable = all(each.reliability == ReliabilityPolicy.RELIABLE for each in profiles)
         latched = all(each.durability == DurabilityPolicy.TRANSIENT_LOCAL for each in profiles)
         depth = max((each.depth for each in profiles), default=0) or (1 if latched else 10)
