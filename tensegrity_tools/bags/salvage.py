@@ -113,11 +113,9 @@ class _McapScan:
                 number, schema, topic, _ = fields.take("H", "H", "text", "text")
                 known = self._schemas.get(schema)
                 if known is not None:
+                    quality = _quality(fields.table().get("offered_qos_profiles", ""))
                     self._channels[number] = topic
-                    profiles = fields.table().get("offered_qos_profiles", "")
-                    self._found.topics.setdefault(
-                        topic, FoundTopic(topic, *known, quality=Quality.of(_profiles(profiles)))
-                    )
+                    self._found.topics.setdefault(topic, FoundTopic(topic, *known, quality=quality))
             elif kind == MESSAGE:
                 number, _, time, _ = struct.unpack_from("<HIQQ", content, 0)
                 if number in self._channels:
@@ -188,11 +186,11 @@ class _Fields:
         return text
 
 
-def _profiles(text: str) -> Any:
+def _quality(text: str) -> Quality:
     try:
-        return parse_qos(text)
+        return Quality.of(parse_qos(text))
     except Exception:  # of a foreign or broken file, in any form
-        return []
+        return Quality()
 
 
 def _read_sqlite(path: Path, found: Salvaged) -> None:
@@ -213,7 +211,7 @@ def _read_sqlite(path: Path, found: Salvaged) -> None:
         ):
             names[number] = topic
             definition = definitions.get(kind, MessageDefinition(MessageDefinitionFormat.NONE, ""))
-            found.topics[topic] = FoundTopic(topic, kind, definition, digest, Quality.of(_profiles(profiles)))
+            found.topics[topic] = FoundTopic(topic, kind, definition, digest, _quality(profiles))
         for number, time, data in connection.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY id"):
             if number in names:
                 found.messages.append((names[number], int(time), bytes(data)))
