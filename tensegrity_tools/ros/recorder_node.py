@@ -198,6 +198,9 @@ class RecorderNode(RobotNode):
             missing = self._wanted - self._heard
             waiting = [each for each in self._waiting if time.monotonic() - self._asked[each] < ANSWER_TIME]
             self._ready = self._writer is None or not (missing or waiting)
+            if self._ready and self._writer is not None:
+                self.tell(OK, "recording")
+                self.report()
             if missing and late > 5.0:
                 self.tell(WARN, f"nothing has come yet on {', '.join(sorted(missing))}")
         if self._ready and self._unpause is not None and not self._released and self._unpause.service_is_ready():
