@@ -173,7 +173,11 @@ def _compare(topic: str, one: Series, two: Series) -> tuple[list[FieldError], bo
             left = np.stack([np.interp(stamps.astype(np.float64), own, column) for column in left.T], axis=1) \
                 if left.shape[1] else np.zeros((len(stamps), 0))  # fmt: skip
             right = right[inside]
-        errors.append(FieldError(topic, name, 1e-9 * (stamps - stamps[:1]), _distance(name, left, right), missing))
+        errors.append(
+            FieldError(
+                topic, name, (1e-9 * (stamps - stamps[:1])).astype(np.float64), _distance(name, left, right), missing
+            )
+        )
     return sorted(errors, key=lambda each: each.field), not exact
 
 

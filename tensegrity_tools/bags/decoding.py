@@ -90,7 +90,7 @@ def first_difference(a: Any, b: Any) -> tuple[str, Any, Any] | None:
 
 
 def largest_difference(a: Any, b: Any) -> float:
-    """Largest difference of two numbers in the same field of two decoded messages; infinite where anything else differs."""
+    """Largest difference of numbers in the same field of two messages; infinite where anything else differs."""
     passed = RUN_FIELDS.get(a.__msgtype__, frozenset())
     largest = 0.0
     first, second = dict(leaves(a)), dict(leaves(b))

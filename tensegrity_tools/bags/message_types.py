@@ -68,7 +68,9 @@ class MessageTypes:
                     if each not in inside:
                         inside[each] = None
                         queue.append(each)
-            self._known[name] = Definition(name, "\n".join(part.rstrip("\n") for part in parts) + "\n", self._hash(name))
+            self._known[name] = Definition(
+                name, "\n".join(part.rstrip("\n") for part in parts) + "\n", self._hash(name)
+            )
         return self._known[name]
 
     def all_of(self, package: str) -> list[str]:

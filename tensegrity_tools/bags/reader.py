@@ -122,7 +122,7 @@ class Bag:
         return [name for name, topic in self.topics.items() if topic.type == kind]
 
     def decoder(self, topic: str) -> Callable[[bytes], Any]:
-        """Makes an object with the fields of the message from its bytes. Raises TensegrityError: its type is unknown."""
+        """Makes an object with the fields of a message from its bytes. Raises TensegrityError: its type is unknown."""
         if topic not in self.topics:
             raise TensegrityError(unknown_name(f"topic in {self.path}", topic, sorted(self.topics)))
         kind = self.topics[topic].type

@@ -19,7 +19,7 @@ from .decoding import stamp_of
 from .reader import Bag
 
 SENSORS = ("/clock", "tendon_states", "joint_states")
-"""What a robot publishes of itself, in the order in which it does; joint_states last, since the estimator answers it."""
+"""What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 

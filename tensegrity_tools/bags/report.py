@@ -128,9 +128,12 @@ def _read(bag: Bag, contents: Contents) -> _Run:
 def _goal_event(now: float, goal: Any) -> dict[str, Any]:
     what = REQUESTS[goal.request] if goal.request < len(REQUESTS) else f"request {goal.request}"
     where = "".join(
-        f" ({1e3 * p.x:.1f}, {1e3 * p.y:.1f}, {1e3 * p.z:.1f}) mm" for p in [each.position for each in goal.waypoint[-1:]]
+        f" ({1e3 * p.x:.1f}, {1e3 * p.y:.1f}, {1e3 * p.z:.1f}) mm"
+        for p in [each.position for each in goal.waypoint[-1:]]
     )
-    text = f"{what}{where}: " + ("accepted" if goal.accepted else "refused") + (f". {goal.reason}" if goal.reason else "")
+    text = (
+        f"{what}{where}: " + ("accepted" if goal.accepted else "refused") + (f". {goal.reason}" if goal.reason else "")
+    )
     return {"at": now, "who": "goal", "level": "goal" if goal.accepted else "refused", "text": text}
 
 
@@ -260,7 +263,11 @@ class _Parts:
 
         found = []
         for solid, position, quaternion, size in zip(
-            self._picture.solids, snapshot.solid_positions, snapshot.solid_quaternions, snapshot.solid_sizes, strict=True
+            self._picture.solids,
+            snapshot.solid_positions,
+            snapshot.solid_quaternions,
+            snapshot.solid_sizes,
+            strict=True,
         ):
             half = 0.5 * np.asarray(size)
             axes = matrix_from_quaternion(quaternion)

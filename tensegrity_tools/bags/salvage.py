@@ -142,7 +142,9 @@ def _decompressed(body: bytes, compression: bytes) -> bytes:
     if compression == b"zstd":
         make: Any = zstd.ZstdDecompressor
     elif compression == b"lz4":
-        from lz4.frame import LZ4FrameDecompressor as make  # type: ignore[import-untyped]
+        from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+
+        make = LZ4FrameDecompressor
     else:
         return b""
     decompressor, parts = make(), []

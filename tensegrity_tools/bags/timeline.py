@@ -1,7 +1,7 @@
 """The messages of a bag along the robot's own time, for playing and for reports.
 
 The time of a bag runs on while a simulation is paused or a plan is made; the robot's does not. It is read from
-`/clock`, else from the stamps of joint_states, else from the bag. Where it goes back (a reset) it goes on from there.
+`/clock`, else from the stamps of joint_states or of the states, else from the bag. Where it goes back (a reset) it goes on from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ def along_robot_time(
     bag: Bag, contents: Contents, topics: Collection[str] | None = None
 ) -> Iterator[tuple[float, Message]]:
     """(s since the first instant of the robot's time, message) in order; times never decrease."""
-    source = next((each for each in ("/clock", contents.topic("joint_states")) if each in bag.topics), None)
+    sources = ("/clock", *(contents.topic(each) for each in ("joint_states", "simulator/truth", "structure_state")))
+    source = next((each for each in sources if each in bag.topics and bag.topics[each].count), None)
     read = bag.decoder(source) if source is not None else None
     wanted = None if topics is None else {*topics, source} - {None}
     first: int | None = None

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
@@ -24,7 +24,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from .message_types import Definition
 
 STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
-VERSION = 9
+VERSION: Literal[9] = 9
 """Of the bag's metadata: what Jazzy writes."""
 FOREVER = QosTime(9223372036, 854775807)
 
@@ -95,7 +95,7 @@ class BagWriter:
         """Messages written."""
         self.flush()
 
-    def add_topic(self, topic: str, definition: Definition, quality: Quality = Quality()) -> None:  # noqa: B008
+    def add_topic(self, topic: str, definition: Definition, quality: Quality = Quality()) -> None:
         """Say what comes on a topic; before its first message."""
         with self._failing():
             self._topics[topic] = self._writer.add_connection(

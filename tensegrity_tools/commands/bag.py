@@ -127,9 +127,9 @@ def compare_command(
         equal = sorted({row[0] for row in rows} - {row[0] for row in shown})
         if equal:
             console.print(f"no number differs: {', '.join(equal)}", markup=False)
-        for names, where in ((found.only_first, first), (found.only_second, second)):
-            if names:
-                console.print(f"only in {where}: {', '.join(names)}", markup=False)
+        for only, where in ((found.only_first, first), (found.only_second, second)):
+            if only:
+                console.print(f"only in {where}: {', '.join(only)}", markup=False)
         if found.interpolated:
             console.print("The stamps of the two have nothing in common: both begin at 0 s, the first is interpolated.")
     if tolerance is not None and any(row[4] > tolerance or row[3] for row in rows):

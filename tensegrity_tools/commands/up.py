@@ -114,9 +114,7 @@ def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watch
     with contextlib.ExitStack() as release:
         with Ending() as ending:
             folder = release.enter_context(tempfile.TemporaryDirectory(prefix="tensegrity_replay_"))
-            graph = replay_graph(
-                bag, Path(folder), rate=rate, loop=loop, start=start, paused=paused, watching=watching
-            )
+            graph = replay_graph(bag, Path(folder), rate=rate, loop=loop, start=start, paused=paused, watching=watching)
             need_ros()
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")

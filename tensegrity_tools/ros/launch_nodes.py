@@ -27,28 +27,34 @@ def argument(name: str, default: str, text: str, choices: tuple[str, ...] | None
     return DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
 
 
+VIEW_ARGUMENTS = (
+    argument("view", "true", "the browser view", YES_NO),
+    argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
+    argument("rviz", "false", "start rviz2 too", YES_NO),
+)
 COMMON_ARGUMENTS = (
     argument("robot", "tensebot", "a shipped robot, or the path of a robot file"),
     argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
     argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
     argument("control_period", "0", "s between two commands; 0: what the controller needs"),
-    argument("view", "true", "the browser view", YES_NO),
-    argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
-    argument("rviz", "false", "start rviz2 too", YES_NO),
+    *VIEW_ARGUMENTS,
 )
 BAG_ARGUMENT = argument("bag", "", "folder of a bag that everything is recorded into; empty: none")
 
 
 def description(
-    arguments: tuple[DeclareLaunchArgument, ...], graph: Callable[[Arguments], NodeGraph]
+    arguments: tuple[DeclareLaunchArgument, ...],
+    graph: Callable[[Arguments], NodeGraph],
+    common: tuple[DeclareLaunchArgument, ...] = COMMON_ARGUMENTS,
 ) -> LaunchDescription:
     """A launch description that starts the nodes of a graph.
 
     Args:
-        arguments: besides `COMMON_ARGUMENTS`. graph: makes the graph of the arguments' texts; what it refuses ends the
-            launch with its sentence before any process starts.
+        arguments: besides the common ones. common: those that several launch files have.
+        graph: makes the graph of the arguments' texts; what it refuses ends the launch with its sentence before any
+            process starts.
     """
-    declared = (*COMMON_ARGUMENTS, *arguments)
+    declared = (*common, *arguments)
 
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
@@ -67,8 +73,13 @@ def common_choices(texts: Arguments) -> dict[str, Any]:
         "controller": texts["controller"],
         "state": texts["state"],
         "control_period": number(texts, "control_period"),
-        "watching": Watching(view=texts["view"] == "true", view_port=int(number(texts, "view_port"))),
+        "watching": watching(texts),
     }
+
+
+def watching(texts: Arguments) -> Watching:
+    """Who shows what happens."""
+    return Watching(view=texts["view"] == "true", view_port=int(number(texts, "view_port")))
 
 
 def number(texts: Arguments, name: str) -> float:

@@ -42,6 +42,8 @@ DISCOVERY = 1.5
 """s in which somebody who publishes joint_states is found."""
 PATIENCE = 5.0
 """s of wall time after which a step is sent again."""
+LISTENING = 60.0
+"""s of wall time that the view and the markers may take to start; then the bag is played without them."""
 SILENCE = 300.0
 """s of wall time without an answer after which a replay ends; a plan may take some."""
 EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
@@ -59,6 +61,7 @@ class PlayerNode(RobotNode):
         self._rate = self.parameter("rate", 1.0, "robot seconds per second", low=0.01, high=100.0, live=True)
         start = self.parameter("position", 0.0, "s from the start of the bag; set it to seek", live=True)
         self._paused = self.parameter("paused", False, "stand still", live=True)
+        self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
         self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
         self.on_change(self._changed)
         if not path:
@@ -182,8 +185,10 @@ class PlayerNode(RobotNode):
         self._conclude([each for each in tallies.values() if each.count])
 
     def _prepare(self, name: str) -> None:
-        topic = self._bag.topics[self._contents.topic(name)]
-        self._played[name] = self.create_publisher(message_class(topic.type), name, EVERY)
+        kinds = {STATE: "tensegrity/msg/StructureState"}
+        topic = self._contents.topic(name)
+        kind = self._bag.topics[topic].type if topic in self._bag.topics else kinds[name]
+        self._played[name] = self.create_publisher(message_class(kind), name, EVERY)
 
     def _keeper(self, name: str) -> Any:
         def keep(data: bytes) -> None:
@@ -300,6 +305,10 @@ class PlayerNode(RobotNode):
                   along_robot_time(self._bag, self._contents, topics)]  # fmt: skip
         if not played:
             raise TensegrityError(f"{self._bag.path} has nothing to play.")
+        self._prepare(STATE)
+        until = time.monotonic() + LISTENING
+        while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
+            self._spin(0.1)
         end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
         latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}
         while True:

@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -167,7 +168,11 @@ class RecorderNode(RobotNode):
             self._give_up(error)
             return
         values: dict[str, Any] = {"lost": self._lost}
-        values |= {"messages": self._writer.count, "topics": len(self._topics), "megabytes": f"{1e-6 * self._bytes:.1f}"}
+        values |= {
+            "messages": self._writer.count,
+            "topics": len(self._topics),
+            "megabytes": f"{1e-6 * self._bytes:.1f}",
+        }
         if free < SCARCE:
             self.tell(WARN, f"the disk of the bag is nearly full: {1e-6 * free:.0f} MB are free", **values)
         elif self._lost:
@@ -208,9 +213,7 @@ class RecorderNode(RobotNode):
             self._unpause.call_async(SetBool.Request(data=False))
 
     def _listen(self, topic: str, kind: str) -> None:
-        publishers = [
-            each for each in self.get_publishers_info_by_topic(topic) if each.node_name != self.get_name()
-        ]
+        publishers = [each for each in self.get_publishers_info_by_topic(topic) if each.node_name != self.get_name()]
         if not publishers:
             return
         profiles = [each.qos_profile for each in publishers]
@@ -233,9 +236,8 @@ class RecorderNode(RobotNode):
             reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )
-        self._topics[topic] = self.create_subscription(
-            made, topic, lambda data, info: self._keep(topic, data, info), quality, raw=True
-        )
+        keep: Any = partial(self._keep, topic)  # with what the middleware tells of the message
+        self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)
 
     def _add(self, topic: str, kind: str, quality: Quality) -> None:
         if self._writer is not None:

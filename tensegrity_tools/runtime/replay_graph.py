@@ -61,6 +61,7 @@ def replay_graph(
     player: dict[str, Any] = {"bag": str(Path(bag).resolve()), "lockstep": plan is not None}
     if plan is None:
         player |= {"rate": rate, "loop": loop, "position": float(start), "paused": paused}
+        player["listeners"] = int((watching or Watching()).markers) + int((watching or Watching()).view)
     nodes = [NodeDescription("player", player)]
     choice = choose(load_robot(robot))
     if plan is not None:

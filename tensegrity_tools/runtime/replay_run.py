@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -11,9 +12,7 @@ from .node_graph import NodeGraph
 from .processes import NodeProcesses
 
 
-def run_replay(
-    nodes: NodeProcesses, graph: NodeGraph, check: Callable[[], None], say: Callable[[str], None]
-) -> int:
+def run_replay(nodes: NodeProcesses, graph: NodeGraph, check: Callable[[], None], say: Callable[[str], None]) -> int:
     """Start the nodes of a `replay_graph` and wait.
 
     Args:
@@ -27,9 +26,13 @@ def run_replay(
     """
     nodes.start_all(graph)
     missed: set[str] = set()
+    shown = "view" not in graph
     while True:
         check()
         time.sleep(0.05)
+        if not shown and (address := re.search(r"https?://\S+", nodes.last_words("view", 50))):
+            shown = True
+            say(f"watch it in a browser: {address[0]}")
         for name, status in nodes.ended().items():
             words = nodes.last_words(name, 20)
             if name == "player":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from geometry_msgs.msg import Pose  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
+from tensegrity.msg import Goal  # noqa: E402
 
 from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
 from tensegrity_tools.bags.contents import read_contents  # noqa: E402
@@ -39,7 +39,7 @@ NOTHING = Watching(markers=False, view=False)
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bag of a goal, a hold in the middle of it, a trajectory and a refused goal; its recorder was killed."""
     path: Path = tmp_path_factory.mktemp("bags") / "run"
     graph = simulation_graph("three_prism", lockstep=True, watching=NOTHING, bag=str(path))
@@ -67,7 +67,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     finally:
         watcher.close()
         nodes.stop()
-    yield path
+    return path
 
 
 def wait(watcher: Watcher, condition: Any) -> None:
@@ -114,8 +114,10 @@ def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to
         assert set(contents.parameters) >= {"/simulator", "/estimator", "/controller"}
         decode = bag.decoder("/goal")
         goals = [decode(each.data) for each in bag.messages(["/goal"])]
-        assert [(each.request, each.accepted) for each in goals] == [(0, True), (2, True), (1, True), (4, True), (0, False)]
-        states = [stamp_of(bag.decoder("/structure_state")(each.data)) for each in bag.messages(["/structure_state"])]
+        assert [each.request for each in goals] == [Goal.POSE, Goal.HOLD, Goal.TRAJECTORY, Goal.CANCEL, Goal.POSE]
+        assert [each.accepted for each in goals] == [True, True, True, True, False]
+        decode = bag.decoder("/structure_state")
+        states = [stamp_of(decode(each.data)) for each in bag.messages(["/structure_state"])]
         assert states[0] == 0
         assert sorted(set(states)) == list(range(0, max(states) + 1, 20_000_000))
     status, words = replayed(recorded, tmp_path)

@@ -68,7 +68,7 @@ def test_what_is_no_bag_is_refused_or_empty_and_says_so(tmp_path: Path, name: st
         with pytest.raises(TensegrityError, match="holds nothing"):
             repair_bag(tmp_path / name)
     else:
-        with pytest.raises(TensegrityError, match="no bag|does not exist"):
+        with pytest.raises(TensegrityError, match=r"no bag|does not exist"):
             Bag(tmp_path / name)
 
 
@@ -163,7 +163,7 @@ from bag_examples import SAMPLE, sample
 from tensegrity_tools.bags.writer import BagWriteError, BagWriter
 import numpy as np
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # the system refuses what goes beyond, as a full disk does
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # beyond it the system refuses, as for a full disk
 writer = BagWriter(Path(sys.argv[1]), sys.argv[3])
 writer.add_topic("/a", SAMPLE)
 noise, kept = np.random.default_rng(1), 0
