@@ -175,8 +175,9 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
     count = max(2, min(MOST_FRAMES, BUDGET // per_frame, len(run.states)))
     times, points, tensions, errors, outputs, goals = [], [], [], [], [], []
     latest, follow = _Latest(run.tendons), _Latest(run.references)
-    # a reference is published after the state that it belongs to, so it is found by its stamp
+    # what belongs to a state has its stamp, and comes before or after it
     by_stamp = {stamp_of(each): each for _, each in run.references}
+    pulls = {stamp_of(each): each for _, each in run.tendons}
     for k in np.unique(np.linspace(0, len(run.states) - 1, count).round().astype(int)):
         now, state = run.states[k]
         try:
@@ -189,7 +190,8 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
         reference = follow.at(now)
         times.append(now)
         points.append(parts.of(snapshot))
-        tensions.append(decoder.tensions(latest.at(now), configuration))
+        before = latest.at(now)
+        tensions.append(decoder.tensions(pulls.get(stamp_of(state), before), configuration))
         errors.append(_errors(state, by_stamp.get(stamp_of(state))))
         outputs.append([np.nan] * 3 if snapshot.output is None else 1e3 * np.asarray(snapshot.output[0]))
         goals.append(_goal_points(picture, reference))

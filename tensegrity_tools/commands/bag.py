@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
@@ -199,4 +200,5 @@ def _print_info(path: Path) -> None:
              "latched" if each["latched"] else "") for each in figures["topics"]
         ], right=(3,)))  # fmt: skip
     if not figures["whole"]:
-        console.print(f"\n[yellow]broken:[/yellow] {figures['problem']}. `tensegrity bag repair {path}` completes it.")
+        words = escape(f"{figures['problem']}. `tensegrity bag repair {path}` completes it.")
+        console.print(f"\n[yellow]broken:[/yellow] {words}")

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from tensegrity_dynamics.ending import Ending
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
 from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
@@ -56,7 +56,7 @@ def up(
     the bag for the view. Ctrl-C ends everything.
     """
     if what not in ("sim", "hardware", "replay"):
-        raise TensegrityError(unknown_name("`up`", what, ("sim", "hardware", "replay")))
+        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
     if what == "replay":
         _refuse_for_replay(tour=tour, lockstep=lockstep, controller=controller, state=state, port=port, board=board,
                            calibration=calibration, bag=bag)  # fmt: skip

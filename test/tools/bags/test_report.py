@@ -25,7 +25,6 @@ from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.geometry_messages import time_message
 from tensegrity_dynamics.ros.state_encoding import state_message
 from tensegrity_dynamics.simulation import Simulation
-from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_tools.bags.decoding import without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.report import LARGEST_PAGE, write_report
@@ -84,9 +83,10 @@ def test_the_page_holds_the_states_and_tensions_of_the_bag(page: Path) -> None:
     assert tensions[:, known].tolist() == [10.0 + k for k in range(STEPS)]
     points = np.frombuffer(base64.b64decode(data["points"]), "<u2").reshape(STEPS, data["count"], 3)
     nodes = np.array(data["low"]) + np.array(data["step"]) * points[0]
-    start = make_picture(load_robot("three_prism")).start
+    robot = load_robot("three_prism")
+    start = type_of(robot).codec(robot).encode(Simulation(robot).state, None, None).node_position
     gaps = np.linalg.norm(nodes[:, None] - start[None], axis=2)
-    assert gaps.min(axis=0).max() < 0.02  # every node of the file is drawn, but for where it stands under load
+    assert gaps.min(axis=0).max() < 1e-4  # every node is drawn where the first state has it
     assert [(each["level"], each["text"]) for each in data["events"]][-1] == ("error", "</script><b>loose</b>")
     assert "refused. too far" in data["events"][0]["text"]
     assert len(data["events"]) == 2
