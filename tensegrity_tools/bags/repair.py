@@ -9,7 +9,7 @@ from pathlib import Path
 from tensegrity_dynamics.errors import TensegrityError
 
 from .message_types import Definition
-from .reader import Bag
+from .reader import Bag, storage_files
 from .writer import BagWriter
 
 
@@ -29,7 +29,8 @@ def repair_bag(path: Path | str) -> Repair:
     Raises:
         TensegrityError: there is no bag, no room for the new one, or nothing in it.
     """
-    path = Path(path)
+    path = Path(path).resolve()
+    storage_files(path)  # raises where there is no bag
     target = path if path.is_dir() else path.with_suffix("")
     work, broken = path.with_name(path.name + ".repairing"), path.with_name(path.name + ".broken")
     with Bag(path) as bag:

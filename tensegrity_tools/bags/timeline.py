@@ -1,7 +1,8 @@
 """The messages of a bag along the robot's own time, for playing and for reports.
 
 The time of a bag runs on while a simulation is paused or a plan is made; the robot's does not. It is read from
-`/clock`, else from the stamps of joint_states or of the states, else from the bag. Where it goes back (a reset) it goes on from there.
+`/clock`, else from the stamps of joint_states or of the states, else from the bag. Where it goes back (a reset) it goes
+on from there.
 """
 
 from __future__ import annotations
