@@ -153,7 +153,8 @@ class PlayerNode(RobotNode):
     def _answer_again(self) -> None:
         plan = make_plan(self._bag, self._contents)
         for name in ("/clock", "tendon_states", "joint_states", STATE):  # known to all before the first message
-            if self._contents.topic(name) in self._bag.topics:
+            topic = self._bag.topics.get(self._contents.topic(name))
+            if topic is not None and topic.count:
                 self._prepare(name)
         kinds = {STATE: (StructureState, EVERY), COMMAND: (ActuatorCommand, EVERY)}
         kinds |= {REFERENCE: (Reference, LATCHED), GOAL: (Goal, EVERY)}

@@ -35,6 +35,16 @@ from ..bags.decoding import without_surplus
 from ..bags.message_types import MessageTypes
 from ..bags.writer import BagWriteError, BagWriter, Quality
 
+EXPECTED = {
+    "joint_states": ("sensor_msgs/msg/JointState", False),
+    "tendon_states": ("tensegrity/msg/TendonState", False),
+    "structure_state": ("tensegrity/msg/StructureState", False),
+    "actuator_command": ("tensegrity/msg/ActuatorCommand", False),
+    "reference": ("tensegrity/msg/Reference", True),
+    "goal": ("tensegrity/msg/Goal", True),
+}
+"""Type of what every robot publishes, and whether it is latched: heard from the first message on, since the recorder
+listens before anybody speaks. Other topics are found when they are there."""
 DEPTH = 10000
 """Messages that may wait for this process; the robot never does."""
 ROUND = 0.02
@@ -97,6 +107,10 @@ class RecorderNode(RobotNode):
         self.tell(OK, "waiting for the robot", bag=path)
         self._keep_robot(text)
         self._add(PARAMETERS, "rcl_interfaces/msg/ParameterEvent", Quality(depth=1000))
+        for name, (kind, latched) in EXPECTED.items():
+            topic = self.resolve_topic_name(name)
+            if topic not in self._excluded:
+                self._subscribe(topic, kind, Quality(latched=latched, depth=1 if latched else 5))
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -195,7 +209,7 @@ class RecorderNode(RobotNode):
             for topic, kinds in self.get_topic_names_and_types():
                 if topic not in self._topics and topic not in self._excluded and topic not in self._unknown:
                     self._listen(topic, kinds[0])
-            self._single = {topic for topic in self._single if self.count_publishers(topic) <= 1}
+            self._single = {topic for topic in self._topics if self.count_publishers(topic) == 1}
             for name, namespace in self.get_node_names_and_namespaces():
                 self._ask(f"{namespace.rstrip('/')}/{name}")
         late = time.monotonic() - self._began
@@ -217,15 +231,16 @@ class RecorderNode(RobotNode):
         if not publishers:
             return
         profiles = [each.qos_profile for each in publishers]
-        if len(publishers) == 1:
-            self._single.add(topic)
         reliable = all(each.reliability == ReliabilityPolicy.RELIABLE for each in profiles)
         latched = all(each.durability == DurabilityPolicy.TRANSIENT_LOCAL for each in profiles)
         depth = max((each.depth for each in profiles), default=0) or (1 if latched else 10)
+        self._subscribe(topic, kind, Quality(reliable, latched, depth))
+
+    def _subscribe(self, topic: str, kind: str, offered: Quality) -> None:
         try:
             made = message_class(kind)
             if topic not in (self._writer or ()):
-                self._add(topic, kind, Quality(reliable, latched, depth))
+                self._add(topic, kind, offered)
         except (TensegrityError, ImportError, AttributeError, ValueError) as error:
             self._unknown.add(topic)
             self.tell(WARN, f"{topic} is not recorded: {error}")
@@ -233,8 +248,8 @@ class RecorderNode(RobotNode):
         quality = QoSProfile(
             history=HistoryPolicy.KEEP_LAST,
             depth=DEPTH,
-            reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+            reliability=ReliabilityPolicy.RELIABLE if offered.reliable else ReliabilityPolicy.BEST_EFFORT,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if offered.latched else DurabilityPolicy.VOLATILE,
         )
         keep: Any = partial(self._keep, topic)  # with what the middleware tells of the message
         self._topics[topic] = self.create_subscription(made, topic, keep, quality, raw=True)

@@ -55,7 +55,7 @@ def replay_graph(
         contents = read_contents(opened)
         robot = _robot(opened, contents, folder)
         plan = None if rate else make_plan(opened, contents)
-        clock = "/clock" in opened.topics
+        clock = "/clock" in opened.topics and opened.topics["/clock"].count > 0
     shown = watching or Watching()
     common: dict[str, Any] = {"robot": robot, "use_sim_time": clock}
     player: dict[str, Any] = {"bag": str(Path(bag).resolve()), "lockstep": plan is not None}
