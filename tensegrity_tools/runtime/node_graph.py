@@ -282,7 +282,8 @@ def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
         raise TensegrityError(f"the bag {bag} exists already; name another one or move it away.")
     if not path.parent.is_dir():
         raise TensegrityError(f"the bag {bag} cannot be made: there is no folder {path.parent}.")
-    return NodeDescription("recorder", {"robot": robot, "bag": str(path), **parameters}, may_end=True)
+    named = {"robot": robot} if robot else {}  # else the recorder asks the nodes
+    return NodeDescription("recorder", {**named, "bag": str(path), **parameters}, may_end=True)
 
 
 PACKET_TIMEOUT = 0.1
