@@ -4,7 +4,7 @@ ros2 launch tensegrity hardware.launch.py robot:=tensebot port:=/dev/ttyUSB0 boa
 ros2 launch tensegrity hardware.launch.py robot:=tensebot port:=emulated
 """
 
-from tensegrity_tools.ros.launch_nodes import YES_NO, argument, common_choices, description
+from tensegrity_tools.ros.launch_nodes import BAG_ARGUMENT, YES_NO, argument, common_choices, description
 from tensegrity_tools.runtime.node_graph import hardware_graph
 
 ARGUMENTS = (
@@ -13,6 +13,7 @@ ARGUMENTS = (
     argument("calibration", "", "calibration file; empty: that of the robot file"),
     argument("deactivate", "hold", "what the servos do when the driver is deactivated or ends", ("hold", "torque off")),
     argument("lockstep", "false", "true: emulated servos and controller wait for each other, as in simulation", YES_NO),
+    BAG_ARGUMENT,
 )
 
 
@@ -25,6 +26,7 @@ def generate_launch_description():
             calibration=texts["calibration"],
             deactivate=texts["deactivate"],
             lockstep=texts["lockstep"] == "true",
+            bag=texts["bag"],
             **common_choices(texts),
         )
 

@@ -3,7 +3,7 @@
 ros2 launch tensegrity sim.launch.py robot:=tensebot
 """
 
-from tensegrity_tools.ros.launch_nodes import YES_NO, argument, common_choices, description, number
+from tensegrity_tools.ros.launch_nodes import BAG_ARGUMENT, YES_NO, argument, common_choices, description, number
 from tensegrity_tools.runtime.node_graph import simulation_graph
 
 ARGUMENTS = (
@@ -14,6 +14,7 @@ ARGUMENTS = (
         YES_NO,
     ),
     argument("real_time_factor", "1.0", "simulated seconds per second, where lockstep is false"),
+    BAG_ARGUMENT,
 )
 
 
@@ -23,6 +24,7 @@ def generate_launch_description():
             texts["robot"],
             lockstep=texts["lockstep"] == "true",
             real_time_factor=number(texts, "real_time_factor"),
+            bag=texts["bag"],
             **common_choices(texts),
         )
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "experiment": ("experiment", "experiment"),
     "compile": ("compile_kernels", "compile_kernels"),
     "up": ("up", "up"),
+    "bag": ("bag", "bag"),
     "goal": ("running_robot", "goal"),
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),

@@ -22,7 +22,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
+from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
@@ -42,6 +42,7 @@ from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
+from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
 from .state_conversion import StateReader, command_message
 
@@ -89,12 +90,16 @@ class ControllerNode(RobotNode):
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
+        self._asked = GoalAnnouncer(self, lambda: self._stamp)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
-        self.create_service(SetGoalPose, "set_goal_pose", self._set_goal, callback_group=ReentrantCallbackGroup())
+        self.create_service(
+            SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
+            callback_group=ReentrantCallbackGroup(),
+        )  # fmt: skip
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
         self._action = ActionServer(
@@ -346,6 +351,7 @@ class ControllerNode(RobotNode):
             response.message = "holding" if release else "stopped; call hold to take goals again"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
+        self._asked.trigger(Goal.HOLD if release else Goal.STOP, response.success, response.message)
         return response
 
     def _recover(self) -> None:
@@ -380,7 +386,7 @@ class ControllerNode(RobotNode):
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             interpolation = request.interpolation or "smooth"
-            await self._planned(self._planner.through(self._controller, waypoints, interpolation))
+            accepted = await self._planned(self._planner.through(self._controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
             if handle.is_cancel_requested:
@@ -388,7 +394,9 @@ class ControllerNode(RobotNode):
             else:
                 handle.abort()
             result.reason = str(error) or type(error).__name__
+            self._asked.trajectory(request, result.reason)
             return result
+        self._asked.trajectory(request, None, accepted.arrival)
         ended = Future()
         self._running, self._ended = handle, ended
         await ended
@@ -419,6 +427,7 @@ class ControllerNode(RobotNode):
         self._planner.cancel("the trajectory was cancelled")
         self._controller.hold(self._now)
         self._finish(False, "cancelled: holding")
+        self._asked.trigger(Goal.CANCEL, True, "holding")
         return CancelResponse.ACCEPT
 
     def _finish(self, success: bool, reason: str) -> None:

@@ -19,13 +19,14 @@ from tensegrity_dynamics.errors import TensegrityError
 from ..output import console, table
 from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
-from .arguments import RobotArgument
 from .running_robot import need_ros
 
 
 def up(
-    what: Annotated[str, typer.Argument(help="sim or hardware")],
-    robot: RobotArgument = "tensebot",
+    what: Annotated[str, typer.Argument(help="sim, hardware or replay")],
+    robot: Annotated[
+        str, typer.Argument(help="a shipped robot or a .yaml file; replay: a bag", show_default=False)
+    ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
@@ -45,14 +46,31 @@ def up(
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
     board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
+    bag: Annotated[str, typer.Option(help="folder of a bag that everything is recorded into")] = "",
+    rate: Annotated[
+        float, typer.Option(help="replay: robot seconds per second; 0 compares in lock-step, as fast as it goes")
+    ] = 0.0,
+    loop: Annotated[bool, typer.Option(help="replay at a rate: from the end to the start again")] = False,
+    start: Annotated[float, typer.Option(help="replay at a rate: s from the start of the bag")] = 0.0,
+    paused: Annotated[bool, typer.Option(help="replay at a rate: begin paused")] = False,
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
 
-    Ctrl-C ends everything.
+    `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
+    the bag for the view. Ctrl-C ends everything.
     """
-    if what not in ("sim", "hardware"):
-        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware. (replay is not built yet)")
+    if what not in ("sim", "hardware", "replay"):
+        raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
+    if what == "replay":
+        _refuse_for_replay(tour=tour, lockstep=lockstep, controller=controller, state=state, port=port, board=board,
+                           calibration=calibration, bag=bag)  # fmt: skip
+        shown = view and bool(rate)
+        watching = Watching(markers=bool(rate), view=shown, view_port=view_port, view_address=view_address)
+        _replay(robot, rate, loop, start, paused, watching)
+        return
+    if rate or loop or start or paused:
+        raise TensegrityError("--rate, --loop, --start and --paused are for `up replay BAG`.")
     if what == "sim" and (port or board or calibration):
         raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
     with contextlib.ExitStack() as release:
@@ -63,6 +81,7 @@ def up(
                 "control_period": control_period,
                 "lockstep": lockstep,
                 "watching": Watching(view=view, view_port=view_port, view_address=view_address),
+                "bag": bag,
             }
             if what == "sim":
                 graph = simulation_graph(
@@ -98,6 +117,36 @@ def _checked_delay(delay: float) -> float:
     return delay
 
 
+def _refuse_for_replay(**given: Any) -> None:
+    """A replay runs what was recorded: the options that choose it are refused."""
+    names = [f"--{name}" for name, value in given.items() if value]
+    if names:
+        raise TensegrityError(f"{', '.join(names)}: not for `up replay`; it runs what the bag says.")
+
+
+def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watching: Watching) -> None:
+    """Run a replay; the process ends with status 1 where it differs from the recording."""
+    from ..runtime.replay_graph import replay_graph
+    from ..runtime.replay_run import run_replay
+
+    status = 0
+    with contextlib.ExitStack() as release:
+        with Ending() as ending:
+            folder = release.enter_context(temporary_folder("replay"))
+            graph = replay_graph(bag, Path(folder), rate=rate, loop=loop, start=start, paused=paused, watching=watching)
+            need_ros()
+            os.environ.update(own_domain())
+            os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
+            nodes = NodeProcesses()
+            release.callback(nodes.stop)
+            status = run_replay(nodes, graph, ending.check, lambda text: console.print(text, markup=False))
+        if ending.asked:
+            console.print("\nending all nodes")
+            status = 128 + ending.asked
+    if status:
+        sys.exit(status)
+
+
 def _checked(name: str, tour: bool) -> tuple[Any, str]:
     """The robot, and why it cannot be driven, "" where it can."""
     from tensegrity_dynamics import load_robot
@@ -119,6 +168,8 @@ def _checked(name: str, tour: bool) -> tuple[Any, str]:
 def _run(
     nodes: NodeProcesses, graph: NodeGraph, loaded: Any, tour: bool, stay: bool | None, check: Callable[[], None]
 ) -> int:
+    from std_srvs.srv import SetBool
+
     from ..runtime.emulator_process import start_emulator
     from ..runtime.robot_client import Watcher
     from ..runtime.tour import run_tour
@@ -130,13 +181,16 @@ def _run(
     try:
         source = graph.source
         if source.waits:
-            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller")))
+            recorder = ("recorder",) if alive.runs("recorder") else ()
+            _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller", *recorder)))
             if graph.emulator is not None:
                 start_emulator(nodes, graph.emulator, check)
             nodes.start(source.name, source.parameters)
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
         if tour and not alive.runs("controller"):
             return 1
+        if "recorder" in graph and not alive.runs("recorder") and source.name == "simulator":
+            watcher.call("simulator/set_paused", SetBool.Request(data=False))  # nobody else does
         alive.began = True
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
@@ -192,7 +246,10 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
         if not alive.runs("controller") or (ready is not None and ready.message in ("holding", "moving"))
         else ["the controller's first answer"]
     )
-    return ([] if there else ["the first state"]) + (goals or taken) + hidden
+    noted = watcher.diagnostics.get("recorder")
+    listening = noted is not None and (noted.message == "recording" or noted.level > b"\x00")
+    deaf = ["the recorder"] if alive.runs("recorder") and not listening else []
+    return ([] if there else ["the first state"]) + (goals or taken) + hidden + deaf
 
 
 def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None:

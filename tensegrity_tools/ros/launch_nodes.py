@@ -30,28 +30,35 @@ def argument(name: str, default: str, text: str, choices: tuple[str, ...] | None
     return DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
 
 
-COMMON_ARGUMENTS = (
-    argument("robot", "tensebot", "a shipped robot, or the path of a robot file"),
-    argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
-    argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
-    argument("control_period", "0", "s between two commands; 0: what the controller needs"),
+VIEW_ARGUMENTS = (
     argument("view", "true", "the browser view", YES_NO),
     argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
     argument("view_address", "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token"),
     argument("rviz", "false", "start rviz2 too", YES_NO),
 )
+COMMON_ARGUMENTS = (
+    argument("robot", "tensebot", "a shipped robot, or the path of a robot file"),
+    argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
+    argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
+    argument("control_period", "0", "s between two commands; 0: what the controller needs"),
+    *VIEW_ARGUMENTS,
+)
+BAG_ARGUMENT = argument("bag", "", "folder of a bag that everything is recorded into; empty: none")
 
 
 def description(
-    arguments: tuple[DeclareLaunchArgument, ...], graph: Callable[[Arguments], NodeGraph]
+    arguments: tuple[DeclareLaunchArgument, ...],
+    graph: Callable[[Arguments], NodeGraph],
+    common: tuple[DeclareLaunchArgument, ...] = COMMON_ARGUMENTS,
 ) -> LaunchDescription:
     """A launch description that starts the nodes of a graph.
 
     Args:
-        arguments: besides `COMMON_ARGUMENTS`. graph: makes the graph of the arguments' texts; what it refuses ends the
-            launch with its sentence before any process starts.
+        arguments: besides the common ones. common: those that several launch files have.
+        graph: makes the graph of the arguments' texts; what it refuses ends the launch with its sentence before any
+            process starts.
     """
-    declared = (*COMMON_ARGUMENTS, *arguments)
+    declared = (*common, *arguments)
 
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
@@ -72,12 +79,17 @@ def common_choices(texts: Arguments) -> dict[str, Any]:
         "controller": texts["controller"],
         "state": texts["state"],
         "control_period": number(texts, "control_period"),
-        "watching": Watching(
-            view=texts["view"] == "true",
-            view_port=int(number(texts, "view_port")),
-            view_address=texts["view_address"],
-        ),
+        "watching": watching(texts),
     }
+
+
+def watching(texts: Arguments) -> Watching:
+    """Who shows what happens."""
+    return Watching(
+        view=texts["view"] == "true",
+        view_port=int(number(texts, "view_port")),
+        view_address=texts["view_address"],
+    )
 
 
 def number(texts: Arguments, name: str) -> float:
@@ -99,6 +111,7 @@ def _nodes(graph: NodeGraph) -> list[Node]:
             # whatever ends launch, even SIGKILL, ends its nodes
             additional_env={END_WITH_PARENT: str(os.getpid())},
             on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
+            remappings=list(node.remappings),
             parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
         )
         for node in graph

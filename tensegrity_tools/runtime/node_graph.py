@@ -25,6 +25,8 @@ MODULES = {
     "controller": "tensegrity_control.ros.controller_node",
     "markers": "tensegrity_dynamics.ros.markers_node",
     "view": "tensegrity_tools.ros.view_node",
+    "recorder": "tensegrity_tools.ros.recorder_node",
+    "player": "tensegrity_tools.ros.player_node",
 }
 EMULATED = "emulated"
 STATES = ("rest", "observer", "truth")
@@ -41,12 +43,14 @@ class NodeDescription:
         parameters: ROS parameters, in the types that the node declares.
         waits: it starts when all others are ready (servos wait for nobody).
         may_end: the others go on without it, since nothing that moves depends on it.
+        remappings: names that it uses, and the names that they get.
     """
 
     name: str
     parameters: dict[str, Any]
     waits: bool = False
     may_end: bool = False
+    remappings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ def simulation_graph(
     real_time_factor: float = 1.0,
     command_delay: float = 0.0,
     watching: Watching | None = None,
+    bag: str = "",
 ) -> NodeGraph:
     """The nodes of a simulated robot.
 
@@ -182,6 +187,7 @@ def simulation_graph(
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
         real_time_factor: simulated seconds per second, where it is not in lock-step.
         command_delay: s by which commands come late on purpose, rounded to whole periods.
+        bag: folder of a bag that everything goes into, from the first state on; "" records nothing.
 
     Raises:
         TensegrityError: what was asked for does not exist or does not go together; one sentence.
@@ -197,7 +203,11 @@ def simulation_graph(
         "command_delay": float(command_delay),
     }
     followers = _followers(name, choice, lockstep, True, watching or Watching())
-    return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *followers), simulated_time=True)
+    recorder = []
+    if bag:  # the recorder lets the simulator go as soon as it hears everything
+        simulator["paused"] = True
+        recorder = [recorder_node(name, bag, wait_for=HEARD_FIRST, release=True)]
+    return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *recorder, *followers), True)
 
 
 def hardware_graph(
@@ -213,6 +223,7 @@ def hardware_graph(
     lockstep: bool = False,
     emulator_folder: Path | None = None,
     watching: Watching | None = None,
+    bag: str = "",
 ) -> NodeGraph:
     """The nodes of a robot with servos.
 
@@ -222,6 +233,7 @@ def hardware_graph(
         calibration: file, or "" for the robot's own. deactivate: what the servos do at the end ("hold", "torque off").
         lockstep: emulated servos and controller wait for each other.
         emulator_folder: where a process of its own emulates the servos; None: inside the driver.
+        bag: folder of a bag that everything goes into; "" records nothing.
 
     Raises:
         TensegrityError: no servos, no port, or what does not go together; one sentence.
@@ -247,7 +259,8 @@ def hardware_graph(
         driver |= {key: text for key, text in named.items() if text}
     source = NodeDescription("driver", driver, waits=not lockstep)
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
-    return NodeGraph(name, choice, (source, *followers), lockstep, emulator)
+    recorder = [recorder_node(name, bag)] if bag else []
+    return NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
 
 
 def _followers(
@@ -267,6 +280,21 @@ def _followers(
             NodeDescription("view", {**common, "port": watching.view_port, "host": watching.view_address}, may_end=True)
         )
     return nodes
+
+
+HEARD_FIRST = "/clock joint_states tendon_states simulator/truth structure_state actuator_command"
+"""Topics that a recorder hears before it lets a simulator go."""
+
+
+def recorder_node(robot: str, bag: str, **parameters: Any) -> NodeDescription:
+    """The recorder. Raises TensegrityError: there is something already where the bag shall be."""
+    path = Path(bag).expanduser().resolve()
+    if path.exists():
+        raise TensegrityError(f"the bag {bag} exists already; name another one or move it away.")
+    if not path.parent.is_dir():
+        raise TensegrityError(f"the bag {bag} cannot be made: there is no folder {path.parent}.")
+    named = {"robot": robot} if robot else {}  # else the recorder asks the nodes
+    return NodeDescription("recorder", {**named, "bag": str(path), **parameters}, may_end=True)
 
 
 PACKET_TIMEOUT = 0.1

@@ -34,19 +34,21 @@ class NodeProcesses:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Start the node `name` with ROS parameters."""
+    def start(self, name: str, parameters: Mapping[str, Any], remappings: Sequence[tuple[str, str]] = ()) -> None:
+        """Start the node `name` with ROS parameters and other names for what it uses."""
         words = ["-m", MODULES[name], "--ros-args"]
         for key, value in parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["-p", f"{key}:={text}"]
+        for used, given in remappings:
+            words += ["-r", f"{used}:={given}"]
         self.run(name, words)
 
     def start_all(self, graph: NodeGraph) -> None:
         """Start the nodes of a graph but those that wait for the others."""
         for node in graph:
             if not node.waits:
-                self.start(node.name, node.parameters)
+                self.start(node.name, node.parameters, node.remappings)
 
     def run(self, name: str, words: Sequence[str]) -> None:
         """Start Python with these arguments as the process `name`."""

@@ -40,7 +40,7 @@ def description(path: Path) -> Any:
 @pytest.mark.parametrize("path", LAUNCH_FILES, ids=name_of)
 def test_every_launch_argument_is_described_and_has_a_default(path: Path) -> None:
     arguments = description(path).get_launch_arguments()
-    assert "robot" in {argument.name for argument in arguments}
+    assert {"robot", "bag"} & {argument.name for argument in arguments}
     for argument in arguments:
         assert argument.default_value is not None, argument.name
         assert argument.description != "no description given", argument.name

@@ -49,7 +49,7 @@ def test_help_lists_the_commands_in_the_order_in_which_they_are_met(run) -> None
     assert status == 0
     listed = re.findall(r"^│ ([a-z]+) {2,}\S", out, re.MULTILINE)
     offline = ["check", "fk", "ik", "urdf", "simulate", "experiment", "compile"]
-    assert listed == [*offline, "up", "goal", "status", "hold", "stop", "servo"]
+    assert listed == [*offline, "up", "bag", "goal", "status", "hold", "stop", "servo"]
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -218,6 +218,15 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("simulate", "tensebot", "--plot-to", "all.xyz"), ".png"),
         (("experiment", "relaxtion"), "Did you mean 'relaxation'?"),
         (("up", "simm"), "known: sim"),
+        (("up", "replay", "/nowhere/bag"), "does not exist"),
+        (("up", "replay", "/nowhere/bag", "--tour"), "not for `up replay`"),
+        (("up", "sim", "three_prism", "--loop"), "are for `up replay"),
+        (("up", "sim", "three_prism", "--bag", "/tmp"), "exists already"),
+        (("up", "sim", "three_prism", "--bag", "/nowhere/at/all"), "no folder"),
+        (("bag", "info", "/nowhere/bag"), "does not exist"),
+        (("bag", "repair", "/"), "no .mcap"),
+        (("bag", "compare", "/nowhere/a", "/nowhere/b", "--plot-to", "all.xyz"), ".png"),
+        (("bag", "record", "/tmp"), "exists already"),
         (("checkk", "tensebot"), "checkk"),
         (("check",), "robot"),
     ],

@@ -1,0 +1,66 @@
+"""The latched topic `goal`: what was asked of the controller and what it answered, one message per request.
+
+Goals come by services and an action, which nobody else sees; the topic shows them, and a recording of it lets a replay
+ask the same again at the same states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from tensegrity.msg import Goal
+from tensegrity.srv import SetGoalPose
+
+from tensegrity_dynamics.ros.geometry_messages import time_message
+
+GOALS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class GoalAnnouncer:
+    """Publishes requests with their answers.
+
+    Args:
+        node: the controller's. stamp: the time [ns] of the state that the controller has answered last, or None.
+    """
+
+    def __init__(self, node: Any, stamp: Callable[[], int | None]) -> None:
+        self._stamp = stamp
+        self._publisher = node.create_publisher(Goal, "goal", GOALS)
+
+    def announced(
+        self, answer: Callable[[Any, Any], Awaitable[SetGoalPose.Response]]
+    ) -> Callable[[Any, Any], Awaitable[SetGoalPose.Response]]:
+        """A callback of set_goal_pose that announces what another one answers."""
+
+        async def announce(request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
+            given = await answer(request, response)
+            message = Goal(
+                request=Goal.POSE, waypoint=[request.target.pose], duration=request.duration, profile=request.profile,
+                accepted=given.accepted, reason=given.reason, predicted_arrival=given.predicted_arrival,
+                nearest=given.nearest, binding=given.binding,
+            )  # fmt: skip
+            self._publish(message, request.target.header.frame_id)
+            return given
+
+        return announce
+
+    def trajectory(self, request: Any, refused: str | None, arrival: float = 0.0) -> None:
+        """A goal of follow_trajectory: refused with a reason, or (None) accepted with its arrival [s]."""
+        message = Goal(
+            request=Goal.TRAJECTORY, waypoint=request.waypoint, time_from_start=request.time_from_start,
+            profile=request.interpolation, position_tolerance=request.position_tolerance,
+            orientation_tolerance=request.orientation_tolerance, accepted=refused is None, reason=refused or "",
+            predicted_arrival=time_message(round(1e9 * arrival)),
+        )  # fmt: skip
+        self._publish(message, request.header.frame_id)
+
+    def trigger(self, request: int, accepted: bool, reason: str) -> None:
+        """`Goal.HOLD`, `Goal.STOP` or `Goal.CANCEL`."""
+        self._publish(Goal(request=request, accepted=accepted, reason=reason), "")
+
+    def _publish(self, message: Goal, frame: str) -> None:
+        message.header.stamp = time_message(self._stamp() or 0)
+        message.header.frame_id = frame
+        self._publisher.publish(message)

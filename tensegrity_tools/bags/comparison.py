@@ -1,0 +1,218 @@
+"""Where two bags differ: errors of every numeric field of every topic that both have, over the robot's time.
+
+Messages with equal stamps are compared with each other. Where the stamps of the two runs have nothing to do with each
+other (two runs of hardware), both begin at zero, and the first one is interpolated at the times of the second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .contents import PARAMETERS, Contents, read_contents
+from .decoding import RUN_FIELDS, leaves, stamp_of
+from .reader import Bag
+
+SHARED_STAMPS = 0.5
+"""Part of the stamps of the shorter run that the other one must have, so that equal stamps belong together."""
+UNCOMPARED = ("/rosout", PARAMETERS, "/diagnostics", "/clock")
+
+
+@dataclass
+class Series:
+    """Numbers of one topic over time.
+
+    Attributes:
+        stamps: (n,) ns, increasing. fields: (n, k) values of each field with all its parts, such as the three
+            coordinates of `output_pose.position`.
+    """
+
+    stamps: NDArray[np.int64]
+    fields: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """How one field of a topic differs.
+
+    Attributes:
+        topic, field: where. times: (n,) s. errors: (n,) largest difference of any part, for orientations the angle
+            [rad]; NaN where a value is there in one bag alone.
+        missing: messages that only one of the bags has.
+    """
+
+    topic: str
+    field: str
+    times: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    missing: int
+
+    @property
+    def largest(self) -> float:
+        """Of all times; infinite where a value is there in one bag alone."""
+        return float(np.max(np.where(np.isnan(self.errors), np.inf, self.errors))) if len(self.errors) else 0.0
+
+    @property
+    def mean_square(self) -> float:
+        """Root of the mean square over what is there in both."""
+        there = self.errors[np.isfinite(self.errors)]
+        return float(np.sqrt(np.mean(there**2))) if len(there) else 0.0
+
+    @property
+    def when(self) -> float:
+        """Time of the largest error [s]."""
+        return float(self.times[int(np.argmax(np.nan_to_num(self.errors, nan=np.inf)))]) if len(self.errors) else 0.0
+
+
+@dataclass
+class Comparison:
+    """All fields of all shared topics, and the topics that only one of the bags has."""
+
+    errors: list[FieldError] = field(default_factory=list)
+    only_first: list[str] = field(default_factory=list)
+    only_second: list[str] = field(default_factory=list)
+    interpolated: bool = False
+
+
+def read_series(bag: Bag, topic: str) -> Series:
+    """Numbers of a topic. Messages without a time of their own take that of the bag; of equal stamps the last counts.
+
+    Fields whose number of parts changes on the way are left out.
+    """
+    decode, passed = bag.decoder(topic), RUN_FIELDS.get(bag.topics[topic].type, frozenset())
+    rows: dict[int, dict[str, list[float]]] = {}
+    for message in bag.messages([topic]):
+        decoded = decode(message.data)
+        stamp = stamp_of(decoded)
+        rows[message.time - bag.start if stamp is None else stamp] = _numbers(decoded, passed)
+    stamps = np.array(sorted(rows), dtype=np.int64)
+    fields = {}
+    if len(stamps):
+        first = rows[int(stamps[0])]
+        for name, values in first.items():
+            column = [rows[int(stamp)].get(name, []) for stamp in stamps]
+            if all(len(each) == len(values) for each in column):
+                fields[name] = np.array(column, dtype=np.float64).reshape(len(stamps), len(values))
+    return Series(stamps, fields)
+
+
+def _numbers(message: Any, passed: frozenset[str]) -> dict[str, list[float]]:
+    """Numbers by the field that they belong to: x, y and z of a vector together, and all items of a list."""
+    found: dict[str, list[float]] = {}
+    for path, value in leaves(message):
+        if path in passed or path.startswith("header.") or path[:1].isupper():
+            continue
+        name = re.sub(r"\[\d+\]", "", path)
+        stem, _, last = name.rpartition(".")
+        if stem and last in ("x", "y", "z", "w", "sec", "nanosec"):
+            name = stem
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            found.setdefault(name, []).extend(value.astype(np.float64).tolist())
+        elif isinstance(value, (bool, int, float)):
+            found.setdefault(name, []).append(float(value))
+    return found
+
+
+def compare_bags(first: Bag, second: Bag) -> Comparison:
+    """Compare everything that both have. Raises TensegrityError where they share no topic."""
+    result = Comparison()
+    a, b = _topics(first), _topics(second)
+    result.only_first, result.only_second = sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys())
+    shared = sorted(a.keys() & b.keys())
+    if not shared:
+        raise TensegrityError(f"{first.path} and {second.path} have no topic in common.")
+    for name in shared:
+        if first.topics[a[name]].type != second.topics[b[name]].type:
+            result.only_first.append(name)
+            result.only_second.append(name)
+            continue
+        one, two = read_series(first, a[name]), read_series(second, b[name])
+        if not len(one.stamps) or not len(two.stamps):
+            continue
+        errors, interpolated = _compare(name, one, two)
+        result.interpolated = result.interpolated or interpolated
+        result.errors += errors
+    return result
+
+
+def _topics(bag: Bag) -> dict[str, str]:
+    """Full names by names without the robot's namespace."""
+    contents: Contents = read_contents(bag)
+    return {
+        name.removeprefix(contents.namespace): name for name, topic in bag.topics.items()
+        if topic.count and name not in UNCOMPARED
+    }  # fmt: skip
+
+
+def _compare(topic: str, one: Series, two: Series) -> tuple[list[FieldError], bool]:
+    shared, in_one, in_two = np.intersect1d(one.stamps, two.stamps, return_indices=True)
+    exact = len(shared) >= SHARED_STAMPS * min(len(one.stamps), len(two.stamps))
+    if exact:
+        stamps, missing = shared, len(one.stamps) + len(two.stamps) - 2 * len(shared)
+    else:
+        begin = two.stamps - two.stamps[0]
+        inside = begin <= one.stamps[-1] - one.stamps[0]
+        stamps, missing = begin[inside], int(np.sum(~inside))
+    errors = []
+    for name in one.fields.keys() & two.fields.keys():
+        left, right = one.fields[name], two.fields[name]
+        if left.shape[1] != right.shape[1]:
+            continue
+        if exact:
+            left, right = left[in_one], right[in_two]
+        else:
+            own = (one.stamps - one.stamps[0]).astype(np.float64)
+            left = np.stack([np.interp(stamps.astype(np.float64), own, column) for column in left.T], axis=1) \
+                if left.shape[1] else np.zeros((len(stamps), 0))  # fmt: skip
+            right = right[inside]
+        errors.append(
+            FieldError(
+                topic, name, (1e-9 * (stamps - stamps[:1])).astype(np.float64), _distance(name, left, right), missing
+            )
+        )
+    return sorted(errors, key=lambda each: each.field), not exact
+
+
+def _distance(name: str, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) largest difference; equal infinities and values that are missing in both do not differ."""
+    if not left.shape[1]:
+        return np.zeros(len(left))
+    if name.endswith("orientation") and left.shape[1] % 4 == 0:
+        a, b = (each.reshape(len(each), -1, 4) for each in (left, right))
+        difference = np.minimum(np.linalg.norm(a - b, axis=2), np.linalg.norm(a + b, axis=2))
+        return np.asarray(np.max(4.0 * np.arcsin(np.clip(0.5 * difference, 0.0, 1.0)), axis=1))
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(left - right)
+    difference = np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, difference)
+    return np.asarray(np.max(difference, axis=1))
+
+
+def plot_comparison(comparison: Comparison, path: Path, names: Sequence[str]) -> None:
+    """Errors over time, one field of one line in a picture per topic (.png, .svg, .pdf); names: of the two bags."""
+    from matplotlib.figure import Figure
+
+    topics = list(dict.fromkeys(each.topic for each in comparison.errors if each.largest > 0.0))
+    figure = Figure(figsize=(9.0, 2.2 + 2.2 * max(1, len(topics))), layout="constrained")
+    figure.suptitle(f"{names[1]} beside {names[0]}")
+    if not topics:
+        figure.add_subplot().text(0.5, 0.5, "no numbers differ", ha="center", va="center")
+    for k, topic in enumerate(topics):
+        axes = figure.add_subplot(len(topics), 1, k + 1)
+        axes.set_title(topic, loc="left", fontsize="medium")
+        for each in comparison.errors:
+            if each.topic == topic and each.largest > 0.0:
+                axes.semilogy(each.times, np.where(each.errors > 0.0, each.errors, np.nan), label=each.field)
+        axes.set_ylabel("difference")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        if k == len(topics) - 1:
+            axes.set_xlabel("s")
+    figure.savefig(path)

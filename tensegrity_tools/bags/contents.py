@@ -1,0 +1,68 @@
+"""What a bag knows of its robot: the robot file, the parameters of the nodes, and where its topics are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .reader import Bag
+
+ROBOT_FILE = "robot_file"
+"""Topic (std_msgs/String, latched) with the text of the robot file."""
+PARAMETERS = "/parameter_events"
+JOINT_STATES = "sensor_msgs/msg/JointState"
+VALUES = (
+    None, "bool_value", "integer_value", "double_value", "string_value", "byte_array_value", "bool_array_value",
+    "integer_array_value", "double_array_value", "string_array_value",
+)  # fmt: skip
+"""Field of a rcl_interfaces/ParameterValue by its type."""
+
+
+@dataclass
+class Contents:
+    """What was recorded about a run.
+
+    Attributes:
+        namespace: of the robot's topics, "" or "/name". robot_text: of the robot file, "" where it is not in the bag.
+        parameters: of each node by its full name, as they were at the start.
+    """
+
+    namespace: str = ""
+    robot_text: str = ""
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def topic(self, name: str) -> str:
+        """Full name of a topic of the robot."""
+        return name if name.startswith("/") else f"{self.namespace}/{name}"
+
+    def of_node(self, name: str) -> dict[str, Any] | None:
+        """Parameters of one of the robot's nodes; None where it did not run or was not asked."""
+        return self.parameters.get(f"{self.namespace}/{name}")
+
+
+def read_contents(bag: Bag) -> Contents:
+    """What the bag knows. Raises TensegrityError: it holds joint_states of several robots."""
+    found = [name for name in bag.of_type(JOINT_STATES) if name.split("/")[-1] == "joint_states"]
+    if len(found) > 1:
+        raise TensegrityError(f"{bag.path} holds several robots: {', '.join(sorted(found))}; take one of them.")
+    result = Contents(found[0].removesuffix("/joint_states") if found else "")
+    file = result.topic(ROBOT_FILE)
+    wanted = [each for each in (file, PARAMETERS) if each in bag.topics]
+    decoders = {each: bag.decoder(each) for each in wanted}
+    for message in bag.messages(wanted) if wanted else ():
+        decoded = decoders[message.topic](message.data)
+        if message.topic == file:
+            result.robot_text = decoded.data
+        else:
+            known = result.parameters.setdefault(decoded.node, {})
+            for each in decoded.new_parameters:
+                known.setdefault(each.name, parameter_value(each.value))
+    return result
+
+
+def parameter_value(value: Any) -> Any:
+    """What a rcl_interfaces/ParameterValue holds; None where it is not set."""
+    kind = VALUES[value.type] if 0 <= value.type < len(VALUES) else None
+    return None if kind is None else getattr(value, kind)

@@ -1,0 +1,202 @@
+"""Reads bags of rosbag2: whole ones by `rosbags`, broken ones as far as they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
+from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from .message_types import SEPARATOR
+from .salvage import Salvaged, salvage
+from .writer import Quality
+
+STORAGE_SUFFIXES = (".mcap", ".db3")
+
+
+class Message(NamedTuple):
+    """A serialised message: topic, time in the bag [ns], bytes (CDR)."""
+
+    topic: str
+    time: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a bag says of a topic.
+
+    Attributes:
+        name, type: such as "/joint_states", "sensor_msgs/msg/JointState". count: of messages.
+        definition: of the type, with that of every type inside. digest: its hash, or "" where the bag has none.
+        quality: that it was offered with.
+    """
+
+    name: str
+    type: str
+    count: int
+    definition: MessageDefinition
+    digest: str
+    quality: Quality
+
+
+class Bag:
+    """A bag that is open for reading.
+
+    Args:
+        path: of its folder, or of one storage file (.mcap, .db3).
+
+    Attributes:
+        topics: by name. whole: with index and metadata; else `problem` says what is missing. start, end: time [ns] of
+            the first and the last message, both 0 in an empty bag.
+
+    Raises:
+        TensegrityError: there is no bag.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.problem = ""
+        self._reader: Reader | None = None
+        self._salvaged: list[Salvaged] = []
+        self._store: Any = None
+        files = storage_files(self.path)
+        try:
+            self._reader = Reader(self.path)
+            self._reader.open()
+            self.topics = self._indexed(self._reader)
+            self.start, self.end = self._reader.start_time, self._reader.end_time - 1
+        except Exception as error:  # a broken file can break its reader in any way
+            self._reader = None
+            missing = self.path.is_dir() and not (self.path / "metadata.yaml").is_file()
+            self.problem = "no metadata.yaml: the recorder was ended before it could close the bag" if missing else (
+                str(error) if isinstance(error, ReaderError) else f"damaged ({error})"
+            )  # fmt: skip
+            self._salvaged = [salvage(each) for each in files]
+            self.topics = self._found(self._salvaged)
+            times = [time for each in self._salvaged for _, time, _ in each.messages]
+            self.start, self.end = (min(times), max(times)) if times else (0, 0)
+        if not self.count:
+            self.start = self.end = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the bag was closed in order."""
+        return not self.problem
+
+    @property
+    def count(self) -> int:
+        """Messages of all topics."""
+        return sum(each.count for each in self.topics.values())
+
+    @property
+    def storage(self) -> str:
+        """Kind of its files: "mcap" or "sqlite3"."""
+        return "sqlite3" if storage_files(self.path)[0].suffix == ".db3" else "mcap"
+
+    @property
+    def size(self) -> int:
+        """Bytes of its storage files."""
+        return sum(each.stat().st_size for each in storage_files(self.path))
+
+    def messages(self, topics: Collection[str] | None = None) -> Iterator[Message]:
+        """Messages of these topics, or of all, in the order of their times."""
+        if self._reader is None:
+            found = [item for each in self._salvaged for item in each.messages if topics is None or item[0] in topics]
+            for topic, time, data in sorted(found, key=lambda item: item[1]):
+                yield Message(topic, time, data)
+            return
+        wanted = [each for each in self._reader.connections if topics is None or each.topic in topics]
+        if wanted:
+            for connection, time, data in self._reader.messages(wanted):
+                yield Message(connection.topic, time, bytes(data))
+
+    def of_type(self, kind: str) -> list[str]:
+        """Topics that carry a type."""
+        return [name for name, topic in self.topics.items() if topic.type == kind]
+
+    def decoder(self, topic: str) -> Callable[[bytes], Any]:
+        """Makes an object with the fields of a message from its bytes. Raises TensegrityError: its type is unknown."""
+        if topic not in self.topics:
+            raise TensegrityError(unknown_name(f"topic in {self.path}", topic, sorted(self.topics)))
+        kind = self.topics[topic].type
+        store = self.store
+        if kind not in store.fielddefs:
+            raise TensegrityError(f"{self.path} has no definition of {kind}, the type of {topic}.")
+        return lambda data: store.deserialize_cdr(data, kind)
+
+    @property
+    def store(self) -> Any:
+        """The types of this bag, for rosbags; where the bag has no definitions at all those of Jazzy."""
+        if self._store is None:
+            defined = [each for each in self.topics.values() if each.definition.format != MessageDefinitionFormat.NONE]
+            if not defined:
+                self._store = get_typestore(Stores.ROS2_JAZZY)
+                return self._store
+            types: dict[str, Any] = {}
+            for topic in defined:
+                text = topic.definition.data
+                if topic.definition.format == MessageDefinitionFormat.MSG:
+                    types.update(get_types_from_msg(text, topic.type))
+                else:
+                    parts = text.split(SEPARATOR + "\nIDL: ")
+                    for part in parts[1:] or parts:
+                        types.update(get_types_from_idl(part.split("\n", 1)[1] if parts[1:] else part))
+            self._store = get_typestore(Stores.EMPTY)
+            self._store.register(types)
+        return self._store
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def __enter__(self) -> Bag:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @staticmethod
+    def _indexed(reader: Reader) -> dict[str, Topic]:
+        topics: dict[str, Topic] = {}
+        for each in reader.connections:
+            before = topics[each.topic].count if each.topic in topics else 0
+            quality = Quality.of(each.ext.offered_qos_profiles)  # type: ignore[union-attr]
+            topics[each.topic] = Topic(
+                each.topic, each.msgtype, before + each.msgcount, each.msgdef, each.digest or "", quality
+            )
+        return topics
+
+    @staticmethod
+    def _found(parts: list[Salvaged]) -> dict[str, Topic]:
+        topics: dict[str, Topic] = {}
+        for part in parts:
+            counts: dict[str, int] = {}
+            for name, _, _ in part.messages:
+                counts[name] = counts.get(name, 0) + 1
+            for name, each in part.topics.items():
+                before = topics[name].count if name in topics else 0
+                topics[name] = Topic(
+                    name, each.type, before + counts.get(name, 0), each.definition, each.digest, each.quality
+                )
+        return topics
+
+
+def storage_files(path: Path) -> list[Path]:
+    """The storage files of a bag in the order of their names. Raises TensegrityError: there are none."""
+    if path.is_file() and path.suffix in STORAGE_SUFFIXES:
+        return [path]
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.suffix in STORAGE_SUFFIXES)
+        if files:
+            return files
+        raise TensegrityError(f"{path} is no bag: the folder has no .mcap and no .db3 file.")
+    what = "is no bag: name a folder, or a .mcap or .db3 file" if path.exists() else "does not exist"
+    raise TensegrityError(f"{path} {what}.")

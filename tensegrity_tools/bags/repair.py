@@ -1,0 +1,62 @@
+"""Completes a bag whose writer was killed: everything that can be read goes into a new one with index and metadata."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .message_types import Definition
+from .reader import Bag, storage_files
+from .writer import BagWriter
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was done: messages that are in the bag now, and where the broken one lies (None: the bag was whole)."""
+
+    count: int
+    broken: Path | None
+
+
+def repair_bag(path: Path | str) -> Repair:
+    """Complete a bag in its place; the broken one is kept beside it as `<name>.broken`.
+
+    A bag that is whole stays as it is. Nothing is replaced before the new bag is closed.
+
+    Raises:
+        TensegrityError: there is no bag, no room for the new one, or nothing in it.
+    """
+    path = Path(path).resolve()
+    storage_files(path)  # raises where there is no bag
+    target = path if path.is_dir() else path.with_suffix("")
+    work, broken = path.with_name(path.name + ".repairing"), path.with_name(path.name + ".broken")
+    with Bag(path) as bag:
+        if bag.whole:
+            return Repair(bag.count, None)
+        if not bag.topics:
+            raise TensegrityError(f"{path} holds nothing that can be read, not even the names of its topics.")
+        if broken.exists():
+            raise TensegrityError(f"{broken} exists already; move it away, the broken bag is kept there.")
+        if target != path and target.exists():
+            raise TensegrityError(f"{target} exists already, and the repaired bag would be called so.")
+        if work.exists():
+            shutil.rmtree(work)  # of a repair that was ended itself
+        writer = BagWriter(work / target.name, bag.storage)
+        try:
+            store = bag.store
+            for topic in bag.topics.values():
+                digest = topic.digest or store.hash_rihs01(topic.type)
+                writer.add_topic(topic.name, Definition(topic.type, topic.definition.data, digest), topic.quality)
+            for message in bag.messages():
+                writer.write(*message)
+            writer.close()
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+    path.rename(broken)
+    (work / target.name).rename(target)
+    work.rmdir()
+    return Repair(writer.count, broken)

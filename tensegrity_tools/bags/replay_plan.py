@@ -1,0 +1,146 @@
+"""The steps of a replay: what estimator and controller got, in the order in which they answered it, and their answers.
+
+The order is that of the times at which messages were published, so it holds for goals, too: a goal belongs after the
+command that was published last before it, and what was sent again while the robot stood still is sent again where
+something had happened in between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .contents import PARAMETERS, Contents
+from .decoding import stamp_of
+from .reader import Bag
+
+SENSORS = ("/clock", "tendon_states", "joint_states")
+"""What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
+STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        stamp: of the state [ns]. sends: (topic, bytes) to publish, in this order. answers: topic of the answer that is
+            waited for (`STATE` or `COMMAND`), or "". recorded: that answer.
+        goal: a request to the controller instead, as a decoded tensegrity/msg/Goal, or None.
+        parameters: (node, {name: rcl_interfaces/ParameterValue}) to set instead, or None.
+    """
+
+    stamp: int
+    sends: tuple[tuple[str, bytes], ...] = ()
+    answers: str = ""
+    recorded: bytes = b""
+    goal: Any = None
+    parameters: tuple[str, dict[str, Any]] | None = None
+
+
+@dataclass
+class ReplayPlan:
+    """All steps, and what else was recorded of the answers.
+
+    Attributes:
+        steps: in order. references: recorded references by stamp [ns]. estimator, controller: whether they answer.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    references: dict[int, bytes] = field(default_factory=dict)
+    estimator: bool = False
+    controller: bool = False
+
+
+class _ByStamp:
+    """Messages of one topic by their stamp."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[list[int], list[bytes]]] = {}
+
+    def add(self, stamp: int, time: int, data: bytes) -> None:
+        times, datas = self._found.setdefault(stamp, ([], []))
+        times.append(time)
+        datas.append(data)
+
+    def before(self, stamp: int, time: int) -> bytes | None:
+        """The last message of a stamp that was published before a time, else the first one of it."""
+        if stamp not in self._found:
+            return None
+        times, datas = self._found[stamp]
+        return datas[max(0, bisect_right(times, time) - 1)]
+
+
+def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
+    """The plan of a bag.
+
+    Raises:
+        TensegrityError: the bag has no joint_states, or nobody answered them.
+    """
+    plan = ReplayPlan()
+    names = {contents.topic(each): each for each in (*SENSORS, STATE, COMMAND, REFERENCE, GOAL)}
+    present = [each for each in (*names, PARAMETERS) if each in bag.topics and bag.topics[each].count]
+    if contents.topic("joint_states") not in present:
+        raise TensegrityError(f"{bag.path} has no joint_states; there is nothing that a replay could start from.")
+    decoders = {each: bag.decoder(each) for each in present}
+    plan.controller = contents.topic(COMMAND) in present
+    sensors = {each: _ByStamp() for each in (*SENSORS, STATE)}
+    events = []
+    for message in bag.messages(present):
+        decoded = decoders[message.topic](message.data)
+        if message.topic == PARAMETERS:
+            if len(decoded.changed_parameters):
+                events.append((PARAMETERS, 0, message, decoded))
+            continue
+        name, stamp = names[message.topic], stamp_of(decoded)
+        assert stamp is not None
+        if name in sensors:
+            sensors[name].add(stamp, message.time, message.data)
+        if name == STATE:
+            plan.estimator = plan.estimator or decoded.source == "estimator"
+        if name == REFERENCE:
+            plan.references[stamp] = message.data
+        if name in (STATE, COMMAND, GOAL):
+            events.append((name, stamp, message, decoded))
+    plan.steps = list(_steps(plan, contents, events, sensors))
+    if not plan.steps:
+        raise TensegrityError(f"{bag.path} has neither states of an estimator nor commands; nothing can be compared.")
+    return plan
+
+
+def _steps(
+    plan: ReplayPlan, contents: Contents, events: list[tuple[str, int, Any, Any]], sensors: dict[str, _ByStamp]
+) -> Iterator[Step]:
+    last: dict[str, tuple[int, bytes] | None] = {STATE: None, COMMAND: None}
+    felt: int | None = None  # stamp of the sensors that were sent last
+
+    def frame(stamp: int, time: int) -> tuple[tuple[str, bytes], ...]:
+        found = ((each, sensors[each].before(stamp, time)) for each in SENSORS)
+        return tuple((topic, data) for topic, data in found if data is not None)
+
+    for name, stamp, message, decoded in events:
+        if name == PARAMETERS:
+            node = decoded.node.rsplit("/", 1)[-1]
+            if decoded.node in (contents.topic("controller"), contents.topic("estimator")):
+                last[COMMAND] = None
+                yield Step(stamp, parameters=(node, {each.name: each.value for each in decoded.changed_parameters}))
+        elif name == GOAL:
+            if plan.controller:
+                last[COMMAND] = None
+                yield Step(stamp, goal=decoded, recorded=message.data)
+        elif name == STATE and plan.estimator:
+            if last[STATE] != (stamp, message.data):
+                sends = frame(stamp, message.time)
+                if any(topic == "joint_states" for topic, _ in sends):  # else the recorder came later
+                    felt, last[STATE] = stamp, (stamp, message.data)
+                    yield Step(stamp, sends, STATE, message.data)
+        elif name == COMMAND and last[COMMAND] != (stamp, message.data):
+            state = sensors[STATE].before(stamp, message.time)
+            if state is not None:
+                before = () if felt == stamp else frame(stamp, message.time)
+                felt, last[COMMAND] = stamp, (stamp, message.data)
+                yield Step(stamp, (*before, (STATE, state)), COMMAND, message.data)

@@ -1,0 +1,204 @@
+"""`tensegrity bag`: record what a robot does, look at recordings, compare them, and complete broken ones."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from tensegrity_dynamics.ending import Ending
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..output import console, print_json, progress, table
+from .arguments import JsonOption, check_picture
+
+bag = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    help="Bags: record a running robot, look at recordings, compare, repair. `tensegrity up replay BAG` replays one.",
+)
+
+BagArgument = Annotated[Path, typer.Argument(help="a bag: its folder, or a .mcap or .db3 file", show_default=False)]
+
+
+@bag.command("record")
+def record_command(
+    path: Annotated[Path | None, typer.Argument(help="folder to make; by default named by date and time")] = None,
+    storage: Annotated[str, typer.Option(help="mcap (compressed) or sqlite3")] = "mcap",
+    robot: Annotated[str, typer.Option(help="robot file that goes into it; by default that of the nodes")] = "",
+    exclude: Annotated[
+        str | None, typer.Option(help="topics to leave out, with blanks between; by default markers and frames")
+    ] = None,
+) -> None:
+    """Record a robot that is running; Ctrl-C ends it. (`tensegrity up sim --bag FILE` has the first state, too.)"""
+    from ..runtime.node_graph import recorder_node
+    from ..runtime.processes import NodeProcesses
+    from .running_robot import need_ros
+
+    target = path or Path(datetime.now().strftime("bag_%Y%m%d_%H%M%S"))
+    parameters: dict[str, Any] = {"storage": storage}
+    if exclude is not None:
+        parameters["exclude"] = exclude or "/none"
+    node = recorder_node(robot, str(target), **parameters)
+    need_ros()
+    status = 0
+    with contextlib.ExitStack() as release:
+        with Ending() as ending:
+            nodes = NodeProcesses()
+            release.callback(nodes.stop)
+            nodes.start(node.name, node.parameters)
+            console.print(f"recording into {target}; Ctrl-C ends it.", markup=False)
+            while not ending.asked and not nodes.ended():
+                ending.wait(0.2)
+            for status in nodes.ended().values():
+                words = nodes.last_words("recorder")
+                raise TensegrityError(words or f"the recorder ended with status {status}.")
+        nodes.stop()
+        with contextlib.suppress(TensegrityError):
+            _print_info(target)
+    if ending.asked:
+        status = 128 + ending.asked
+    sys.exit(status)
+
+
+@bag.command("info")
+def info_command(path: BagArgument, as_json: JsonOption = False) -> None:
+    """What a bag holds; also of one whose recorder was killed."""
+    if as_json:
+        print_json(_figures(path))
+    else:
+        _print_info(path)
+
+
+@bag.command("repair")
+def repair_command(path: BagArgument) -> None:
+    """Complete a bag whose recorder was killed; the broken one stays beside it."""
+    from ..bags.repair import repair_bag
+
+    with progress.status("reading what there is"):
+        done = repair_bag(path)
+    if done.broken is None:
+        console.print(f"{path} is whole: {done.count} messages; nothing to repair.", markup=False)
+    else:
+        console.print(f"{path} is whole again: {done.count} messages. The broken one is {done.broken}.", markup=False)
+
+
+@bag.command("compare")
+def compare_command(
+    first: BagArgument,
+    second: BagArgument,
+    plot_to: Annotated[Path | None, typer.Option(help="picture of the differences over time")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="exit status 1 where a number differs by more, or messages are missing")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Differences of two bags, topic by topic, over the robot's time."""
+    from ..bags.comparison import compare_bags, plot_comparison
+    from ..bags.reader import Bag
+
+    if plot_to is not None:
+        check_picture(plot_to)
+    with progress.status("comparing"), Bag(first) as one, Bag(second) as two:
+        found = compare_bags(one, two)
+    if plot_to is not None:
+        plot_comparison(found, plot_to, (str(first), str(second)))
+    rows = [
+        (each.topic, each.field, len(each.times), each.missing, each.largest, each.mean_square, each.when)
+        for each in found.errors
+    ]
+    if as_json:
+        names = ("topic", "field", "compared", "missing", "largest", "root_mean_square", "at_s")
+        print_json({
+            "fields": [dict(zip(names, row, strict=True)) for row in rows], "only_first": found.only_first,
+            "only_second": found.only_second, "interpolated": found.interpolated,
+        })  # fmt: skip
+    else:
+        shown = [row for row in rows if row[4] > 0.0]
+        if shown:
+            titles = ("topic", "field", "compared", "missing", "largest", "rms", "at s")
+            console.print(table("differences", titles, shown))
+        equal = sorted({row[0] for row in rows} - {row[0] for row in shown})
+        if equal:
+            console.print(f"no number differs: {', '.join(equal)}", markup=False)
+        for only, where in ((found.only_first, first), (found.only_second, second)):
+            if only:
+                console.print(f"only in {where}: {', '.join(only)}", markup=False)
+        if found.interpolated:
+            console.print("The stamps of the two have nothing in common: both begin at 0 s, the first is interpolated.")
+    if tolerance is not None and any(row[4] > tolerance or row[3] for row in rows):
+        sys.exit(1)
+
+
+@bag.command("report")
+def report_command(
+    path: BagArgument,
+    to: Annotated[Path | None, typer.Option(help="the page; by default beside the bag, named as it")] = None,
+) -> None:
+    """One page that needs no network: the robot in 3D along its time, tensions, errors, goals and faults."""
+    from ..bags.report import write_report
+
+    target = to or path.with_name(path.stem + ".html")
+    began = time.monotonic()
+    with progress.status("reading the bag"):
+        size = write_report(path, target)
+    console.print(f"{target}: {1e-6 * size:.2f} MB after {time.monotonic() - began:.1f} s", markup=False)
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    from ..bags.contents import read_contents
+    from ..bags.reader import Bag
+
+    with Bag(path) as opened:
+        contents = read_contents(opened)
+        duration = 1e-9 * (opened.end - opened.start)
+        topics = [
+            {"name": each.name, "type": each.type, "count": each.count, "latched": each.quality.latched,
+             "rate_hz": each.count / duration if duration > 0.0 else None, "hash": each.digest}
+            for each in sorted(opened.topics.values(), key=lambda each: each.name)
+        ]  # fmt: skip
+        return {
+            "bag": str(path), "whole": opened.whole, "problem": opened.problem, "storage": opened.storage,
+            "bytes": opened.size, "messages": opened.count, "start_s": 1e-9 * opened.start, "duration_s": duration,
+            "robot": _robot_name(contents), "nodes": sorted(contents.parameters), "topics": topics,
+        }  # fmt: skip
+
+
+def _robot_name(contents: Any) -> str:
+    from tensegrity_dynamics.robots.load_robot import parse_robot
+
+    if contents.robot_text:
+        with contextlib.suppress(TensegrityError):
+            return parse_robot(contents.robot_text).name
+    for parameters in contents.parameters.values():
+        if parameters.get("robot"):
+            return str(parameters["robot"])
+    return ""
+
+
+def _print_info(path: Path) -> None:
+    figures = _figures(path)
+    began = datetime.fromtimestamp(figures["start_s"], timezone.utc).astimezone()
+    rows = [
+        ("robot", figures["robot"] or "not in the bag"),
+        ("recorded", f"{began:%Y-%m-%d %H:%M:%S}, {figures['duration_s']:.1f} s"),
+        ("messages", f"{figures['messages']} in {1e-6 * figures['bytes']:.2f} MB ({figures['storage']})"),
+        ("nodes", ", ".join(figures["nodes"]) or "not in the bag"),
+    ]
+    console.print(table(str(path), ("", ""), rows))
+    if figures["topics"]:
+        console.print()
+        console.print(table("topics", ("topic", "type", "messages", "per s", ""), [
+            (each["name"], each["type"], each["count"], "" if each["rate_hz"] is None else f"{each['rate_hz']:.1f}",
+             "latched" if each["latched"] else "") for each in figures["topics"]
+        ], right=(3,)))  # fmt: skip
+    if not figures["whole"]:
+        words = escape(f"{figures['problem']}. `tensegrity bag repair {path}` completes it.")
+        console.print(f"\n[yellow]broken:[/yellow] {words}")

@@ -1,0 +1,409 @@
+"""Node `player`: a recorded robot instead of a running one.
+
+In lock-step estimator and controller run again: the player publishes the recorded sensors and states, sends the
+recorded goals at the same states, waits for every answer and compares it with the recorded one, bit for bit. The
+nodes' outputs and services are named `replay/...`, so that no replay can command anything. Else it plays the bag along
+the robot's time, at a rate, for the view, markers and RViz.
+
+It refuses to play where somebody publishes joint_states: there is a robot.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from rclpy.action import ActionClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_srvs.srv import Trigger
+from tensegrity.action import FollowTrajectory
+from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState
+from tensegrity.srv import SetGoalPose
+
+from tensegrity_dynamics.ending import Ending
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, RobotNode, run_node
+
+from ..bags.contents import PARAMETERS, read_contents
+from ..bags.decoding import first_difference, largest_difference, stamp_of
+from ..bags.reader import Bag
+from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, make_plan
+from ..bags.timeline import along_robot_time
+from .recorder_node import message_class
+
+REPLAYED = "replay/"
+"""Before the names of what the replayed nodes publish and offer."""
+DISCOVERY = 1.5
+"""s in which somebody who publishes joint_states is found."""
+PATIENCE = 5.0
+"""s of wall time after which a step is sent again."""
+LISTENING = 60.0
+"""s of wall time that the view and the markers may take to start; then the bag is played without them."""
+SILENCE = 300.0
+"""s of wall time without an answer after which a replay ends; a plan may take some."""
+EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+NEVER = (COMMAND, "/rosout", PARAMETERS, "/diagnostics")
+"""Topics that are not played: commands, and what the nodes of now say of themselves."""
+
+
+class PlayerNode(RobotNode):
+    """Parameters: bag, lockstep, and for playing at a rate: rate, position, paused, loop, all while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__("player")
+        path = self.parameter("bag", "", "the bag to play")
+        self._lockstep = self.parameter("lockstep", True, "estimator and controller answer again, and are compared")
+        self._rate = self.parameter("rate", 1.0, "robot seconds per second", low=0.01, high=100.0, live=True)
+        start = self.parameter("position", 0.0, "s from the start of the bag; set it to seek", live=True)
+        self._paused = self.parameter("paused", False, "stand still", live=True)
+        self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
+        self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
+        self.on_change(self._changed)
+        if not path:
+            raise TensegrityError("parameter bag is empty; name the bag to play.")
+        self._bag = Bag(path)
+        self._contents = read_contents(self._bag)
+        self._sought: float | None = float(start)
+        self._played: dict[str, Any] = {}
+        self._answers: dict[str, list[bytes]] = {STATE: [], COMMAND: [], REFERENCE: [], GOAL: []}
+        self._references: dict[int, bytes] = {}
+        self._turns: SingleThreadedExecutor | None = None
+        self._ending: Ending | None = None
+        self._looked = 0.0
+        self.tell(OK, "waiting for the nodes")
+
+    def close(self) -> None:
+        """Close the bag."""
+        self._bag.close()
+
+    def _changed(self, name: str, value: Any) -> None:
+        if name == "position":
+            if not value >= 0.0:
+                raise TensegrityError(f"position is {value} s; give 0 or more.")
+            self._sought = float(value)
+        elif name in ("rate", "paused", "loop"):
+            setattr(self, f"_{name}", value)
+
+    def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
+        """Play, to the end of the bag or until the end is asked for."""
+        self._turns, self._ending = executor, ending
+        self._wait(DISCOVERY)
+        self._alone()
+        if self._lockstep:
+            self._answer_again()
+        else:
+            self._play()
+
+    # -- where no robot is ----------------------------------------------------------------------------------------
+
+    def _alone(self) -> None:
+        """Raises TensegrityError where somebody else publishes joint_states."""
+        others = {
+            f"{each.node_namespace.rstrip('/')}/{each.node_name}"
+            for each in self.get_publishers_info_by_topic("joint_states")
+        } - {self.get_fully_qualified_name()}
+        self._looked = time.monotonic()
+        if others:
+            self.tell(ERROR, "a robot is running here")
+            raise TensegrityError(
+                f"{', '.join(sorted(others))} publishes joint_states: a robot is running here, and a replay beside it "
+                "is refused. End it, or replay in another ROS_DOMAIN_ID."
+            )
+
+    def _spin(self, longest: float) -> None:
+        """Handle what comes; look now and then whether a robot has come."""
+        assert self._turns is not None and self._ending is not None
+        if self._ending.asked:
+            raise KeyboardInterrupt
+        self._turns.spin_once(timeout_sec=longest)
+        if self._played and time.monotonic() - self._looked > 0.5:
+            self._alone()
+
+    def _wait(self, duration: float) -> None:
+        end = time.monotonic() + duration
+        while (left := end - time.monotonic()) > 0.0:
+            self._spin(min(left, 0.1))
+
+    def _until(self, condition: Any, what: str) -> None:
+        end = time.monotonic() + SILENCE
+        while not condition():
+            self._spin(0.1)
+            if time.monotonic() > end:
+                raise TensegrityError(f"{what} after {SILENCE:g} s; the replay ends here.")
+
+    def _publish(self, name: str, data: bytes) -> None:
+        publisher = self._played.get(name)
+        if publisher is None:
+            topic = self._bag.topics[self._contents.topic(name)]
+            quality = QoSProfile(
+                depth=max(5, topic.quality.depth) if not topic.quality.latched else topic.quality.depth,
+                reliability=ReliabilityPolicy.RELIABLE,
+                durability=DurabilityPolicy.TRANSIENT_LOCAL if topic.quality.latched else DurabilityPolicy.VOLATILE,
+            )
+            publisher = self._played[name] = self.create_publisher(message_class(topic.type), name, quality)
+        publisher.publish(data)
+
+    # -- in lock-step ---------------------------------------------------------------------------------------------
+
+    def _answer_again(self) -> None:
+        plan = make_plan(self._bag, self._contents)
+        for name in ("/clock", "tendon_states", "joint_states", STATE):  # known to all before the first message
+            topic = self._bag.topics.get(self._contents.topic(name))
+            if topic is not None and topic.count:
+                self._prepare(name)
+        kinds = {STATE: (StructureState, EVERY), COMMAND: (ActuatorCommand, EVERY)}
+        kinds |= {REFERENCE: (Reference, LATCHED), GOAL: (Goal, EVERY)}
+        for name, (kind, quality) in kinds.items():
+            self.create_subscription(kind, REPLAYED + name, self._keeper(name), quality, raw=True)
+        self._doors = {
+            Goal.POSE: self.create_client(SetGoalPose, REPLAYED + "set_goal_pose"),
+            Goal.HOLD: self.create_client(Trigger, REPLAYED + "hold"),
+            Goal.STOP: self.create_client(Trigger, REPLAYED + "stop"),
+        }
+        self._action = ActionClient(self, FollowTrajectory, REPLAYED + "follow_trajectory")
+        self._setters = {
+            name: self.create_client(SetParameters, f"{name}/set_parameters") for name in ("estimator", "controller")
+        }
+        self._handle: Any = None
+        self._until(lambda: self._matched(plan), "estimator or controller are not there")
+        tallies = {STATE: Tally("estimator", STATE), COMMAND: Tally("controller", COMMAND), GOAL: Tally("goals", GOAL)}
+        for k, step in enumerate(plan.steps):
+            if step.goal is not None:
+                self._compare(tallies[GOAL], step, self._ask(step))
+            elif step.parameters is not None:
+                self._set(*step.parameters)
+            else:
+                self._compare(tallies[step.answers], step, self._answer_to(step))
+            if k % 50 == 0:
+                self.tell(OK, "replaying", step=f"{k} of {len(plan.steps)}")
+        self._wait(0.3)
+        tallies[REFERENCE] = self._reference_tally(plan)
+        self._conclude([each for each in tallies.values() if each.count])
+
+    def _prepare(self, name: str) -> None:
+        kinds = {STATE: "tensegrity/msg/StructureState"}
+        topic = self._contents.topic(name)
+        kind = self._bag.topics[topic].type if topic in self._bag.topics else kinds[name]
+        self._played[name] = self.create_publisher(message_class(kind), name, EVERY)
+
+    def _keeper(self, name: str) -> Any:
+        def keep(data: bytes) -> None:
+            self._answers[name].append(data)
+            if name == REFERENCE:
+                stamp = stamp_of(self._decoded(REFERENCE, data))
+                if stamp is not None:
+                    self._references[stamp] = data
+
+        return keep
+
+    def _decoded(self, name: str, data: bytes) -> Any:
+        return self._bag.decoder(self._contents.topic(name))(data)
+
+    def _matched(self, plan: ReplayPlan) -> bool:
+        listeners = {"joint_states": plan.estimator + plan.controller, STATE: int(plan.controller)}
+        speakers = {STATE: plan.estimator, COMMAND: plan.controller}
+        return (
+            all(self._played[name].get_subscription_count() >= count for name, count in listeners.items() if count)
+            and all(self.count_publishers(REPLAYED + name) for name, wanted in speakers.items() if wanted)
+            and (not plan.controller or all(each.service_is_ready() for each in self._doors.values()))
+        )
+
+    def _answer_to(self, step: Step) -> bytes:
+        """Send a step and wait for the answer with its stamp."""
+        answers = self._answers[step.answers]
+        answers.clear()
+        sent = began = time.monotonic()
+        for name, data in step.sends:
+            self._publish(name, data)
+        while True:
+            while answers:
+                data = answers.pop(0)
+                if stamp_of(self._decoded(step.answers, data)) == step.stamp:
+                    return data
+            self._spin(0.1)
+            now = time.monotonic()
+            if now - sent > PATIENCE:
+                sent = now
+                for name, data in step.sends:
+                    self._publish(name, data)
+            if now - began > SILENCE:
+                raise TensegrityError(
+                    f"the {'estimator' if step.answers == STATE else 'controller'} does not answer the state of "
+                    f"{1e-9 * step.stamp:.3f} s; the replay ends here."
+                )
+
+    def _ask(self, step: Step) -> bytes:
+        """Ask the controller what was asked, and wait for what it announces."""
+        goal, answers = step.goal, self._answers[GOAL]
+        answers.clear()
+        request = _rebuilt(Goal, goal)
+        if goal.request == Goal.POSE:
+            asked = SetGoalPose.Request(duration=request.duration, profile=request.profile)
+            asked.target.header = request.header
+            asked.target.pose = request.waypoint[0]
+            self._doors[Goal.POSE].call_async(asked)
+        elif goal.request == Goal.TRAJECTORY:
+            wanted = FollowTrajectory.Goal(
+                header=request.header, time_from_start=request.time_from_start, waypoint=request.waypoint,
+                interpolation=request.profile, position_tolerance=request.position_tolerance,
+                orientation_tolerance=request.orientation_tolerance,
+            )  # fmt: skip
+            self._action.send_goal_async(wanted).add_done_callback(self._took)
+        elif goal.request == Goal.CANCEL and self._handle is not None:
+            self._handle.cancel_goal_async()
+        else:
+            self._doors[Goal.STOP if goal.request == Goal.STOP else Goal.HOLD].call_async(Trigger.Request())
+        self._until(lambda: bool(answers), "the controller has not answered a goal")
+        return answers.pop(0)
+
+    def _took(self, future: Any) -> None:
+        self._handle = future.result()
+
+    def _set(self, node: str, values: dict[str, Any]) -> None:
+        parameters = [Parameter(name=name, value=_rebuilt(ParameterValue, value)) for name, value in values.items()]
+        answer = self._setters[node].call_async(SetParameters.Request(parameters=parameters))
+        self._until(answer.done, f"the {node} has not taken a parameter")
+
+    def _compare(self, tally: Tally, step: Step, data: bytes) -> None:
+        tally.count += 1
+        if data == step.recorded:
+            return
+        recorded, given = self._decoded(tally.topic, step.recorded), self._decoded(tally.topic, data)
+        difference = first_difference(recorded, given)
+        if difference is not None:
+            tally.note(step.stamp, difference, largest_difference(recorded, given))
+
+    def _reference_tally(self, plan: ReplayPlan) -> Tally:
+        tally = Tally("references", REFERENCE)
+        for stamp in sorted(self._references.keys() & plan.references.keys()):
+            self._compare(tally, Step(stamp, recorded=plan.references[stamp]), self._references[stamp])
+        return tally
+
+    def _conclude(self, tallies: list[Tally]) -> None:
+        for each in tallies:
+            print(each, flush=True)
+        different = [each for each in tallies if each.different]
+        if different:
+            first = min(different, key=lambda each: each.first[0] if each.first else 0)
+            self.tell(ERROR, "the replay differs")
+            raise TensegrityError(f"the replay differs from the recording, first in {first.where}")
+        self.tell(OK, "the replay equals the recording bit for bit")
+
+    # -- at a rate ------------------------------------------------------------------------------------------------
+
+    def _play(self) -> None:
+        prefix = self._contents.namespace + "/"
+        topics = [
+            name for name in self._bag.topics
+            if (name == "/clock" or name.startswith(prefix)) and self._relative(name) not in NEVER
+        ]  # fmt: skip
+        played = [(at, self._relative(each.topic), each.data) for at, each in
+                  along_robot_time(self._bag, self._contents, topics)]  # fmt: skip
+        if not played:
+            raise TensegrityError(f"{self._bag.path} has nothing to play.")
+        self._prepare(STATE)
+        until = time.monotonic() + LISTENING
+        while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
+            self._spin(0.1)
+        end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
+        latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}
+        while True:
+            before, wall = wall, time.monotonic()
+            if self._sought is not None:
+                now, self._sought = min(self._sought, end), None
+                k = self._seek(played, now, latched)
+            elif not self._paused:
+                now += self._rate * (wall - before)
+            while k < len(played) and played[k][0] <= now:
+                self._publish(played[k][1], played[k][2])
+                k += 1
+            state = "paused" if self._paused else "playing"
+            self.tell(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self._rate:g}")
+            if k >= len(played) and not self._paused:
+                if not self._loop:
+                    self._wait(0.3)
+                    print(f"played {end:.2f} s of the robot's time, {len(played)} messages", flush=True)
+                    return
+                self._sought = 0.0
+            self._spin(0.005 if not self._paused else 0.05)
+
+    def _relative(self, name: str) -> str:
+        return name if name == "/clock" else name.removeprefix(self._contents.namespace + "/")
+
+    def _seek(self, played: list[tuple[float, str, bytes]], now: float, latched: set[str]) -> int:
+        """Index of the first message after an instant; what was last of each topic before it is sent."""
+        last: dict[str, bytes] = {}
+        k = 0
+        while k < len(played) and played[k][0] <= now:
+            last[played[k][1]] = played[k][2]
+            k += 1
+        for name in sorted(last, key=lambda each: (each != "/clock", each not in latched)):
+            self._publish(name, last[name])
+        return k
+
+
+class Tally:
+    """How many answers were equal, and where the first one differs."""
+
+    def __init__(self, who: str, topic: str) -> None:
+        self.who, self.topic = who, topic
+        self.count = self.different = 0
+        self.largest = 0.0
+        self.first: tuple[int, tuple[str, Any, Any]] | None = None
+
+    def note(self, stamp: int, difference: tuple[str, Any, Any], largest: float) -> None:
+        """An answer that differs: its first field that does, and the largest difference of a number in it."""
+        self.different += 1
+        self.largest = max(self.largest, largest)
+        if self.first is None:
+            self.first = stamp, difference
+
+    @property
+    def where(self) -> str:
+        """The first difference, as people read it."""
+        if self.first is None:
+            return ""
+        stamp, (path, recorded, now) = self.first
+        return f"{self.topic} at {1e-9 * stamp:.3f} s: {path} was {recorded!r} and is {now!r} now."
+
+    def __str__(self) -> str:
+        text = f"{self.who}: {self.count - self.different} of {self.count} equal bit for bit"
+        if not self.different:
+            return text
+        size = f", others by at most {self.largest:.2g}" if np.isfinite(self.largest) else ""
+        return f"{text}{size}; first difference in {self.where}"
+
+
+def _rebuilt(kind: Any, decoded: Any) -> Any:
+    """A message of rclpy with the fields of one that rosbags has decoded."""
+    message = kind()
+    for name, declared in message.get_fields_and_field_types().items():
+        value = getattr(decoded, name)
+        current = getattr(message, name)
+        if hasattr(current, "get_fields_and_field_types"):
+            value = _rebuilt(type(current), value)
+        elif declared.startswith("sequence<") and "/" in declared:
+            value = [_rebuilt(message_class(declared[9:-1].replace("/", "/msg/")), each) for each in value]
+        elif hasattr(value, "tolist"):
+            value = value.tolist()
+        setattr(message, name, value)
+    return message
+
+
+def player() -> PlayerNode:
+    """The node."""
+    return PlayerNode()
+
+
+def main() -> int:
+    """Run the node."""
+    return run_node(player)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

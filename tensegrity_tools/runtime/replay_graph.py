@@ -1,0 +1,103 @@
+"""The nodes of a replay: the player instead of a robot, and with it estimator and controller as they were recorded.
+
+What these publish and offer is named `replay/...`: nothing that moves listens there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..bags.contents import Contents, read_contents
+from ..bags.reader import Bag
+from ..bags.replay_plan import make_plan
+from .node_graph import Choice, NodeDescription, NodeGraph, Watching, choose
+
+OUTPUTS = {
+    "estimator": ("structure_state", "solve_forward_kinematics"),
+    "controller": (
+        "actuator_command", "reference", "goal", "set_goal_pose", "hold", "stop",
+        *(f"follow_trajectory/_action/{each}" for each in ("send_goal", "cancel_goal", "get_result", "feedback",
+                                                           "status")),
+    ),
+}  # fmt: skip
+NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")
+
+
+def replay_graph(
+    bag: Path | str,
+    folder: Path,
+    *,
+    rate: float = 0.0,
+    loop: bool = False,
+    start: float = 0.0,
+    paused: bool = False,
+    watching: Watching | None = None,
+) -> NodeGraph:
+    """The nodes of a replay.
+
+    Args:
+        bag: to be replayed. folder: where the recorded robot file is put.
+        rate: robot seconds per second at which it is shown; 0: estimator and controller answer again, in lock-step.
+        loop, start, paused: of a replay at a rate; start in s.
+
+    Raises:
+        TensegrityError: there is no bag, no robot in it, or nothing to compare; one sentence.
+    """
+    if rate < 0.0:
+        raise TensegrityError(f"--rate is {rate:g}; give a number above 0, or 0 for a comparison in lock-step.")
+    if not rate and (loop or paused or start):
+        raise TensegrityError("--loop, --paused and --start are for a replay at a rate; add --rate 1.")
+    with Bag(bag) as opened:
+        contents = read_contents(opened)
+        robot = _robot(opened, contents, folder)
+        plan = None if rate else make_plan(opened, contents)
+        clock = "/clock" in opened.topics and opened.topics["/clock"].count > 0
+    shown = watching or Watching()
+    common: dict[str, Any] = {"robot": robot, "use_sim_time": clock}
+    player: dict[str, Any] = {"bag": str(Path(bag).resolve()), "lockstep": plan is not None}
+    if plan is None:
+        player |= {"rate": rate, "loop": loop, "position": float(start), "paused": paused}
+        player["listeners"] = int((watching or Watching()).markers) + int((watching or Watching()).view)
+    nodes = [NodeDescription("player", player)]
+    choice = choose(load_robot(robot))
+    if plan is not None:
+        for name, runs in (("estimator", plan.estimator), ("controller", plan.controller)):
+            if runs:
+                own = _parameters(contents, name, choice)
+                remapped = tuple((each, f"replay/{each}") for each in OUTPUTS[name])
+                nodes.append(NodeDescription(name, {**own, **common, "lockstep": True}, remappings=remapped))
+    if shown.markers:
+        nodes.append(NodeDescription("markers", common, may_end=True))
+    if shown.view:
+        nodes.append(NodeDescription("view", {**common, "port": shown.view_port}, may_end=True))
+    return NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
+
+
+def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
+    """File of the recorded robot, else the name that the nodes had. Raises TensegrityError where neither is there."""
+    if contents.robot_text:
+        file = folder / "recorded_robot.yaml"
+        file.write_text(contents.robot_text, encoding="utf-8")
+        return str(file)
+    for name in ("controller", "estimator", "simulator", "driver"):
+        robot = (contents.of_node(name) or {}).get("robot")
+        if robot:
+            return str(robot)
+    raise TensegrityError(f"{bag.path} says nothing of its robot: it has neither robot_file nor the nodes' parameters.")
+
+
+def _parameters(contents: Contents, name: str, choice: Choice) -> dict[str, Any]:
+    """The recorded parameters of a node; the usual ones where they are not in the bag."""
+    recorded = contents.of_node(name)
+    if recorded is None:
+        if name == "estimator":
+            return {"method": choice.state}
+        return {"controller": choice.controller, "control_period": choice.period}
+    return {
+        key: value for key, value in recorded.items()
+        if isinstance(value, (bool, int, float, str)) and value != "" and key not in NOT_SET and "qos_over" not in key
+    }  # fmt: skip

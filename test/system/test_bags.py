@@ -1,0 +1,166 @@
+"""A run in lock-step is recorded from its first state on, and estimator and controller answer the recording alike."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+
+from builtin_interfaces.msg import Duration  # noqa: E402
+from geometry_msgs.msg import Pose  # noqa: E402
+from rclpy.action import ActionClient  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from tensegrity.action import FollowTrajectory  # noqa: E402
+from tensegrity.msg import Goal  # noqa: E402
+
+from tensegrity_dynamics.ros.geometry_messages import fill_pose  # noqa: E402
+from tensegrity_tools.bags.contents import read_contents  # noqa: E402
+from tensegrity_tools.bags.decoding import stamp_of  # noqa: E402
+from tensegrity_tools.bags.message_types import Definition  # noqa: E402
+from tensegrity_tools.bags.reader import Bag  # noqa: E402
+from tensegrity_tools.bags.repair import repair_bag  # noqa: E402
+from tensegrity_tools.bags.writer import BagWriter  # noqa: E402
+from tensegrity_tools.runtime.node_graph import Watching, simulation_graph  # noqa: E402
+from tensegrity_tools.runtime.processes import NodeProcesses  # noqa: E402
+from tensegrity_tools.runtime.replay_graph import replay_graph  # noqa: E402
+from tensegrity_tools.runtime.replay_run import run_replay  # noqa: E402
+from tensegrity_tools.runtime.robot_client import Watcher  # noqa: E402
+
+pytestmark = pytest.mark.system
+
+PATIENCE = 120.0  # s of wall time for anything; only a stuck system takes so long
+NOTHING = Watching(markers=False, view=False)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bag of a goal, a hold in the middle of it, a trajectory and a refused goal; its recorder was killed."""
+    path: Path = tmp_path_factory.mktemp("bags") / "run"
+    graph = simulation_graph("three_prism", lockstep=True, watching=NOTHING, bag=str(path))
+    nodes = NodeProcesses()
+    nodes.start_all(graph)
+    watcher = Watcher("bag_test")
+    try:
+        wait(watcher, lambda: watcher.time > 0.1)
+        wait(watcher, lambda: watcher.diagnostics["recorder"].message == "recording")
+        position, quaternion = watcher.pose
+        assert watcher.send_goal(position + [0.0, 0.0, 0.004], quaternion).accepted
+        began = watcher.time
+        wait(watcher, lambda: watcher.time > began + 0.1)
+        assert watcher.call("hold").success
+        began = watcher.time
+        wait(watcher, lambda: watcher.time > began + 0.5)
+        follow(watcher, position, quaternion)
+        assert not watcher.send_goal(position, quaternion, frame="elsewhere").accepted
+        began = watcher.time
+        wait(watcher, lambda: watcher.time > began + 0.5)
+        time.sleep(2.5)  # longer than what the recorder keeps back
+        os.kill(nodes.running["recorder"].pid, signal.SIGKILL)
+        began = watcher.time
+        wait(watcher, lambda: watcher.time > began + 0.1)  # the robot goes on
+    finally:
+        watcher.close()
+        nodes.stop()
+    return path
+
+
+def wait(watcher: Watcher, condition: Any) -> None:
+    assert watcher.wait_until(condition, PATIENCE), {k: v.message for k, v in watcher.diagnostics.items()}
+
+
+def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
+    client = ActionClient(watcher.node, FollowTrajectory, "follow_trajectory")
+    wait(watcher, client.server_is_ready)
+    goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=2)])
+    goal.waypoint = [fill_pose(Pose(), position, quaternion)]
+    sent = client.send_goal_async(goal)
+    wait(watcher, sent.done)
+    began = watcher.time
+    wait(watcher, lambda: watcher.time > began + 0.2)
+    cancelled = sent.result().cancel_goal_async()
+    wait(watcher, cancelled.done)
+    client.destroy()
+
+
+def replayed(bag: Path, folder: Path) -> tuple[int, str]:
+    """Exit status and words of a replay."""
+    nodes, said = NodeProcesses(), []
+    end = time.monotonic() + PATIENCE
+
+    def check() -> None:
+        assert time.monotonic() < end, nodes.last_words("player")
+
+    try:
+        return run_replay(nodes, replay_graph(bag, folder, watching=NOTHING), check, said.append), "\n".join(said)
+    finally:
+        nodes.stop()
+
+
+def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to_the_last_bit(
+    recorded: Path, tmp_path: Path
+) -> None:
+    with Bag(recorded) as bag:
+        assert not bag.whole
+    repair_bag(recorded)
+    with Bag(recorded) as bag:
+        contents = read_contents(bag)
+        assert "three_prism" in contents.robot_text
+        assert set(contents.parameters) >= {"/simulator", "/estimator", "/controller"}
+        decode = bag.decoder("/goal")
+        goals = [decode(each.data) for each in bag.messages(["/goal"])]
+        assert [each.request for each in goals] == [Goal.POSE, Goal.HOLD, Goal.TRAJECTORY, Goal.CANCEL, Goal.POSE]
+        assert [each.accepted for each in goals] == [True, True, True, True, False]
+        decode = bag.decoder("/structure_state")
+        states = [stamp_of(decode(each.data)) for each in bag.messages(["/structure_state"])]
+        assert states[0] == 0
+        assert sorted(set(states)) == list(range(0, max(states) + 1, 20_000_000))
+    status, words = replayed(recorded, tmp_path)
+    assert status == 0, words
+    for who in ("estimator", "controller", "references"):
+        line = next(each for each in words.splitlines() if each.startswith(who))
+        equal, _, count = line.split(":")[1].split()[:3]
+        assert int(equal) == int(count) > 50
+    assert "goals: 5 of 5 equal" in words
+
+
+def test_a_changed_command_is_found_with_its_time_and_field(recorded: Path, tmp_path: Path) -> None:
+    if (recorded.parent / "run.broken").exists() is False:
+        repair_bag(recorded)
+    changed = None
+    with Bag(recorded) as bag, BagWriter(tmp_path / "changed") as writer:
+        for each in bag.topics.values():
+            writer.add_topic(each.name, Definition(each.type, each.definition.data, each.digest), each.quality)
+        for message in bag.messages():
+            data = message.data
+            if message.topic == "/actuator_command":
+                command = bag.decoder(message.topic)(data)
+                stamp = stamp_of(command)
+                if changed is None and stamp == 1_000_000_000:
+                    command.value = command.value * [1.0, 1.0, 1.0 + 2.0**-50, *[1.0] * (len(command.value) - 3)]
+                    data, changed = bytes(bag.store.serialize_cdr(command, "tensegrity/msg/ActuatorCommand")), stamp
+            writer.write(message.topic, message.time, data)
+    assert changed is not None
+    status, words = replayed(tmp_path / "changed", tmp_path)
+    assert status == 1
+    assert "first difference in actuator_command at 1.000 s: value[2]" in words
+    assert "estimator" in words and "first difference in structure_state" not in words
+
+
+def test_a_replay_is_refused_where_a_robot_runs(recorded: Path, tmp_path: Path) -> None:
+    if not rclpy.ok():
+        rclpy.init()
+    robot = rclpy.create_node("some_robot")
+    try:
+        robot.create_publisher(JointState, "joint_states", 1)
+        status, words = replayed(recorded, tmp_path)
+    finally:
+        robot.destroy_node()
+        rclpy.try_shutdown()
+    assert status == 1
+    assert "/some_robot publishes joint_states" in words

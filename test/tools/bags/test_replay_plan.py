@@ -1,0 +1,116 @@
+"""A replay sends what the nodes got, in the order in which they answered it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tensegrity.msg", reason="the ROS interfaces are not built")
+
+from rclpy.serialization import serialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from tensegrity.msg import ActuatorCommand, Goal, StructureState
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.ros.geometry_messages import time_message
+from tensegrity_tools.bags.contents import read_contents
+from tensegrity_tools.bags.decoding import without_surplus
+from tensegrity_tools.bags.message_types import MessageTypes
+from tensegrity_tools.bags.reader import Bag
+from tensegrity_tools.bags.replay_plan import make_plan
+from tensegrity_tools.bags.timeline import along_robot_time
+from tensegrity_tools.bags.writer import BagWriter
+
+TYPES = MessageTypes()
+KINDS = {
+    "/clock": (Clock, "rosgraph_msgs/msg/Clock"),
+    "joint_states": (JointState, "sensor_msgs/msg/JointState"),
+    "structure_state": (StructureState, "tensegrity/msg/StructureState"),
+    "actuator_command": (ActuatorCommand, "tensegrity/msg/ActuatorCommand"),
+    "goal": (Goal, "tensegrity/msg/Goal"),
+}
+FRAME = ("/clock", "joint_states", "structure_state", "actuator_command")
+
+
+def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float]], namespace: str = "") -> Any:
+    """The plan of a bag of (topic, stamp[, a number in it])."""
+    with BagWriter(path) as writer:
+        for k, (name, stamp, *number) in enumerate(events):
+            cls, kind = KINDS[name]
+            topic = name if name.startswith("/") else f"{namespace}/{name}"
+            if topic not in writer:
+                writer.add_topic(topic, TYPES[kind])
+            message = cls()
+            if name == "/clock":
+                message.clock = time_message(stamp)
+            else:
+                message.header.stamp = time_message(stamp)
+            if name == "structure_state":
+                message.source, message.residual = "estimator", float(*(number or [0.0]))
+            if name == "actuator_command":
+                message.value = [float(each) for each in number]
+            writer.write(topic, k, without_surplus(TYPES[kind], serialize_message(message)))
+    with Bag(path) as bag:
+        return make_plan(bag, read_contents(bag))
+
+
+def order(plan: Any) -> list[tuple[str, int]]:
+    return [(step.answers or "goal", step.stamp) for step in plan.steps]
+
+
+@pytest.mark.parametrize("namespace", ["", "/left"])
+def test_each_state_is_sent_once_although_it_was_published_again_and_again(tmp_path: Path, namespace: str) -> None:
+    plan = planned(tmp_path / "bag", [(name, stamp) for stamp in (0, 0, 20, 20, 20) for name in FRAME], namespace)
+    assert order(plan) == [("structure_state", 0), ("actuator_command", 0), ("structure_state", 20),
+                           ("actuator_command", 20)]  # fmt: skip
+    assert [topic for topic, _ in plan.steps[0].sends] == ["/clock", "joint_states"]
+    assert [topic for topic, _ in plan.steps[1].sends] == ["structure_state"]
+
+
+def test_a_state_is_sent_again_after_a_goal_that_changed_its_answer(tmp_path: Path) -> None:
+    events = [*((name, 0) for name in FRAME), ("goal", 0), *((name, 0, 1.0) for name in FRAME)]
+    plan = planned(tmp_path / "bag", [(name, stamp, *([] if name == "structure_state" else number))
+                                      for name, stamp, *number in events])  # fmt: skip
+    assert order(plan) == [("structure_state", 0), ("actuator_command", 0), ("goal", 0), ("actuator_command", 0)]
+
+
+def test_a_goal_comes_between_the_commands_between_which_it_was_taken(tmp_path: Path) -> None:
+    events = [(name, 0) for name in FRAME] + [("goal", 0)] + [(name, 20) for name in FRAME]
+    assert [each for each, _ in order(planned(tmp_path / "bag", events))] == [
+        "structure_state", "actuator_command", "goal", "structure_state", "actuator_command",
+    ]  # fmt: skip
+
+
+def test_a_state_that_the_controller_never_answered_is_not_sent_to_it(tmp_path: Path) -> None:
+    events = [("joint_states", 0), ("structure_state", 0), *((name, 20) for name in FRAME)]
+    assert order(planned(tmp_path / "bag", events)) == [
+        ("structure_state", 0), ("structure_state", 20), ("actuator_command", 20),
+    ]  # fmt: skip
+
+
+def test_a_reset_is_replayed_with_its_own_messages(tmp_path: Path) -> None:
+    events = [(name, stamp, number) if name not in ("/clock", "joint_states") else (name, stamp)
+              for stamp, number in ((0, 1.0), (20, 2.0), (0, 3.0)) for name in FRAME]  # fmt: skip
+    plan = planned(tmp_path / "bag", events)
+    commands = [step for step in plan.steps if step.answers == "actuator_command"]
+    assert [step.stamp for step in commands] == [0, 20, 0]
+    assert commands[0].sends[-1][1] != commands[2].sends[-1][1]
+    assert commands[0].recorded != commands[2].recorded
+
+
+@pytest.mark.parametrize("events", [[("/clock", 0)], [("joint_states", 0)]])
+def test_a_bag_without_sensors_or_answers_is_refused(tmp_path: Path, events: Any) -> None:
+    with pytest.raises(TensegrityError, match="nothing"):
+        planned(tmp_path / "bag", events)
+
+
+def test_the_robots_time_stands_still_while_the_clock_does_and_never_goes_back(tmp_path: Path) -> None:
+    stamps = [0, 0, 0, 10**9, 2 * 10**9, 0, 10**9]
+    planned(tmp_path / "bag", [(name, stamp) for stamp in stamps for name in FRAME])
+    with Bag(tmp_path / "bag") as bag:
+        times = [at for at, message in along_robot_time(bag, read_contents(bag)) if message.topic == "/clock"]
+    assert times == [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 3.0]
