@@ -97,12 +97,14 @@ class Status:
         progress: 0 to 1 along the present motion; 1 when there is none.
         arrival: time [s] at which the present motion ends, or ended.
         goal: the last accepted goal pose, or None.
+        gave_way: what the last command gave up, by name; empty where all was met.
     """
 
     phase: str
     progress: float
     arrival: float
     goal: Pose | None
+    gave_way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +173,10 @@ class Controller(ABC):
     def singularity_distance(self) -> float | None:
         """To the nearest singularity of the mechanism, 0 on it; None where there are none to look for."""
         return None
+
+    def diagnostics(self) -> dict[str, str]:
+        """What else to tell whoever watches, by name; under "gave_way" what the last command gave up."""
+        return {}
 
     @classmethod
     def suits(cls, robot: Robot) -> bool:

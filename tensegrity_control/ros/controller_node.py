@@ -135,11 +135,15 @@ class ControllerNode(RobotNode):
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
+        told = self._controller.diagnostics()
+        values.update(told)
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
             self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
+        elif "gave_way" in told:
+            self.tell(WARN, f"{phase}; gave way: {told['gave_way']}", **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:
