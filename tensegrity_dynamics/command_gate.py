@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Real
+from typing import Any
 
 from .errors import CommandRefused, TensegrityError, unknown_name
+from .impedance import ImpedanceSetPoint
 from .robots.actuator import Actuator
 
 
@@ -31,6 +33,12 @@ class Mode(Enum):
 
 
 PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
+OLDEST_PERIODS = 3.0
+"""Periods of the sender after which an effort is too old: late feedback destroys, missing feedback does not."""
+STIFFEST, MOST_DAMPED = 1e-4, 1e-3
+"""Parts of an actuator's position range and rate at which an impedance may give all of its effort; no stiffer."""
+
+SetPoint = float | ImpedanceSetPoint
 
 
 @dataclass(frozen=True)
@@ -50,12 +58,13 @@ class Verdict:
 
     Attributes:
         accepted: the command as a whole was taken.
-        set_points: (mode, value) by actuator that may now be applied; actuators not named keep theirs.
+        set_points: (mode, value) by actuator that may now be applied, of impedances (mode, `ImpedanceSetPoint`);
+            actuators not named keep theirs.
         refusals: everything that was refused or limited.
     """
 
     accepted: bool
-    set_points: Mapping[str, tuple[Mode, float]] = field(default_factory=dict)
+    set_points: Mapping[str, tuple[Mode, Any]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -73,6 +82,7 @@ class CommandGate:
             both to the drive (the spools of the simulation).
         limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
             way the refusal is reported.
+        without_impedance: why an actuator takes no impedance, by name.
     """
 
     def __init__(
@@ -83,6 +93,7 @@ class CommandGate:
         largest_jump: float = 5.0,
         limits: str = "refuse",
         lead: float | None = None,
+        without_impedance: Mapping[str, str] | None = None,
     ) -> None:
         if lead is not None and not (math.isfinite(lead) and lead > 0.0):
             raise TensegrityError(f"lead is {lead} s, must be a finite time above zero, or None.")
@@ -92,6 +103,7 @@ class CommandGate:
             raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
         self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
+        self._without_impedance = dict(without_impedance or {})
         self._source: str | None = None
         self._last: float | None = None
         self._stamp: float | None = None
@@ -163,28 +175,37 @@ class CommandGate:
     def check(
         self,
         names: Sequence[str],
-        values: Sequence[float],
+        values: Sequence[SetPoint],
         mode: Mode,
         *,
         source: str,
         stamp: float,
         now: float,
         positions: Mapping[str, float] | None = None,
+        period: float = 0.0,
     ) -> Verdict:
         """Check one command.
 
         Args:
-            names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m).
+            names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m), or an
+                `ImpedanceSetPoint` each.
             source: who asks. stamp: when it was asked; now: the present time; both in s.
             positions: present positions by actuator, for the velocity check at the limits and for `lead`.
+            period: s between two commands of the source, 0 where they do not come regularly; efforts that are older
+                than three are refused.
         """
-        whole = self._whole(names, values, source, stamp, now)
+        whole = self._whole(names, values, source, stamp, now) or _age(mode, stamp, now, period)
         if whole is not None:
             return Verdict(False, {}, (Refusal(None, whole),))
-        set_points: dict[str, tuple[Mode, float]] = {}
+        set_points: dict[str, tuple[Mode, Any]] = {}
         refusals: list[Refusal] = []
         for name, value in zip(names, values, strict=True):
-            allowed, reason = self._one(self._actuators[name], float(value), mode, (positions or {}).get(name))
+            actuator, position = self._actuators[name], (positions or {}).get(name)
+            allowed: SetPoint | None
+            if isinstance(value, ImpedanceSetPoint):
+                allowed, reason = self._impedance(actuator, value, position)
+            else:
+                allowed, reason = self._one(actuator, float(value), mode, position)
             if reason is not None:
                 refusals.append(Refusal(name, reason))
             if allowed is not None:
@@ -196,7 +217,7 @@ class CommandGate:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _whole(
-        self, names: Sequence[str], values: Sequence[float], source: str, stamp: float, now: float
+        self, names: Sequence[str], values: Sequence[SetPoint], source: str, stamp: float, now: float
     ) -> str | None:
         """Why the command as a whole is refused, or None."""
         if self._stopped is not None:
@@ -209,6 +230,8 @@ class CommandGate:
         for name, value in zip(names, values, strict=True):
             if name not in self._actuators:
                 return unknown_name("actuator", name, self._actuators)
+            if isinstance(value, ImpedanceSetPoint):
+                continue  # it has been checked when it was made
             if not isinstance(value, Real) or not math.isfinite(value):
                 return f"the value for {name} is {value}; every value must be a finite number."
         if not math.isfinite(now):
@@ -232,6 +255,32 @@ class CommandGate:
         if self._source == source and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
             return f"the command is stamped {stamp:.3f} s, before the last one ({self._stamp:.3f} s)."
         return None
+
+    def _impedance(
+        self, actuator: Actuator, asked: ImpedanceSetPoint, position: float | None
+    ) -> tuple[ImpedanceSetPoint | None, str | None]:
+        """As `_one`, for all that an impedance consists of."""
+        if actuator.name in self._without_impedance:
+            return None, f"{self._without_impedance[actuator.name]}; refused."
+        low, high = actuator.position
+        ceilings = {
+            "stiffness": (actuator.effort / (STIFFEST * (high - low)), f"{actuator.units[2]} per {actuator.units[0]}"),
+            "damping": (
+                actuator.effort / (MOST_DAMPED * actuator.rate),
+                f"{actuator.units[2]} per {actuator.units[1]}",
+            ),
+        }
+        for name, (ceiling, unit) in ceilings.items():
+            if getattr(asked, name) > ceiling:
+                return None, f"{name} {getattr(asked, name):.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
+        parts, reasons = {}, []
+        for name, mode in (("position", Mode.POSITION), ("velocity", Mode.VELOCITY), ("effort", Mode.EFFORT)):
+            allowed, reason = self._one(actuator, getattr(asked, name), mode, position)
+            if allowed is None:
+                return None, reason
+            parts[name] = allowed
+            reasons += [reason] if reason is not None else []
+        return replace(asked, **parts), " ".join(reasons) or None
 
     def _one(
         self, actuator: Actuator, value: float, mode: Mode, position: float | None
@@ -281,3 +330,15 @@ class CommandGate:
             reason = f"{value:.6g} {unit} is above its ceiling of {actuator.effort:.6g} {unit}"
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         return value, None
+
+
+def _age(mode: Mode, stamp: float, now: float, period: float) -> str | None:
+    """Why a command is too old for its kind, or None."""
+    if not (math.isfinite(period) and period >= 0.0):
+        return f"the period of the source is {period} s; it must be zero (unknown) or a finite time above zero."
+    if mode is Mode.EFFORT and period > 0.0 and now - stamp > OLDEST_PERIODS * period * (1.0 + 1e-6):
+        return (
+            f"the efforts are {now - stamp:.3f} s old, more than {OLDEST_PERIODS:g} of the source's periods of "
+            f"{period:g} s; late efforts destroy what they should control."
+        )
+    return None

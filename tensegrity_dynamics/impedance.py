@@ -49,12 +49,18 @@ class ImpedanceSetPoint:
                 raise TensegrityError(f"{name} of an impedance set point is {getattr(self, name):g}, below zero.")
 
 
+def travelled(age: float, lead: float) -> float:
+    """s for which a set point has moved on at its rate: all of `lead`, and half of the twice as long brake after it."""
+    if lead <= 0.0:
+        return 0.0
+    beyond = min(max(age - lead, 0.0), 2.0 * lead)
+    return min(age, lead) + beyond - 0.25 * beyond * beyond / lead
+
+
 FIELDS = ("position", "velocity", "effort", "stiffness", "damping")
 
 
-def impedance_set_points(
-    names: Sequence[str], columns: Mapping[str, Sequence[float]]
-) -> dict[str, ImpedanceSetPoint]:
+def impedance_set_points(names: Sequence[str], columns: Mapping[str, Sequence[float]]) -> dict[str, ImpedanceSetPoint]:
     """Set points by actuator name, from one list for each of `FIELDS`.
 
     Raises:

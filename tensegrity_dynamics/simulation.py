@@ -81,6 +81,11 @@ class Simulation:
         return self._simulator.shortest_period
 
     @property
+    def without_impedance(self) -> Mapping[str, str]:
+        """Why an actuator takes no impedance, by name."""
+        return self._simulator.without_impedance
+
+    @property
     def report(self) -> str:
         """Integrator, step and what it follows from, in one line."""
         part = self.time_step / self.shortest_period

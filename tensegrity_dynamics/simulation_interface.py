@@ -116,6 +116,11 @@ class Simulator(ABC):
                 mode (tendons of structures no impedance).
         """
 
+    @property
+    def without_impedance(self) -> Mapping[str, str]:
+        """Why an actuator has no impedance mode, by name; all where a kind of robot does not know it."""
+        return {}
+
     @abstractmethod
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight; None takes all of them away.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+from tensegrity_dynamics.impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, travelled
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -100,6 +101,9 @@ class GoalController(Controller):
         brake_time: s, longest time in which a motion is braked; shorter asks for more of the actuators.
         period: s between two commands, for which they are held; None where any time will do.
 
+    Attributes:
+        gaps: how often no command was asked for so long that the actuators braked, where they do so by themselves.
+
     Raises:
         TensegrityError: a parameter is out of range.
     """
@@ -118,6 +122,7 @@ class GoalController(Controller):
         self._motions: list[tuple[PathClock, Any]] = []
         self._goal: Pose | None = None
         self._began, self._version = -np.inf, 0
+        self._commanded, self.gaps = -np.inf, 0
 
     # -- what a subclass says -------------------------------------------------------------------------------------
 
@@ -151,6 +156,22 @@ class GoalController(Controller):
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
         """Pose at the end of a plan to a goal; not where the control runs."""
 
+    def _wait_for_robot(self, time: float, clock: PathClock) -> None:
+        """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
+        last, self._commanded = self._commanded, time
+        lead = EXTRAPOLATED_PERIODS * self.period if self.period else EXTRAPOLATION
+        gap = time - last
+        if not lead * (1.0 + 1e-6) < gap < np.inf:
+            return
+        before = clock.at(last)
+        pace = max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
+        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, self.brake_time)
+        self.gaps += 1
+
+    def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
+        """What the actuators are sent at a time [s]."""
+        return Command(self.output_mode, self.names, np.array(self._command_values(time, tracker, progress, state)))
+
     def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
         """(a,) what the actuators are sent at a time [s]."""
         return np.asarray(tracker.command(progress, state))
@@ -169,15 +190,16 @@ class GoalController(Controller):
         tracker = self._hold_tracker(state)
         self._motions = [(PathClock(time, 0.0), tracker)]
         self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
-        self._began = time
+        self._began = self._commanded = time
         self._version += 1
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
-        values = self._command_values(time, tracker, clock.at(time), state)
-        return Command(self.output_mode, self.names, np.array(values))
+        if self.output_mode == "impedance":
+            self._wait_for_robot(time, clock)
+        return self._make_command(time, tracker, clock.at(time), state)
 
     def reference(self, time: float) -> Reference:
         """Pose and twist of the plan at a time [s]."""

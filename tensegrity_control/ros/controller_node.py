@@ -40,9 +40,8 @@ from ..controller import Command
 from ..inverse_kinematics.pose_goal import PoseGoal
 from .controller_parameters import ControllerParameters
 from .planning_thread import PlanningThread
-from .state_conversion import StateReader
+from .state_conversion import StateReader, command_message
 
-MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
 FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)
 """What a controller may raise for numbers that nobody foresaw; it must not end the node."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -122,9 +121,8 @@ class ControllerNode(RobotNode):
         self._heard = wall
         self._stamp = stamp
         command = self._command(message)
-        self._answer = ActuatorCommand(
-            source=self.get_name(), mode=MODES[command.mode], name=list(command.names), value=command.values.tolist()
-        )
+        period = self._settings.period if self._controller.is_sampled else 0.0
+        self._answer = command_message(command, self.get_name(), period)
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)

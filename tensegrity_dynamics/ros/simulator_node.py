@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -23,6 +24,7 @@ from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Simulation
+from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
 from .state_encoding import state_message
@@ -31,7 +33,17 @@ MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
     ActuatorCommand.VELOCITY: Mode.VELOCITY,
     ActuatorCommand.EFFORT: Mode.EFFORT,
+    ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
+
+
+@dataclass(frozen=True)
+class Late:
+    """A command that has passed the gate: set points, stamp [s] and period of its sender [s], 0 where unknown."""
+
+    set_points: Mapping[str, tuple[Mode, Any]]
+    stamp: float
+    period: float
 
 
 class SimulatorNode(RobotNode):
@@ -73,13 +85,15 @@ class SimulatorNode(RobotNode):
             "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
         )
         delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
-        self._late: deque[Mapping[str, tuple[Mode, float]]] = deque()
+        self._late: deque[Late] = deque()
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
         self._period, self._delay = round(period * 1e9), round(delay / period)
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
-        self._gate = CommandGate(robot.actuators, freshness=freshness)
+        self._gate = CommandGate(
+            robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
+        )
         self._ticks, self._holding = 0, True
         self._codec, self._tendons = kind.codec(robot), robot.model.tension_names
         # compile before anybody waits for the first answer
@@ -203,11 +217,16 @@ class SimulatorNode(RobotNode):
             return  # an answer to a state that is past, or sent again
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 position, 1 velocity, 2 effort")
+            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
+            return
+        try:
+            values = message_values(message)
+        except TensegrityError as error:
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = self._gate.check(
-            list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
-            now=self._now, positions=self._seen.positions,
+            list(message.name), values, mode, source=message.source or "unnamed", stamp=1e-9 * stamp, now=self._now,
+            positions=self._seen.positions, period=message.period,
         )  # fmt: skip
         for refusal in verdict.refusals:
             self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
@@ -215,7 +234,7 @@ class SimulatorNode(RobotNode):
             self._hold()  # all of it was refused
         elif verdict.accepted:
             self._holding = False
-            self._apply(verdict.set_points)
+            self._apply(Late(verdict.set_points, 1e-9 * stamp, message.period))
         elif self._gate.stopped:
             self._hold()
         else:
@@ -226,12 +245,13 @@ class SimulatorNode(RobotNode):
             if not verdict.refusals:
                 self._running()
 
-    def _apply(self, set_points: Mapping[str, tuple[Mode, float]]) -> None:
+    def _apply(self, command: Late) -> None:
         """Take what the gate let pass, or what it let pass `command_delay` ago (the first as long as there is none)."""
-        self._late.append(set_points)
+        self._late.append(command)
         taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
-        for name, (kind, value) in taken.items():
-            self._simulation.command(kind.value, {name: value})
+        age = max(0.0, self._now - taken.stamp)
+        for name, (kind, value) in taken.set_points.items():
+            self._simulation.command(kind.value, {name: value}, age=age, period=taken.period)
 
     # -- services -------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,9 @@ def up(
         str, typer.Option(help="sim: rest (shapes at rest), observer or truth; empty for what the controller needs")
     ] = "",
     control_period: Annotated[float, typer.Option(help="sim: s between commands; 0 for what the controller needs")] = 0,
+    command_delay: Annotated[
+        float, typer.Option(help="sim: s by which commands come late on purpose, rounded to control periods")
+    ] = 0.0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
@@ -60,7 +63,9 @@ def up(
                 "watching": Watching(view=view, view_port=view_port),
             }
             if what == "sim":
-                graph = simulation_graph(robot, real_time_factor=real_time_factor, **common)
+                graph = simulation_graph(
+                    robot, real_time_factor=real_time_factor, command_delay=_checked_delay(command_delay), **common
+                )
             else:
                 folder = release.enter_context(tempfile.TemporaryDirectory(prefix="tensegrity_emulated_"))
                 graph = hardware_graph(
@@ -78,6 +83,12 @@ def up(
             status = 128 + ending.asked
     if status:
         sys.exit(status)
+
+
+def _checked_delay(delay: float) -> float:
+    if not 0.0 <= delay <= 1.0:
+        raise TensegrityError(f"--command-delay is {delay} s; give 0 to 1.")
+    return delay
 
 
 def _checked(name: str, tour: bool) -> Any:

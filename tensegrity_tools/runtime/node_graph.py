@@ -166,6 +166,7 @@ def simulation_graph(
     control_period: float = 0.0,
     lockstep: bool = False,
     real_time_factor: float = 1.0,
+    command_delay: float = 0.0,
     watching: Watching | None = None,
 ) -> NodeGraph:
     """The nodes of a simulated robot.
@@ -174,6 +175,7 @@ def simulation_graph(
         robot: name of a shipped one, or a file. controller, state, control_period: see `choose`.
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
         real_time_factor: simulated seconds per second, where it is not in lock-step.
+        command_delay: s by which commands come late on purpose, rounded to whole periods.
 
     Raises:
         TensegrityError: what was asked for does not exist or does not go together; one sentence.
@@ -186,6 +188,7 @@ def simulation_graph(
         "real_time_factor": float(real_time_factor),
         "control_period": choice.period,
         "truth_as_state": choice.state == "truth",
+        "command_delay": float(command_delay),
     }
     followers = _followers(name, choice, lockstep, True, watching or Watching())
     return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *followers), simulated_time=True)

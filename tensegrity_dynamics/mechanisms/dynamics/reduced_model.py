@@ -39,8 +39,8 @@ class ReducedModel:
             one coordinate those that carry the most mass, as far as they are independent at the start.
 
     Attributes:
-        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives: (u,) of the actuators
-            in v.
+        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives, q_drives: (u,) of the
+            actuators in v and in q.
 
     Raises:
         TensegrityError: the coordinates are not independent at the start, or not all of them.
@@ -57,6 +57,7 @@ class ReducedModel:
         )
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
+        self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
         all_names = mechanism.coordinate_names()
         if index is None:
             index, q_index = single_coordinates(

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ... import impedance
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky, cholesky_solve
 from ...robots.actuator import Actuator
@@ -58,7 +59,6 @@ s for which it moves on. The rest is scratch: of impedances `middle` and `moving
 `stiff` says which follow the law."""
 
 
-
 def make_drives(actuators: Sequence[Actuator], positions: ArrayLike, velocities: ArrayLike, dofs: int) -> Drives:
     """Drives in position mode at zero.
 
@@ -84,11 +84,7 @@ Ends = namedtuple("Ends", "q radius longest")
 """Arrays over the cables: index of the involute joint in q, pulley radius, longest rest length."""
 
 
-@compiled
-def travelled(age, lead):
-    """s for which a set point has moved on at its rate: all of `lead`, and half of the twice as long brake after it."""
-    beyond = min(max(age - lead, 0.0), 2.0 * lead)
-    return min(age, lead) + (beyond - 0.25 * beyond * beyond / lead if lead > 0.0 else 0.0)
+travelled = compiled(impedance.travelled)
 
 
 @compiled

@@ -153,7 +153,7 @@ class MechanismSimulator(Simulator):
         drives = self._drives
         for index, value in checked_commands(mode, values, self._names).items():
             before, new = drives.mode[index], MODES[mode]
-            if before == EFFORT and new != EFFORT or before == IMPEDANCE and new != IMPEDANCE:
+            if before in (EFFORT, IMPEDANCE) and new != before:
                 drives.set_point[index] = self._q[drives.q[index]]
             drives.mode[index] = new
             if isinstance(value, ImpedanceSetPoint):
@@ -300,7 +300,9 @@ class MechanismSimulator(Simulator):
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
-            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction)
+            servo_torques(
+                self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
+            )
             path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,13 +135,20 @@ class StructureSimulator(Simulator):
         """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
         self._network.load[:] = self._network.weight + self.structure.force_array(forces)
 
+    @property
+    def without_impedance(self) -> Mapping[str, str]:
+        why = (
+            "it winds a tendon on a spool that holds by itself and has no inertia here; impedance is for joints and "
+            "pulleys of mechanisms, send positions"
+        )
+        return dict.fromkeys(self._names, why)
+
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
         commands = checked_commands(mode, values, self._names)
-        if mode == "impedance" and commands:
-            raise TensegrityError(
-                f"actuator {self._names[next(iter(commands))]} winds a tendon on a spool that holds by itself and has "
-                "no inertia here; impedance is for joints and pulleys of mechanisms, send positions."
-            )
+        if mode == "impedance":
+            for index in commands:
+                name = self._names[index]
+                raise TensegrityError(f"actuator {name}: {self.without_impedance[name]}")
         for index, value in commands.items():
             self._spools.mode[index] = MODES[mode]
             self._spools.target[index] = value
