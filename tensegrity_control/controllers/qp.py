@@ -20,15 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..optimization.motion_program import MotionProgram, MotionSolution
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
@@ -77,7 +80,7 @@ class QPController(SampledController):
         ceiling: N that no driven cable exceeds; 0 for none.
         floor_margin: part of the floor that is kept in hand for what happens between two commands.
         effort_rate: change of efforts, in parts of their limit per s.
-        solver: of `optimization.solvers`.
+        actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
         solution: of the last period, see `MotionSolution`; None before the first.
@@ -104,9 +107,10 @@ class QPController(SampledController):
         ceiling: float = 0.0,
         floor_margin: float = 0.03,
         effort_rate: float = 50.0,
+        actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
-        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
+        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
         self._rows = self.equations.parts.axes
@@ -129,8 +133,13 @@ class QPController(SampledController):
         self._disturbance = np.zeros(self._rows.size)
         self._predicted: Array | None = None
         self._last_effort: Array | None = None
+        self._last_command: Command | None = None
+        self._last_time = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
         self._limits = (1.0, 1.0)
+        self._impedance: ImpedanceGains | None = None
+        if actuation == "impedance":
+            self._impedance = impedance_gains(ReducedModel(robot), *self._equilibrium())
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -172,7 +181,7 @@ class QPController(SampledController):
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._began_at = time
         self._disturbance[:] = 0.0
-        self._predicted = self._last_effort = self.solution = None
+        self._predicted = self._last_effort = self._last_command = self.solution = None
         self._stuck, self._note = 0.0, ""
         self._limits = self._output_limits()
         super().reset(time, state)
@@ -275,8 +284,7 @@ class QPController(SampledController):
         if not seen:
             self.blind += 1
             self._predicted = None
-            last = np.zeros(len(self.names)) if self._last_effort is None else self._last_effort
-            return Command(self.output_mode, self.names, last.copy())
+            return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         arrays = self.equations.update(q, v, 0.5 * self.period)
@@ -297,7 +305,27 @@ class QPController(SampledController):
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         self._predicted = rate + self.period * (solution.output + self._disturbance)
         self._last_effort = solution.effort
-        return Command(self.output_mode, self.names, solution.effort.copy())
+        self._last_command, self._last_time = self._made(q, v), time
+        return self._last_command
+
+    def _blind_command(self, time: float) -> Command:
+        """Without a state: the last command goes on as it was."""
+        last = self._last_command
+        if last is None:
+            raise TensegrityError("the controller has had no state since its reset; there is nothing to go on with.")
+        if last.position is None or last.velocity is None:
+            return last
+        return replace(last, position=last.position + (time - self._last_time) * last.velocity)
+
+    def _made(self, q: Array, v: Array) -> Command:
+        """The last solution as a command that begins at a state."""
+        solution, gains = self.solution, self._impedance
+        assert solution is not None
+        if gains is None:
+            return Command(self.output_mode, self.names, solution.effort.copy())
+        position, velocity = self.equations.tight_actuators(q, v, solution.tension)
+        velocity += 0.5 * self.period * solution.actuator
+        return Command("impedance", self.names, solution.effort.copy(), position, velocity, gains.stiffness, gains.damping)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
@@ -343,6 +371,16 @@ class QPController(SampledController):
         self._motions = [(PathClock(time, 0.0), still)]
         self._goal, self._began = (self._place(values), tracker.quaternion), time
         self._version += 1
+
+    def _equilibrium(self) -> tuple[Array, Array]:
+        """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
+        mechanism = self.robot.mechanism
+        joints = tuple(self.robot.model.joint_of(each.drives) for each in self.robot.actuators)  # type: ignore[attr-defined]
+        try:
+            shape = MechanismEquilibriumSolver(mechanism, joints).solve(self.robot.model.initial_configuration)
+        except NoEquilibriumError:
+            return np.array(self.robot.model.initial_configuration), np.zeros(len(joints))
+        return shape.q, shape.effort[self.equations.parts.drive]
 
     # -- what it says -----------------------------------------------------------------------------------------------
 

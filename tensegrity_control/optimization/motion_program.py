@@ -43,6 +43,7 @@ class MotionSolution:
 
     Attributes:
         effort: (a,) N m or N. tension: (c,) N of the driven cables. output: (k,) m/s^2, what the output will do.
+        actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
         missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
         broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
         active: names of bounds that press, as "floor of B1-top", "effort of B1-bot".
@@ -51,6 +52,7 @@ class MotionSolution:
     effort: Array
     tension: Array
     output: Array
+    actuator: Array
     missing: Array
     status: str
     broken: tuple[tuple[str, float], ...]
@@ -219,7 +221,8 @@ class MotionProgram:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
         if broken or np.max(np.abs(missing), initial=0.0) > TRACKING_TOLERANCE:
             active = self._active(effort, tension)
-        return MotionSolution(effort, tension, output, missing, status, tuple(broken), tuple(active))
+        joints = tight.joint_0 + tight.joint_1 @ effort
+        return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))
 
     def _active(self, effort: Array, tension: Array) -> list[str]:
         """Names of the bounds that are reached."""

@@ -313,6 +313,8 @@ class TightCables:
         self.arrays = _make_workspace(
             self.count, mechanism.velocity_count, mechanism.position_count, len(entries), len(driven), output.rows.size
         )
+        self._drive_q = np.array([mechanism.positions_of(name).start for name in driven])
+        self._stiffness = np.array([cable.area * cable.young for cable in mechanism.cables])
         self._fresh = True
         self.update(np.array(model.start), np.zeros(mechanism.velocity_count))
 
@@ -331,6 +333,31 @@ class TightCables:
         raise TensegrityError(
             f"the loops leave {self.arrays.status[0]} motions here and {self.count} at the start: a singular position."
         )
+
+    def tight_actuators(self, q: Array, v: Array, tension: Array) -> tuple[Array, Array]:
+        """Positions and rates (a,) of the actuators that give the cables tensions (c,) [N], all else as at q and v.
+
+        To first order in the change of strains; of the rates those of stretching are taken out. All else is what moves
+        with the cables at no momentum of other motions.
+        """
+        arrays, parts = self.arrays, self.parts
+        drive_q = self._drive_q
+        position, velocity = q[drive_q].copy(), v[parts.drive].copy()
+        if not parts.cable.size:
+            return position, velocity
+        stretch, rate = np.empty(parts.cable.size), np.empty(parts.cable.size)
+        for c, cable in enumerate(parts.cable):
+            a, b, radius = parts.joint_q[c], parts.joint_v[c], parts.radius[c]
+            strain = tension[c] / self._stiffness[cable]
+            stretch[c], rate[c] = strain - q[a + 1], -v[b + 1]
+            if parts.kind[c] != joints.INVOLUTE_EPSILON:
+                stretch[c] = strain * radius * q[a] - q[a + 1]
+                if parts.kind[c] == joints.INVOLUTE_LENGTH:
+                    stretch[c] += radius * q[a]
+                    rate[c] += radius * v[b]
+        matrix = arrays.stretch @ arrays.pull_solved.T
+        moved = arrays.inputs @ arrays.pull_solved.T @ np.linalg.solve(matrix, np.column_stack((stretch, rate)))
+        return position + moved[:, 0], velocity + moved[:, 1]
 
     def stretch_frequencies(self) -> Array:
         """(c,) rad/s of the cables' stretch beside the rigid motions, at the last state; empty without cables."""
