@@ -415,11 +415,9 @@ class QPController(SampledController):
     def _output_limits(self) -> tuple[float, float]:
         """m/s and m/s^2 of the output that the actuators' rates and efforts allow at the last state, with a margin."""
         arrays = self.equations.arrays
-        # the least motion that carries the output along, and what the actuators turn in it
-        push = np.linalg.solve(arrays.mobility, np.eye(self._rows.size))
-        turned = arrays.inputs @ arrays.output_solved.T @ push
+        needed = np.linalg.pinv(arrays.output_1, rcond=1e-3)  # the least efforts for an acceleration of the output
+        turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
-        needed = np.linalg.pinv(arrays.output_1, rcond=1e-3)
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS)

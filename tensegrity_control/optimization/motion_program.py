@@ -1,12 +1,13 @@
 """The program of one control period: efforts for what the output shall do, with all cables tight.
 
-    min  1/2 |y'' - y*''|^2_L W + 1/2 |w'' + k w'|^2_M + 1/2 |(T - T_want) / T_scale|^2 t
+    min  1/2 |y'' - y*''|^2_L W + 1/2 |w'' + k w'|^2_M + 1/2 |T - T_want|^2 t / m
     s.t. u_low <= u <= u_high,  T_low <= T <= T_high,  a_low <= q_a'' <= a_high           T, w'', y'' affine in u
 
 (000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
 seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
-the second one is Gauss' principle for the motions that the output leaves free, with a damping k. Efforts are never
-beyond their limits. Where tensions or joints cannot stay within theirs, these give way as little as possible, by a
+the second one is Gauss' principle for the motions that the output leaves free, with a damping k. The third one, with the
+mean inertia m at the output, lets the free motions feel the tensions that are wanted: where these make a stable shape,
+it is one for the controlled robot, too, whatever the model has wrong. Efforts are never beyond their limits. Where tensions or joints cannot stay within theirs, these give way as little as possible, by a
 second program with one slack for each, and tracking before them.
 """
 
@@ -28,7 +29,7 @@ from .solvers import DEFAULT_SOLVER, make_solver
 TRACKING_WEIGHT = 1e4
 """W: of the output's acceleration beside that of the free motions."""
 TENSION_WEIGHT = 1e-3
-"""t: of tensions beside what is wanted, in parts of their scale."""
+"""t: of what tensions do beside what is wanted. More keeps them nearer, and damps free motions less."""
 SLACK_WEIGHT = 1e6
 """Of a floor that gives way, in parts of the largest entry of the program."""
 GIVES_WAY = 1e-6
@@ -60,11 +61,15 @@ class MotionSolution:
 
 
 @allocation_free
-def fill_program(tight, wanted, damping, tension_wanted, tension_scale, weight, P, q, C, residual, inertia):
+def fill_program(tight, wanted, damping, tension_wanted, weight, P, q, C, residual, inertia):
     """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration."""
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
     largest = 0.0
+    per_mass = 0.0
+    for k in range(outputs):
+        per_mass += tight.mobility[k, k] / outputs
+    weight = weight * per_mass
     for k in range(outputs):
         residual[k] = wanted[k] - tight.output_0[k]
         for m in range(outputs):
@@ -81,7 +86,7 @@ def fill_program(tight, wanted, damping, tension_wanted, tension_scale, weight, 
         for i in range(n):
             total += tight.momentum[i, a] * (tight.rate_0[i] + damping * tight.rates[i])
         for c in range(cables):
-            part = weight * tight.tension_1[c, a] / (tension_scale[c] * tension_scale[c])
+            part = weight * tight.tension_1[c, a]
             total += part * (tight.tension_0[c] - tension_wanted[c])
         q[a] = total
     for b in range(inputs):
@@ -96,7 +101,7 @@ def fill_program(tight, wanted, damping, tension_wanted, tension_scale, weight, 
                 total += 0.5 * tight.rate_1[i, a] * tight.momentum[i, b]
                 total += 0.5 * tight.rate_1[i, b] * tight.momentum[i, a]
             for c in range(cables):
-                part = weight * tight.tension_1[c, a] / (tension_scale[c] * tension_scale[c])
+                part = weight * tight.tension_1[c, a]
                 total += part * tight.tension_1[c, b]
             P[a, b] = P[b, a] = total
     largest = 0.0
@@ -119,7 +124,7 @@ class MotionProgram:
 
     Attributes:
         effort_low, effort_high: (a,) N m or N. tension_low, tension_high: (c,) N. joint_low, joint_high: (a,)
-            accelerations. tension_wanted, tension_scale: (c,) N. All may be changed before each `solve`.
+            accelerations. tension_wanted: (c,) N; tension_scale: (c,) N, what counts as much. All may be changed before each `solve`.
         infeasible, failed: programs so far in which floors had to give way, and that no solver solved.
 
     Raises:
@@ -165,7 +170,7 @@ class MotionProgram:
         tight, program = self.equations.arrays, self._hard
         cables, inputs = tight.tension_1.shape
         largest = fill_program(
-            tight, wanted, damping, self.tension_wanted, self.tension_scale, self.tension_weight,
+            tight, wanted, damping, self.tension_wanted, self.tension_weight,
             program.P, program.q, program.C, self._residual, self._inertia,
         )  # fmt: skip
         if not np.isfinite(program.q).all():
