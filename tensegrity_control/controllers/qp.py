@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
@@ -31,7 +31,15 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal
-from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
+from ..motion_planning.impedance_gains import (
+    CABLE_SHARE,
+    INNER_PERIOD,
+    RATE_SHARE,
+    ImpedanceGains,
+    cable_stiffness,
+    driven_rows,
+    impedance_gains,
+)
 from ..optimization.motion_program import MotionProgram, MotionSolution
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
@@ -41,11 +49,17 @@ from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .sampled_controller import SampledController
 
 LAGS = 4.0
-"""Time constants of the output's loop in parts of what delays it: the period and the slowest stretch of the cables."""
+"""Time constants of the output's loop in parts of what delays it."""
+UNFORESEEN = 0.4
+"""Part of the cables' slowest stretch that the efforts for it do not foresee, with cables that are somewhat different."""
+DELAYED, PHASE = 3.0, 0.95
+"""Periods by which commands may be late, and rad of phase that these may cost."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 STUCK = 0.5
 """s of standing before the border of what can be reached until the goal is given up."""
+LEAST_LAG = 1.5
+"""Control periods in which tensions change at least, however little a cable is damped."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LEAST_DURATION = 3.0
@@ -114,9 +128,6 @@ class QPController(SampledController):
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
         self._rows = self.equations.parts.axes
-        self._drives_q = np.array(
-            [robot.mechanism.positions_of(robot.model.joint_of(each.drives)).start for each in robot.actuators]  # type: ignore[attr-defined]
-        )
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
@@ -130,6 +141,8 @@ class QPController(SampledController):
         self.set_gains(**self._gains)
         self.solution: MotionSolution | None = None
         self._start_tension = self._floor.copy()
+        self._elastic = self._elastic_rate = np.zeros(self._floor.size)
+        self._elastic_next: Array | None = None
         self._disturbance = np.zeros(self._rows.size)
         self._predicted: Array | None = None
         self._last_effort: Array | None = None
@@ -139,7 +152,7 @@ class QPController(SampledController):
         self._limits = (1.0, 1.0)
         self._impedance: ImpedanceGains | None = None
         if actuation == "impedance":
-            self._impedance = impedance_gains(ReducedModel(robot), *self._equilibrium())
+            self._impedance = self._impedance_gains()
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -179,6 +192,8 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
+        amount, _, unit = self.equations.stretches(q, v)
+        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
         self._began_at = time
         self._disturbance[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
@@ -305,6 +320,8 @@ class QPController(SampledController):
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         self._predicted = rate + self.period * (solution.output + self._disturbance)
         self._last_effort = solution.effort
+        more = self._stretching_effort(q, v, solution.tension)
+        self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
         self._last_command, self._last_time = self._made(q, v), time
         return self._last_command
 
@@ -323,9 +340,33 @@ class QPController(SampledController):
         assert solution is not None
         if gains is None:
             return Command(self.output_mode, self.names, solution.effort.copy())
-        position, velocity = self.equations.tight_actuators(q, v, solution.tension)
-        velocity += 0.5 * self.period * solution.actuator
-        return Command("impedance", self.names, solution.effort.copy(), position, velocity, gains.stiffness, gains.damping)
+        parts = self.equations.parts
+        position, velocity = q[self.equations.drive_q].copy(), v[parts.drive] + 0.5 * self.period * solution.actuator
+        if parts.cable.size:
+            amount, rate, unit = self.equations.stretches(q, v)
+            wanted = np.column_stack((unit * self._elastic - amount, unit * self._elastic_rate - rate))
+            moved = self.equations.stretched(wanted)[0]
+            position += moved[:, 0]
+            velocity += moved[:, 1]
+        effort = solution.effort.copy()
+        return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
+
+    def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
+        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
+
+        Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
+        time for e; nothing is fed back, so that no delay makes it unstable.
+        """
+        if not tension.size:
+            return np.zeros(len(self.names))
+        lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
+        pulled = self._elastic + self._elastic_rate * self.period if self._elastic_next is None else self._elastic_next
+        self._elastic = pulled
+        self._elastic_next = tension + (pulled - tension) * np.exp(-self.period / lag)
+        before, self._elastic_rate = self._elastic_rate, (self._elastic_next - pulled) / self.period
+        unit = self.equations.stretches(q, v)[2]
+        bend = unit * (self._elastic_rate - before) / self.period
+        return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
@@ -344,7 +385,7 @@ class QPController(SampledController):
             np.maximum(-self._effort, self._last_effort - change, out=program.effort_low)
             np.minimum(self._effort, self._last_effort + change, out=program.effort_high)
         horizon = 2.0 / self._bandwidth
-        position, rate = q[self._drives_q], v[self.equations.parts.drive]
+        position, rate = q[self.equations.drive_q], v[self.equations.parts.drive]
         low = 2.0 * (self._position[0] - position - horizon * rate) / horizon**2
         high = 2.0 * (self._position[1] - position - horizon * rate) / horizon**2
         np.maximum(low, (-self._rate - rate) / horizon, out=program.joint_low)
@@ -371,6 +412,19 @@ class QPController(SampledController):
         self._motions = [(PathClock(time, 0.0), still)]
         self._goal, self._began = (self._place(values), tracker.quaternion), time
         self._version += 1
+
+    def _impedance_gains(self) -> ImpedanceGains:
+        """Of the actuators' loops; where a motion that nothing holds forbids the check of them all, each for itself."""
+        index = choose_independent(self.robot, self.equations.parts.drive)
+        model = ReducedModel(self.robot, index, index)  # linearised only, which needs no positions of coordinates
+        q, effort = self._equilibrium()
+        try:
+            return impedance_gains(model, q, effort)
+        except InfeasibleControlError:
+            _, inertia = driven_rows(model, q)
+            cables = cable_stiffness(model, q)
+            stiffness = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / INNER_PERIOD) ** 2)
+            return ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
 
     def _equilibrium(self) -> tuple[Array, Array]:
         """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
@@ -424,7 +478,12 @@ class QPController(SampledController):
 
 
 def bandwidth_of(equations: TightCables, period: float) -> float:
-    """w [1/s] of the output's loop: slower by `LAGS` than the period and the slowest stretch of the cables together."""
+    """w [1/s] of the output's loop, at the last state of the equations.
+
+    Slower by `LAGS` than the period together with what of the slowest stretch of the cables is not foreseen; and slow
+    enough for `DELAYED` periods of delay: with both poles at w the loop crosses one at 2.06 w, where half a period of
+    holding and that delay may take `PHASE` of the 76 degrees that it has.
+    """
     frequencies = equations.stretch_frequencies()
-    lag = period + (1.0 / float(np.min(frequencies)) if frequencies.size else 0.0)
-    return 1.0 / (LAGS * lag)
+    lag = period + (UNFORESEEN / float(np.min(frequencies)) if frequencies.size else 0.0)
+    return float(min(1.0 / (LAGS * lag), PHASE / (2.06 * (DELAYED + 0.5) * period)))

@@ -269,7 +269,8 @@ class TightCables:
         robot: a mechanism with actuators and an output of which positions alone are controlled.
 
     Attributes:
-        count: n, independent coordinates. cables: names of the driven cables that stretch. arrays: what the last
+        count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
+            over stiffness of each. drive_q: (a,) actuators in q. arrays: what the last
             `update` filled, see `TightWorkspace`.
 
     Raises:
@@ -313,8 +314,10 @@ class TightCables:
         self.arrays = _make_workspace(
             self.count, mechanism.velocity_count, mechanism.position_count, len(entries), len(driven), output.rows.size
         )
-        self._drive_q = np.array([mechanism.positions_of(name).start for name in driven])
-        self._stiffness = np.array([cable.area * cable.young for cable in mechanism.cables])
+        own = [mechanism.cables[k] for k in self.parts.cable]
+        self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
+        self._springs = np.array([cable.area * cable.young for cable in own])
+        self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._fresh = True
         self.update(np.array(model.start), np.zeros(mechanism.velocity_count))
 
@@ -334,39 +337,38 @@ class TightCables:
             f"the loops leave {self.arrays.status[0]} motions here and {self.count} at the start: a singular position."
         )
 
-    def tight_actuators(self, q: Array, v: Array, tension: Array) -> tuple[Array, Array]:
-        """Positions and rates (a,) of the actuators that give the cables tensions (c,) [N], all else as at q and v.
+    def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
+        parts = self.parts
+        amount, rate = q[parts.joint_q + 1].copy(), v[parts.joint_v + 1].copy()
+        unit = 1.0 / self._springs
+        for c, kind in enumerate(parts.kind):
+            rest = parts.radius[c] * q[parts.joint_q[c]]
+            if kind != joints.INVOLUTE_EPSILON:
+                unit[c] *= rest
+            if kind == joints.INVOLUTE_LENGTH:
+                amount[c] -= rest
+                rate[c] -= parts.radius[c] * v[parts.joint_v[c]]
+        return amount, rate, unit
 
-        To first order in the change of strains; of the rates those of stretching are taken out. All else is what moves
-        with the cables at no momentum of other motions.
+    def stretched(self, stretch: Array) -> tuple[Array, Array]:
+        """What stretching (c, k) takes beside the tight motion: of actuators moved (a, k), and of their efforts (a, k).
+
+        Moved is what comes with the stretch at no momentum of other motions; efforts are those for accelerations of
+        stretch.
         """
-        arrays, parts = self.arrays, self.parts
-        drive_q = self._drive_q
-        position, velocity = q[drive_q].copy(), v[parts.drive].copy()
-        if not parts.cable.size:
-            return position, velocity
-        stretch, rate = np.empty(parts.cable.size), np.empty(parts.cable.size)
-        for c, cable in enumerate(parts.cable):
-            a, b, radius = parts.joint_q[c], parts.joint_v[c], parts.radius[c]
-            strain = tension[c] / self._stiffness[cable]
-            stretch[c], rate[c] = strain - q[a + 1], -v[b + 1]
-            if parts.kind[c] != joints.INVOLUTE_EPSILON:
-                stretch[c] = strain * radius * q[a] - q[a + 1]
-                if parts.kind[c] == joints.INVOLUTE_LENGTH:
-                    stretch[c] += radius * q[a]
-                    rate[c] += radius * v[b]
-        matrix = arrays.stretch @ arrays.pull_solved.T
-        moved = arrays.inputs @ arrays.pull_solved.T @ np.linalg.solve(matrix, np.column_stack((stretch, rate)))
-        return position + moved[:, 0], velocity + moved[:, 1]
+        arrays = self.arrays
+        moved = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, stretch)
+        if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
+            return arrays.inputs @ (arrays.pull_solved.T @ moved), np.linalg.solve(arrays.tension_1, moved)
+        efforts = np.linalg.lstsq(arrays.tension_1, moved, rcond=1e-9)[0]
+        return arrays.inputs @ (arrays.pull_solved.T @ moved), efforts
 
     def stretch_frequencies(self) -> Array:
         """(c,) rad/s of the cables' stretch beside the rigid motions, at the last state; empty without cables."""
-        arrays, cables = self.arrays, [self.mechanism.cables[k] for k in self.parts.cable]
-        if not cables:
+        arrays = self.arrays
+        if not self.cables:
             return np.zeros(0)
-        springs = np.array([cable.area * cable.young for cable in cables])
-        for c, kind in enumerate(self.parts.kind):
-            if kind != joints.INVOLUTE_EPSILON:  # elongation, not strain
-                springs[c] /= self.parts.radius[c] * arrays.q_ahead[self.parts.joint_q[c]]
+        springs = 1.0 / self.stretches(arrays.q_ahead, np.zeros(self.mechanism.velocity_count))[2]
         squares = np.linalg.eigvals((arrays.stretch @ arrays.pull_solved.T) * springs).real
         return np.sqrt(np.maximum(squares, 0.0))
