@@ -2,11 +2,11 @@
 
 Each period linearises the state midway through the time for which the command will be held (`tight_cables`) and solves
 for the efforts (`motion_program`): the output's acceleration is that of the reference with a proportional-derivative
-correction and the estimate of what the model does not know,
+correction,
 
-    y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y) - d,   d' = w_d (y'' seen - y'' predicted)
+    y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
 
-motions that the output leaves free are damped, and tensions, efforts, effort rates, positions and rates of the
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L; motions that the output leaves free are damped, and tensions, efforts, effort rates, positions and rates of the
 actuators keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference
 begins to move in the period after a goal, from whatever it was doing (`online`).
 """
@@ -58,6 +58,8 @@ FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 STUCK = 0.5
 """s of standing before the border of what can be reached until the goal is given up."""
+KEPT_OFF = 0.01
+"""Part of their range that actuators keep off its ends, where a hard stop would take over."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 LOST = 0.25
@@ -89,7 +91,7 @@ class QPController(SampledController):
         period, rate_margin, brake_time: see `SampledController`.
         bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
         damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
-        learning: w_d in parts of w: how fast what the model does not know is learned; 0 for never.
+        learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
         floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
         ceiling: N that no driven cable exceeds; 0 for none.
         floor_margin: part of the floor that is kept in hand for what happens between two commands.
@@ -131,6 +133,7 @@ class QPController(SampledController):
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
+        self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
@@ -143,7 +146,8 @@ class QPController(SampledController):
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._elastic_next: Array | None = None
-        self._disturbance = np.zeros(self._rows.size)
+        self._force = np.zeros(self._rows.size)
+        self._loads = np.array(self.equations.work.load)
         self._predicted: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
@@ -181,7 +185,8 @@ class QPController(SampledController):
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
-        self.equations.work.load[:] = load_array(self.robot.mechanism, forces)
+        self._loads = load_array(self.robot.mechanism, forces)
+        self.equations.work.load[:] = self._loads
 
     # -- what GoalController asks for -------------------------------------------------------------------------------
 
@@ -195,7 +200,7 @@ class QPController(SampledController):
         amount, _, unit = self.equations.stretches(q, v)
         self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
         self._began_at = time
-        self._disturbance[:] = 0.0
+        self._force[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
         self._stuck, self._note = 0.0, ""
         self._limits = self._output_limits()
@@ -302,6 +307,7 @@ class QPController(SampledController):
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
+        self._apply_force()
         arrays = self.equations.update(q, v, 0.5 * self.period)
         clock, tracker = self._active(time)
         here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
@@ -314,16 +320,25 @@ class QPController(SampledController):
         w = self._bandwidth
         if self._predicted is not None and self._gains["learning"] > 0.0:
             share = min(1.0, self._gains["learning"] * w * self.period)
-            self._disturbance += share * (rate - self._predicted) / self.period
-        wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error - self._disturbance
+            self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
+        wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
-        self._predicted = rate + self.period * (solution.output + self._disturbance)
+        self._predicted = rate + self.period * solution.output
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
         self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
         self._last_command, self._last_time = self._made(q, v), time
         return self._last_command
+
+    def _apply_force(self) -> None:
+        """Put the known loads and the force that was learned, at the output, into the equations."""
+        equations = self.equations
+        body, load, force = equations.parts.body, equations.work.load, np.zeros(3)
+        force[self._rows] = self._force
+        load[:] = self._loads
+        load[body, 3:] += force
+        load[body, :3] += np.cross(equations.arrays.position[:3] - equations.work.position[body], force)
 
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
@@ -405,9 +420,8 @@ class QPController(SampledController):
             return
         solution = self.solution
         because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
-        progress = clock.at(time)
-        values = self._values(tracker, progress)[0]
-        self._note = f"the goal is out of reach: the output stopped {1e3 * distance:.3g} mm before the reference{because}"
+        values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
+        self._note = f"the goal is out of reach: the output stopped where it is{because}"
         still = self._still(values, tracker.quaternion)
         self._motions = [(PathClock(time, 0.0), still)]
         self._goal, self._began = (self._place(values), tracker.quaternion), time

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from qp_loop import BALL_MAST, Loop, loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.inverse_kinematics.continuation import Continuation
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
@@ -35,13 +39,13 @@ def no_planner(monkeypatch):
     def forbidden(*_, **__):
         raise AssertionError("a planner was called")
 
-    for name in (
-        "inverse_kinematics.solve_ik.plan_path", "motion_planning.output_planner.plan_output",
-        "motion_planning.strain_planner.plan_strains", "controllers.elastic_torque_controller.plan_path",
-        "inverse_kinematics.mechanism_equilibria.MechanismEquilibriumMap.solve",
-        "inverse_kinematics.continuation.Continuation.run",
+    for module, name in (
+        ("inverse_kinematics.solve_ik", "plan_path"), ("motion_planning.output_planner", "plan_output"),
+        ("motion_planning.strain_planner", "plan_strains"), ("controllers.elastic_torque_controller", "plan_path"),
     ):  # fmt: skip
-        monkeypatch.setattr(f"tensegrity_control.{name}", forbidden)
+        monkeypatch.setattr(sys.modules[f"tensegrity_control.{module}"], name, forbidden)
+    monkeypatch.setattr(MechanismEquilibriumMap, "solve", forbidden)
+    monkeypatch.setattr(Continuation, "run", forbidden)
     return forbidden
 
 
