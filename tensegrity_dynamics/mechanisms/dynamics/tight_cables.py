@@ -1,11 +1,11 @@
 """The equations of a mechanism at one state as if its driven cables had no stretch left to give: what inputs can do.
 
 With the strains of the driven cables held (M_s y_s'' = 0 of 000, 3.2.3) their tensions T are the forces of that
-condition, E w'' = 0, and everything is affine in the efforts u of the actuators:
+condition, and everything is affine in the efforts u of the actuators:
 
-    M w'' + c = p + B u - P'T,   E w'' = 0   =>   T = T_0 + T_1 u,   w'' = a_0 + A_1 u,   y'' = b_0 + J A_1 u
+    M w'' + c = p + B u - P'T,   E w'' + e = 0   =>   T = T_0 + T_1 u,   w'' = a_0 + A_1 u,   y'' = b_0 + J A_1 u
 
-with y the output, P the pull of a newton in each cable and E the rates of stretch. Nothing of it depends on which
+with y the output, P the pull of a newton in each cable and E w'' + e their accelerations of stretch. Nothing of it depends on which
 independent coordinates w are taken. They are chosen from K by pivots, which are kept from one state to the next until
 the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so joints of every kind take part
 and no coordinate has to stay regular for ever.
@@ -41,7 +41,7 @@ output's body, point in it (3,) m, and controlled axes."""
 
 TightWorkspace = namedtuple(
     "TightWorkspace",
-    "right stretch pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots tension_0 "
+    "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots tension_0 "
     "tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position velocity "
     "rates q_rate q_ahead status",
 )
@@ -49,7 +49,7 @@ TightWorkspace = namedtuple(
 
 def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int) -> TightWorkspace:
     return TightWorkspace(
-        right=np.zeros(n), stretch=np.zeros((cables, n)), pull=np.zeros((cables, n)), inputs=np.zeros((inputs, n)),
+        right=np.zeros(n), stretch=np.zeros((cables, n)), stretch_bias=np.zeros(cables), pull=np.zeros((cables, n)), inputs=np.zeros((inputs, n)),
         full=np.zeros((6, nv)), jacobian=np.zeros((outputs, n)), bias=np.zeros(6), inputs_solved=np.zeros((inputs, n)),
         pull_solved=np.zeros((cables, n)), output_solved=np.zeros((outputs, n)), coupling=np.zeros((cables, cables)),
         pivots=np.zeros(cables, dtype=np.int64), tension_0=np.zeros(cables), tension_1=np.zeros((cables, inputs)),
@@ -130,6 +130,7 @@ def cable_rows(parts, q, work, reduction, tight, n):
             on_angle, from_angle = -radius, -radius
         reduction.effort[b] += tension * on_angle
         reduction.effort[b + 1] += tension * on_second
+        tight.stretch_bias[c] = reduction.offset[b + 1] + from_angle * reduction.offset[b]
         for i in range(n):
             tight.stretch[c, i] = basis[b + 1, i] + from_angle * basis[b, i]
             tight.pull[c, i] = on_angle * basis[b, i] + on_second * basis[b + 1, i]
@@ -196,7 +197,7 @@ def tensions(n, tight, inputs, cables):
             return False
     for a in range(-1, inputs):
         for c in range(cables):
-            total = 0.0
+            total = tight.stretch_bias[c] if a < 0 else 0.0
             for i in range(n):
                 total += tight.stretch[c, i] * (tight.rate_0[i] if a < 0 else tight.inputs_solved[a, i])
             tight.column[c] = total
