@@ -6,9 +6,10 @@ correction,
 
     y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
 
-where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L; motions that the output leaves free are damped, and tensions, efforts, effort rates, positions and rates of the
-actuators keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference
-begins to move in the period after a goal, from whatever it was doing (`online`).
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L.
+Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
+keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
+move in the period after a goal, from whatever it was doing (`online`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
@@ -51,7 +51,7 @@ from .sampled_controller import SampledController
 LAGS = 4.0
 """Time constants of the output's loop in parts of what delays it."""
 UNFORESEEN = 0.4
-"""Part of the cables' slowest stretch that the efforts for it do not foresee, with cables that are somewhat different."""
+"""Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
 DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
 FADE = 1.0
@@ -247,7 +247,9 @@ class QPController(SampledController):
         return np.array([rest.configuration, *(goal.position[self._rows] for goal in goals)])
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OnlinePath:
-        speed = float(np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1)))
+        speed = float(
+            np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1))
+        )
         if speed > self._limits[0] / self.rate_margin:
             raise InfeasibleControlError(
                 f"the path moves the output at {speed:.3g} m/s; the actuators' rates allow about "

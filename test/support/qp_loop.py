@@ -81,7 +81,9 @@ class Loop:
             self.commands.append(self.control.command(self.time, self.look()))
             command = self.commands[max(0, len(self.commands) - 1 - self.delay)]
             timing = {"age": min(self.delay, len(self.commands) - 1) * period, "period": period}
-            self.simulation.command(command.mode, command.set_points(), **(timing if command.position is not None else {}))
+            self.simulation.command(
+                command.mode, command.set_points(), **(timing if command.position is not None else {})
+            )
             self.simulation.advance(duration=period)
             self.time += period
             seen = self.simulation.observe()

@@ -5,10 +5,10 @@ condition, and everything is affine in the efforts u of the actuators:
 
     M w'' + c = p + B u - P'T,   E w'' + e = 0   =>   T = T_0 + T_1 u,   w'' = a_0 + A_1 u,   y'' = b_0 + J A_1 u
 
-with y the output, P the pull of a newton in each cable and E w'' + e their accelerations of stretch. Nothing of it depends on which
-independent coordinates w are taken. They are chosen from K by pivots, which are kept from one state to the next until
-the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so joints of every kind take part
-and no coordinate has to stay regular for ever.
+with y the output, P the pull of a newton in each cable and E w'' + e their accelerations of stretch. Nothing of it
+depends on which independent coordinates w are taken. They are chosen from K by pivots, which are kept from one state to
+the next until the entries of G grow (000, 5.4: "so that certain internal matrices remain regular"), so joints of every
+kind take part and no coordinate has to stay regular for ever.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ output's body, point in it (3,) m, and controlled axes."""
 
 TightWorkspace = namedtuple(
     "TightWorkspace",
-    "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots tension_0 "
-    "tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position velocity "
+    "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
+    "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position velocity "
     "rates q_rate q_ahead status",
 )
 
 
 def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs: int) -> TightWorkspace:
     return TightWorkspace(
-        right=np.zeros(n), stretch=np.zeros((cables, n)), stretch_bias=np.zeros(cables), pull=np.zeros((cables, n)), inputs=np.zeros((inputs, n)),
+        right=np.zeros(n), stretch=np.zeros((cables, n)), stretch_bias=np.zeros(cables), pull=np.zeros((cables, n)),
+        inputs=np.zeros((inputs, n)),
         full=np.zeros((6, nv)), jacobian=np.zeros((outputs, n)), bias=np.zeros(6), inputs_solved=np.zeros((inputs, n)),
         pull_solved=np.zeros((cables, n)), output_solved=np.zeros((outputs, n)), coupling=np.zeros((cables, cables)),
         pivots=np.zeros(cables, dtype=np.int64), tension_0=np.zeros(cables), tension_1=np.zeros((cables, inputs)),

@@ -51,7 +51,8 @@ def no_planner(monkeypatch):
 
 @pytest.mark.parametrize("actuation", ["effort", "impedance"])
 @pytest.mark.parametrize(
-    ("name", "move"), [("manipulator", (0.03, 0.02, -0.04)), ("ball_mast", (0.06, 0.03, 0.0)), ("biglide", (0.05, -0.05, 0.0))]
+    ("name", "move"),
+    [("manipulator", (0.03, 0.02, -0.04)), ("ball_mast", (0.06, 0.03, 0.0)), ("biglide", (0.05, -0.05, 0.0))],
 )
 def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, actuation, no_planner):
     made = loop(name, actuation=actuation)
@@ -72,7 +73,9 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
         assert np.all(np.abs(command.values) <= [each.effort for each in made.control.robot.actuators])
 
 
-@pytest.mark.parametrize("path", [[(0.5, [0, 0, -0.05]), (1.5, [0, 0, 0.025])], [(0.5, [0, -0.035, 0]), (1.5, [0, 0.035, 0])]])
+@pytest.mark.parametrize(
+    "path", [[(0.5, [0, 0, -0.05]), (1.5, [0, 0, 0.025])], [(0.5, [0, -0.035, 0]), (1.5, [0, 0.035, 0])]]
+)
 def test_the_manipulator_follows_the_paths_of_its_document(path, no_planner):
     """000, tables 5.8 and 5.9, a tenth of their time and length: the same speeds and ten times the accelerations."""
     made = loop("manipulator")
@@ -232,7 +235,7 @@ def test_what_it_is_not_for_is_refused_by_name():
     robot = robot_named("ball_mast")
     with pytest.raises(TensegrityError, match="stay1 shall keep"):
         make_controller("qp", robot, floor=50.0, ceiling=40.0)
-    with pytest.raises(TensegrityError, match="did you mean|solver"):
+    with pytest.raises(TensegrityError, match="solver"):
         make_controller("qp", robot, solver="nothing")
     with pytest.raises(TensegrityError, match="bandwidth"):
         make_controller("qp", robot, bandwidth=-1.0)
