@@ -140,6 +140,8 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     plans_at_once: ClassVar[bool] = False
     """Whether a goal is planned in about a control period, so that no thread of its own is worth it."""
+    streams_goals: ClassVar[bool] = False
+    """Whether goals may come at any rate, each taking over from where the one before has led."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()

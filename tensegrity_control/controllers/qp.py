@@ -106,6 +106,7 @@ class QPController(SampledController):
     """
 
     plans_at_once = True
+    streams_goals = True
     default_period = 0.005
     GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "floor_margin", "effort_rate")
 

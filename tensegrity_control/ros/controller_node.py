@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.task import Future
@@ -76,6 +77,8 @@ class ControllerNode(RobotNode):
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
+        self._streamed, self._stream_refused = 0, ""
+        self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on
         self.create_service(
             SetGoalPose, "set_goal_pose", self._set_goal, callback_group=MutuallyExclusiveCallbackGroup()
@@ -135,6 +138,10 @@ class ControllerNode(RobotNode):
             values["distance_to_singularity"] = f"{distance:.3g}"
         told = self._controller.diagnostics()
         values.update(told)
+        if self._streamed or self._stream_refused:
+            values["streamed_goals"] = self._streamed
+        if self._stream_refused:
+            values["goal_pose_refused"] = self._stream_refused
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
         elif self._period_mismatch(since):
@@ -264,6 +271,20 @@ class ControllerNode(RobotNode):
         response.accepted, response.reason = True, accepted.note
         response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
         return response
+
+    def _stream_goal(self, message: PoseStamped) -> None:
+        """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""
+        try:
+            self._ready(whole=True)
+            if not self._controller.streams_goals:
+                raise TensegrityError(
+                    f"{self._settings.name} plans every goal; goal_pose is for qp, use set_goal_pose."
+                )
+            goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
+            self._controller.begin(self._now, self._controller.plan_goal(self._now, goal))
+            self._streamed, self._stream_refused = self._streamed + 1, ""
+        except FAILURES as error:
+            self._stream_refused = str(error) or type(error).__name__
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""

@@ -42,8 +42,8 @@ output's body, point in it (3,) m, and controlled axes."""
 TightWorkspace = namedtuple(
     "TightWorkspace",
     "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
-    "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position velocity "
-    "rates q_rate q_ahead status",
+    "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
+    "velocity rates q_rate q_ahead status",
 )
 
 
