@@ -56,7 +56,9 @@ DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
-STUCK = 0.5
+SHARED = 2.0
+"""Rates of the actuators in parts of what the output takes of them: free motions and tensions need some, too."""
+STUCK = 1.0
 """s of standing before the border of what can be reached until the goal is given up."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
@@ -251,11 +253,11 @@ class QPController(SampledController):
         speed = float(
             np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1))
         )
-        if speed > self._limits[0] / self.rate_margin:
+        if speed > SHARED * self._limits[0] / self.rate_margin:
             raise InfeasibleControlError(
                 f"the path moves the output at {speed:.3g} m/s; the actuators' rates allow about "
-                f"{self._limits[0] / self.rate_margin:.3g} m/s here. Stretch all times by a factor of "
-                f"{speed * self.rate_margin / self._limits[0]:.3g} or more."
+                f"{SHARED * self._limits[0] / self.rate_margin:.3g} m/s here. Stretch all times by a factor of "
+                f"{speed * self.rate_margin / (SHARED * self._limits[0]):.3g} or more."
             )
         return OnlinePath(trajectory, rest.tracker.quaternion)
 
@@ -490,8 +492,8 @@ class QPController(SampledController):
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
-        rate = self.rate_margin * speed
-        return rate, min(0.2 * strength, rate * self._bandwidth / LAGS)
+        rate = self.rate_margin * speed / SHARED
+        return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
 
 
 def bandwidth_of(equations: TightCables, period: float) -> float:
