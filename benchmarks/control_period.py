@@ -17,12 +17,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
 from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
 from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidTracker
 from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.motion_planning.output_planner import plan_output
 from tensegrity_control.motion_planning.trajectory_tracking import LinearFeedbackTracker
+from tensegrity_control.optimization.solvers import SOLVERS, make_solver
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_tools.experiments import manipulator, near_rigid
 from tensegrity_tools.experiments._runs import Variants
@@ -40,6 +43,21 @@ def measure(name, step, periods):
     median, tail = np.percentile(taken, [50, 99])
     print(f"{name:44s} median {median:8.1f} us   p99 {tail:8.1f} us")
     return median
+
+
+def of_qp(robot, periods):
+    """The whole period of `qp`, model included, and its program alone under each solver."""
+    own = make_controller("qp", robot, period=manipulator.PERIOD)
+    state = Simulation(robot, 1e-3).state
+    seen = RobotState(q=state.q, v=state.v)
+    own.reset(0.0, seen)
+    ours = measure("  qp: whole period", lambda: own.command(2.0, seen), periods)
+    measure("    its model", lambda: own.equations.update(state.q, state.v, 0.0025), periods)
+    program = own.program.program
+    for name in SOLVERS:
+        solver = make_solver(name, program.sizes)
+        measure(f"    its program alone, {name}", lambda solver=solver: solver.solve(program), periods)
+    print(f"  goal below 150 us: {'met' if ours < 150 else 'missed'}")
 
 
 def main():
@@ -70,6 +88,8 @@ def main():
     ours = measure("  planned motion with its feedback", lambda: control.effort(0.5, q, v), periods)
     theirs = measure("  the document's law", lambda: extended.effort(q, v, np.array([0.0, 0.0, 0.1])), periods)
     print(f"  ratio {ours / theirs:.3f}; goal below 300 us: {'met' if ours < 300 else 'missed'}")
+
+    of_qp(robot, periods)
 
     simulation = Simulation(robot, 1e-3, start=plan.position)
     began, simulated = time.perf_counter(), 4.0

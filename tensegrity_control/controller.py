@@ -97,12 +97,14 @@ class Status:
         progress: 0 to 1 along the present motion; 1 when there is none.
         arrival: time [s] at which the present motion ends, or ended.
         goal: the last accepted goal pose, or None.
+        gave_way: what the last command gave up, by name; empty where all was met.
     """
 
     phase: str
     progress: float
     arrival: float
     goal: Pose | None
+    gave_way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,8 @@ class Controller(ABC):
     """Whether it is made for one control period, a parameter of its constructor called `period`."""
     needs_velocities: ClassVar[bool] = False
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
+    streams_goals: ClassVar[bool] = False
+    """Whether goals may come at any rate, each taking over from where the one before has led."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()
@@ -169,6 +173,10 @@ class Controller(ABC):
     def singularity_distance(self) -> float | None:
         """To the nearest singularity of the mechanism, 0 on it; None where there are none to look for."""
         return None
+
+    def diagnostics(self) -> dict[str, str]:
+        """What else to tell whoever watches, by name; under "gave_way" what the last command gave up."""
+        return {}
 
     @classmethod
     def suits(cls, robot: Robot) -> bool:

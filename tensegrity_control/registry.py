@@ -12,6 +12,7 @@ from .controllers.joint_position import JointPositionController
 from .controllers.near_rigid import NearRigidController
 from .controllers.output_tracking import OutputTrackingController
 from .controllers.parallel_robot_controller import ComputedTorqueController, KinematicController
+from .controllers.qp import QPController
 from .controllers.tendon_length import TendonLengthController
 
 CONTROLLERS: dict[str, type[Controller]] = {
@@ -21,6 +22,7 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "near_rigid": NearRigidController,
     "computed_torque": ComputedTorqueController,
     "kinematic": KinematicController,
+    "qp": QPController,
 }
 """Classes by name. The first that suits a robot is its usual one; another controller is added here, or from outside."""
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
@@ -48,6 +49,8 @@ from .state_conversion import StateReader, command_message
 
 FAILURES = (Exception,)
 """What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
+STREAM_PAUSE = 1.0
+"""s between two goals on `goal_pose` after which they belong to another stream."""
 LATEST = 2.0**31 - 1.0
 """s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -95,6 +98,8 @@ class ControllerNode(RobotNode):
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
+        self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
+        self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
         self.create_service(
             SetGoalPose, "set_goal_pose", self._asked.announced(self._set_goal),
@@ -173,6 +178,12 @@ class ControllerNode(RobotNode):
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
+        told = self._controller.diagnostics()
+        values.update(told)
+        if self._streamed or self._stream_refused:
+            values["streamed_goals"] = self._streamed
+        if self._stream_refused:
+            values["goal_pose_refused"] = self._stream_refused
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
         elif self._period_mismatch(since):
@@ -180,6 +191,8 @@ class ControllerNode(RobotNode):
             self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
         elif self._broken:
             self.tell(WARN, self._broken, **values)
+        elif "gave_way" in told:
+            self.tell(WARN, f"{phase}; gave way: {told['gave_way']}", **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:
@@ -317,6 +330,25 @@ class ControllerNode(RobotNode):
             message, self._withheld = self._withheld, None
             if message is not None and not self._planner.withholds:
                 self._control(message)
+
+    def _stream_goal(self, message: PoseStamped) -> None:
+        """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""
+        try:
+            self._ready(whole=True)
+            if not self._controller.streams_goals:
+                raise TensegrityError(
+                    f"{self._settings.name} plans every goal; goal_pose is for qp, use set_goal_pose."
+                )
+            goal = self._goals(message.header.frame_id, [0.0], [message.pose])[0][1]
+            self._controller.begin(self._now, self._controller.plan_goal(self._now, goal))
+            self._streamed, self._stream_refused = self._streamed + 1, ""
+            if (
+                abs(self._now - self._streamed_at) > STREAM_PAUSE
+            ):  # a new stream; one that began before a release is none
+                self._session = new_session()
+            self._streamed_at = self._now
+        except FAILURES as error:
+            self._stream_refused = str(error) or type(error).__name__
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""

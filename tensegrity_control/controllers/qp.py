@@ -1,0 +1,507 @@
+"""Torque control that answers at once: one quadratic program in every control period, and no plan (`qp`).
+
+Each period linearises the state midway through the time for which the command will be held (`tight_cables`) and solves
+for the efforts (`motion_program`): the output's acceleration is that of the reference with a proportional-derivative
+correction,
+
+    y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
+
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L.
+Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
+keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
+move in the period after a goal, from whatever it was doing (`online`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..controller import Accepted, Command, Reference, RobotState, Status
+from ..inverse_kinematics.pose_goal import PoseGoal
+from ..motion_planning.impedance_gains import (
+    CABLE_SHARE,
+    INNER_PERIOD,
+    RATE_SHARE,
+    ImpedanceGains,
+    cable_stiffness,
+    driven_rows,
+    impedance_gains,
+)
+from ..optimization.motion_program import MotionProgram, MotionSolution
+from ..optimization.solvers import DEFAULT_SOLVER
+from ..trajectories.online import OnlineMotion
+from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import PathClock, Progress
+from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .sampled_controller import SampledController
+
+LAGS = 4.0
+"""Time constants of the output's loop in parts of what delays it."""
+UNFORESEEN = 0.4
+"""Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
+DELAYED, PHASE = 3.0, 0.95
+"""Periods by which commands may be late, and rad of phase that these may cost."""
+FADE = 1.0
+"""s in which tensions go over from those at the start to those that are asked for."""
+SHARED = 2.0
+"""Rates of the actuators in parts of what the output takes of them: free motions and tensions need some, too."""
+STUCK = 1.0
+"""s of standing before the border of what can be reached until the goal is given up."""
+KEPT_OFF = 0.01
+"""Part of their range that actuators keep off its ends, where a hard stop would take over."""
+LEAST_LAG = 1.5
+"""Control periods in which tensions change at least, however little a cable is damped."""
+LOST = 0.25
+"""m of distance between output and reference beyond which this is no longer control."""
+LEAST_DURATION = 3.0
+"""Time constants of the output's loop that every motion takes at least."""
+TENSION_LEVEL = 1.1
+"""Tension that is wanted, in parts of the floor."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnlinePath:
+    """A motion of the output over time; what the clock of `GoalController` runs."""
+
+    motion: PiecewisePolynomial
+    quaternion: Array
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return self.motion.end - self.motion.start
+
+
+class QPController(SampledController):
+    """See the module.
+
+    Args:
+        robot: a mechanism with actuators and an output of which positions alone are controlled.
+        period, rate_margin, brake_time: see `SampledController`.
+        bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
+        damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
+        learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
+        floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
+        ceiling: N that no driven cable exceeds; 0 for none.
+        floor_margin: part of the floor that is kept in hand for what happens between two commands.
+        effort_rate: change of efforts, in parts of their limit per s.
+        actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
+
+    Attributes:
+        solution: of the last period, see `MotionSolution`; None before the first.
+
+    Raises:
+        TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
+    """
+
+    streams_goals = True
+    default_period = 0.005
+    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "floor_margin", "effort_rate")
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        period: float = 0.005,
+        rate_margin: float = 0.5,
+        brake_time: float = 0.5,
+        bandwidth: float = 0.0,
+        damping: float = 10.0,
+        learning: float = 0.3,
+        floor: float = 0.0,
+        ceiling: float = 0.0,
+        floor_margin: float = 0.03,
+        effort_rate: float = 50.0,
+        actuation: str = "impedance",
+        solver: str = DEFAULT_SOLVER,
+    ) -> None:
+        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
+        self.equations = TightCables(robot)
+        self.program = MotionProgram(self.equations, solver)
+        self._rows = self.equations.parts.axes
+        own = {each.drives: each.minimum_tension for each in robot.actuators}
+        self._own_floor = np.array([own[name] for name in self.equations.cables])
+        self._position = np.array([each.position for each in robot.actuators]).T
+        self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
+        self._rate = np.array([each.rate for each in robot.actuators])
+        self._effort = np.array([each.effort for each in robot.actuators])
+        self._automatic = bandwidth_of(self.equations, period)
+        self._gains = {
+            "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
+            "floor_margin": floor_margin, "effort_rate": effort_rate,
+        }  # fmt: skip
+        self.set_gains(**self._gains)
+        self.solution: MotionSolution | None = None
+        self._start_tension = self._floor.copy()
+        self._elastic = self._elastic_rate = np.zeros(self._floor.size)
+        self._elastic_next: Array | None = None
+        self._force = np.zeros(self._rows.size)
+        self._loads = np.array(self.equations.work.load)
+        self._predicted: Array | None = None
+        self._last_effort: Array | None = None
+        self._last_command: Command | None = None
+        self._last_time = 0.0
+        self._stuck, self._note, self._still_since = 0.0, "", -np.inf
+        self._limits = (1.0, 1.0)
+        self._impedance: ImpedanceGains | None = None
+        if actuation == "impedance":
+            self._impedance = self._impedance_gains()
+
+    # -- gains ------------------------------------------------------------------------------------------------------
+
+    def gains(self) -> dict[str, float]:
+        return dict(self._gains)
+
+    def set_gains(self, **values: float) -> None:
+        gains = {**self._gains, **self.checked_gains(values)}
+        check_ranges(
+            ("bandwidth", gains["bandwidth"], 0.0, 0.5 / self.period), ("damping", gains["damping"], 0.0, 1e4),
+            ("learning", gains["learning"], 0.0, 1.0), ("floor", gains["floor"], 0.0, 1e9),
+            ("ceiling", gains["ceiling"], 0.0, 1e9), ("floor_margin", gains["floor_margin"], 0.0, 1.0),
+            ("effort_rate", gains["effort_rate"], 1e-3, 1e9),
+        )  # fmt: skip
+        floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
+        ceiling = gains["ceiling"] or np.inf
+        for name, least in zip(self.equations.cables, (1.0 + gains["floor_margin"]) * floor, strict=True):
+            if not least < ceiling:
+                raise TensegrityError(
+                    f"cable {name} shall keep {least:.4g} N (floor and its margin) and at most {ceiling:.4g} N; raise "
+                    "the ceiling or lower the floor."
+                )
+        self._gains, self._floor = gains, np.asarray(floor, dtype=np.float64)
+        self._bandwidth = gains["bandwidth"] or self._automatic
+        self.program.tension_high[:] = ceiling
+
+    def set_loads(self, forces: Any) -> None:
+        """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
+        self._loads = load_array(self.robot.mechanism, forces)
+        self.equations.work.load[:] = self._loads
+
+    # -- what GoalController asks for -------------------------------------------------------------------------------
+
+    def reset(self, time: float, state: RobotState | None = None) -> None:
+        if state is None or state.q is None:
+            raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
+        q = np.array(state.q, dtype=np.float64)
+        v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
+        self.equations.update(q, v)
+        self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
+        amount, _, unit = self.equations.stretches(q, v)
+        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
+        self._began_at = time
+        self._force[:] = 0.0
+        self._predicted = self._last_effort = self._last_command = self.solution = None
+        self._stuck, self._note = 0.0, ""
+        self._limits = self._output_limits()
+        super().reset(time, state)
+
+    def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
+        assert state is not None and state.q is not None
+        position, quaternion = self._poses.update(np.array(state.q)).output(self.robot.output)[0]  # type: ignore[arg-type]
+        return self._still(position[self._rows], quaternion)
+
+    def _still(self, values: Array, quaternion: Array) -> OnlinePath:
+        start = np.stack((values, 0.0 * values, 0.0 * values))
+        return OnlinePath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), quaternion)
+
+    def _configuration(self, tracker: OnlinePath, time: float) -> Array:
+        return np.array(tracker.motion.value(time))
+
+    def _reference(self, tracker: OnlinePath, progress: Progress) -> Reference:
+        values = self._values(tracker, progress)
+        position, twist = self._place(values[0]), np.zeros(6)
+        twist[self._rows] = values[1]
+        return Reference((position, tracker.quaternion), twist)
+
+    def _place(self, values: Array) -> Array:
+        position = np.array(self.equations.arrays.position[:3])  # axes that nobody controls stay where they are
+        position[self._rows] = values
+        return position
+
+    def _end_pose(self, tracker: OnlinePath, goal: PoseGoal) -> Pose:
+        return self._place(tracker.motion.value(tracker.motion.end)), tracker.quaternion
+
+    def _values(self, tracker: OnlinePath, progress: Progress) -> Array:
+        """(3, k) value, rate and acceleration of the reference where its clock is."""
+        rows = tracker.motion.sample(tracker.motion.start + min(max(progress.time, 0.0), tracker.duration))
+        rate, acceleration = rows[1].copy(), rows[2].copy()
+        rows[1] = progress.pace * rate
+        rows[2] = progress.pace**2 * acceleration + progress.change * rate
+        return rows
+
+    def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
+        raise AssertionError("plan_goal answers goals itself")
+
+    def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
+        return np.array([rest.configuration, *(goal.position[self._rows] for goal in goals)])
+
+    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OnlinePath:
+        speed = float(
+            np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1))
+        )
+        if speed > SHARED * self._limits[0] / self.rate_margin:
+            raise InfeasibleControlError(
+                f"the path moves the output at {speed:.3g} m/s; the actuators' rates allow about "
+                f"{SHARED * self._limits[0] / self.rate_margin:.3g} m/s here. Stretch all times by a factor of "
+                f"{speed * self.rate_margin / (SHARED * self._limits[0]):.3g} or more."
+            )
+        return OnlinePath(trajectory, rest.tracker.quaternion)
+
+    def plan_goal(
+        self,
+        now: float,
+        goal: PoseGoal,
+        *,
+        duration: float | None = None,
+        profile: str = "minimum_jerk",
+        rest: RestPoint | None = None,
+    ) -> PlannedMotion:
+        """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
+        self.check_goal(duration, profile)
+        clock, tracker = self._active(now)
+        start = self._values(tracker, clock.at(now))
+        motion = OnlineMotion(
+            start, goal.position[self._rows], *self._limits, duration=duration, least=self._least_duration
+        )
+        note = ""
+        if motion.asked_too_short:
+            note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
+        path = OnlinePath(motion, tracker.quaternion)
+        return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def begin(self, now: float, planned: PlannedMotion) -> Accepted:
+        """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
+        tracker: OnlinePath = planned.tracker
+        self._note, self._stuck = "", 0.0
+        if not isinstance(tracker.motion, OnlineMotion):
+            return super().begin(now, planned)
+        self._ready()
+        if planned.version != self._version:
+            raise TensegrityError("another command came while the motion was planned; send it again.")
+        self._motions = [(PathClock(now, planned.duration), tracker)]
+        self._goal, self._began = planned.goal, now
+        self._version += 1
+        return Accepted(now + planned.duration, planned.duration, planned.note)
+
+    # -- control ----------------------------------------------------------------------------------------------------
+
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        """Efforts for one period; without a state those of the last one.
+
+        Raises:
+            InfeasibleControlError: the output is far from its reference: what is controlled is not this robot.
+        """
+        seen = state is not None and state.q is not None and state.v is not None
+        if not seen:
+            self.blind += 1
+            self._predicted = None
+            return self._blind_command(time)
+        assert state is not None and state.q is not None and state.v is not None
+        q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
+        self._apply_force()
+        arrays = self.equations.update(q, v, 0.5 * self.period)
+        clock, tracker = self._active(time)
+        here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
+        rate = arrays.velocity[self._rows]
+        error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
+        distance = float(np.sqrt(error @ error))
+        if not distance < LOST:
+            raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
+        self._watch_border(time, distance)
+        w = self._bandwidth
+        if self._predicted is not None and self._gains["learning"] > 0.0:
+            share = min(1.0, self._gains["learning"] * w * self.period)
+            self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
+        wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
+        self._set_bounds(time, q, v)
+        self.solution = solution = self.program.solve(wanted, self._gains["damping"])
+        self._predicted = rate + self.period * solution.output
+        self._last_effort = solution.effort
+        more = self._stretching_effort(q, v, solution.tension)
+        self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
+        self._last_command, self._last_time = self._made(q, v), time
+        return self._last_command
+
+    def _apply_force(self) -> None:
+        """Put the known loads and the force that was learned, at the output, into the equations."""
+        equations = self.equations
+        body, load, force = equations.parts.body, equations.work.load, np.zeros(3)
+        force[self._rows] = self._force
+        load[:] = self._loads
+        load[body, 3:] += force
+        load[body, :3] += np.cross(equations.arrays.position[:3] - equations.work.position[body], force)
+
+    def _blind_command(self, time: float) -> Command:
+        """Without a state: the last command goes on as it was."""
+        last = self._last_command
+        if last is None:
+            raise TensegrityError("the controller has had no state since its reset; there is nothing to go on with.")
+        if last.position is None or last.velocity is None:
+            return last
+        return replace(last, position=last.position + (time - self._last_time) * last.velocity)
+
+    def _made(self, q: Array, v: Array) -> Command:
+        """The last solution as a command that begins at a state."""
+        solution, gains = self.solution, self._impedance
+        assert solution is not None
+        if gains is None:
+            return Command(self.output_mode, self.names, solution.effort.copy())
+        parts = self.equations.parts
+        position, velocity = q[self.equations.drive_q].copy(), v[parts.drive] + 0.5 * self.period * solution.actuator
+        if parts.cable.size:
+            amount, rate, unit = self.equations.stretches(q, v)
+            wanted = np.column_stack((unit * self._elastic - amount, unit * self._elastic_rate - rate))
+            moved = self.equations.stretched(wanted)[0]
+            position += moved[:, 0]
+            velocity += moved[:, 1]
+        effort = solution.effort.copy()
+        return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
+
+    def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
+        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
+
+        Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
+        time for e; nothing is fed back, so that no delay makes it unstable.
+        """
+        if not tension.size:
+            return np.zeros(len(self.names))
+        lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
+        pulled = self._elastic + self._elastic_rate * self.period if self._elastic_next is None else self._elastic_next
+        self._elastic = pulled
+        self._elastic_next = tension + (pulled - tension) * np.exp(-self.period / lag)
+        before, self._elastic_rate = self._elastic_rate, (self._elastic_next - pulled) / self.period
+        unit = self.equations.stretches(q, v)[2]
+        bend = unit * (self._elastic_rate - before) / self.period
+        return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
+
+    def _set_bounds(self, time: float, q: Array, v: Array) -> None:
+        """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
+        program = self.program
+        x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
+        left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+        floor = (1.0 + self._gains["floor_margin"]) * self._floor
+        if left > 0.0:
+            floor = floor + left * (0.97 * self._start_tension - floor)
+        program.tension_low[:] = floor
+        program.tension_wanted[:] = TENSION_LEVEL * floor
+        program.tension_scale[:] = np.maximum(self._floor, 1e-3)
+        program.effort_low[:], program.effort_high[:] = -self._effort, self._effort
+        if self._last_effort is not None:
+            change = self._gains["effort_rate"] * self._effort * self.period
+            np.maximum(-self._effort, self._last_effort - change, out=program.effort_low)
+            np.minimum(self._effort, self._last_effort + change, out=program.effort_high)
+        horizon = 2.0 / self._bandwidth
+        position, rate = q[self.equations.drive_q], v[self.equations.parts.drive]
+        low = 2.0 * (self._position[0] - position - horizon * rate) / horizon**2
+        high = 2.0 * (self._position[1] - position - horizon * rate) / horizon**2
+        np.maximum(low, (-self._rate - rate) / horizon, out=program.joint_low)
+        np.minimum(high, (self._rate - rate) / horizon, out=program.joint_high)
+        np.minimum(program.joint_low, program.joint_high, out=program.joint_low)
+
+    def _watch_border(self, time: float, distance: float) -> None:
+        """Let the reference wait for an output that cannot follow, and give a goal up that cannot be reached."""
+        leash = self._limits[0] / self._bandwidth
+        clock, tracker = self._active(time)
+        if distance < leash or time >= clock.end:
+            self._stuck = 0.0 if distance < leash else self._stuck
+            return
+        clock.begin += self.period
+        self._stuck += self.period
+        if self._stuck < STUCK:
+            return
+        solution = self.solution
+        because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
+        values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
+        self._note = f"the goal is out of reach: the output stopped where it is{because}"
+        still = self._still(values, tracker.quaternion)
+        self._motions = [(PathClock(time, 0.0), still)]
+        self._goal, self._began = (self._place(values), tracker.quaternion), time
+        self._version += 1
+
+    def _impedance_gains(self) -> ImpedanceGains:
+        """Of the actuators' loops; where a motion that nothing holds forbids the check of them all, each for itself."""
+        index = choose_independent(self.robot, self.equations.parts.drive)
+        model = ReducedModel(self.robot, index, index)  # linearised only, which needs no positions of coordinates
+        q, effort = self._equilibrium()
+        try:
+            return impedance_gains(model, q, effort)
+        except InfeasibleControlError:
+            _, inertia = driven_rows(model, q)
+            cables = cable_stiffness(model, q)
+            stiffness = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / INNER_PERIOD) ** 2)
+            return ImpedanceGains(stiffness, np.sqrt((stiffness + cables) * inertia), 0, INNER_PERIOD, 0.0)
+
+    def _equilibrium(self) -> tuple[Array, Array]:
+        """q (nq,) and efforts (a,) of the shape at rest with the actuators as the file has them."""
+        mechanism = self.robot.mechanism
+        joints = tuple(self.robot.model.joint_of(each.drives) for each in self.robot.actuators)  # type: ignore[attr-defined]
+        try:
+            shape = MechanismEquilibriumSolver(mechanism, joints).solve(self.robot.model.initial_configuration)
+        except NoEquilibriumError:
+            return np.array(self.robot.model.initial_configuration), np.zeros(len(joints))
+        return shape.q, shape.effort[self.equations.parts.drive]
+
+    # -- what it says -----------------------------------------------------------------------------------------------
+
+    def status(self, time: float) -> Status:
+        return replace(super().status(time), gave_way=self.gave_way())
+
+    def gave_way(self) -> tuple[str, ...]:
+        """What the last period gave up, by name; empty where all was met."""
+        found = [self._note] if self._note else []
+        solution = self.solution
+        if solution is not None:
+            found += [f"{what} by {by:.3g}" for what, by in solution.broken]
+            if solution.active:
+                missing = float(np.linalg.norm(solution.missing))
+                found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
+        return tuple(found)
+
+    def diagnostics(self) -> dict[str, str]:
+        values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
+        values["unsolved_programs"] = str(self.program.failed)
+        given = self.gave_way()
+        if given:
+            values["gave_way"] = "; ".join(given)
+        return values
+
+    # -- limits -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _least_duration(self) -> float:
+        return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
+
+    def _output_limits(self) -> tuple[float, float]:
+        """m/s and m/s^2 of the output that the actuators' rates and efforts allow at the last state, with a margin."""
+        arrays = self.equations.arrays
+        needed = np.linalg.pinv(arrays.output_1, rcond=1e-3)  # the least efforts for an acceleration of the output
+        turned = arrays.joint_1 @ needed  # and what the actuators turn for it
+        speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
+        strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
+        rate = self.rate_margin * speed / SHARED
+        return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
+
+
+def bandwidth_of(equations: TightCables, period: float) -> float:
+    """w [1/s] of the output's loop, at the last state of the equations.
+
+    Slower by `LAGS` than the period together with what of the slowest stretch of the cables is not foreseen; and slow
+    enough for `DELAYED` periods of delay: with both poles at w the loop crosses one at 2.06 w, where half a period of
+    holding and that delay may take `PHASE` of the 76 degrees that it has.
+    """
+    frequencies = equations.stretch_frequencies()
+    lag = period + (UNFORESEEN / float(np.min(frequencies)) if frequencies.size else 0.0)
+    return float(min(1.0 / (LAGS * lag), PHASE / (2.06 * (DELAYED + 0.5) * period)))

@@ -1,0 +1,257 @@
+"""The program of one control period: efforts for what the output shall do, with all cables tight.
+
+    min  1/2 |y'' - y*''|^2_L W + 1/2 |w'' + k w'|^2_M + 1/2 |T - T_want|^2 t / m
+    s.t. u_low <= u <= u_high,  T_low <= T <= T_high,  a_low <= q_a'' <= a_high           T, w'', y'' affine in u
+
+(000 (3.2.5)-(3.2.8) and (5.4.2)-(5.4.5), with everything but u eliminated, `tight_cables`.) L and M are the inertias
+seen at the output and in all coordinates, so that both terms have one unit and neither coordinates nor scale matter:
+the second one is Gauss' principle for the motions that the output leaves free, with a damping k. The third one, with
+the mean inertia m at the output, lets the free motions feel the tensions that are wanted: where these make a stable
+shape, it is one for the controlled robot, too, whatever the model has wrong. It chooses among self-stresses as well,
+however many there are. Efforts are never beyond their limits. Where tensions or joints cannot stay within theirs, these
+give way as little as possible, by a second program with one slack for each, and tracking before them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.compilation import allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
+from tensegrity_dynamics.numerics.types import Array
+
+from .quadratic_program import INFEASIBLE, SOLVED, QPResult, QuadraticProgram, Sizes
+from .solvers import DEFAULT_SOLVER, make_solver
+
+TRACKING_WEIGHT = 1e4
+"""W: of the output's acceleration beside that of the free motions."""
+TENSION_WEIGHT = 1e-3
+"""t: of what tensions do beside what is wanted. More keeps them nearer, and damps free motions less."""
+SLACK_WEIGHT = 1e6
+"""Of a floor that gives way, in parts of the largest entry of the program."""
+GIVES_WAY = 1e-6
+"""Parts of its scale by which something must give way to be named."""
+TRACKING_TOLERANCE = 0.02
+"""m/s^2 of the output's acceleration that is missing where tracking is said to give way."""
+
+
+@dataclass(frozen=True, eq=False)
+class MotionSolution:
+    """Efforts, and what is to be known about them.
+
+    Attributes:
+        effort: (a,) N m or N. tension: (c,) N of the driven cables. output: (k,) m/s^2, what the output will do.
+        actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
+        missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
+        broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
+        active: names of bounds that press, as "floor of B1-top", "effort of B1-bot".
+    """
+
+    effort: Array
+    tension: Array
+    output: Array
+    actuator: Array
+    missing: Array
+    status: str
+    broken: tuple[tuple[str, float], ...]
+    active: tuple[str, ...]
+
+
+@allocation_free
+def fill_program(tight, wanted, damping, tension_wanted, weight, P, q, C, residual, inertia):
+    """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration."""
+    n, inputs = tight.rate_1.shape
+    cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
+    largest = 0.0
+    per_mass = 0.0
+    for k in range(outputs):
+        per_mass += tight.mobility[k, k] / outputs
+    weight = weight * per_mass
+    for k in range(outputs):
+        residual[k] = wanted[k] - tight.output_0[k]
+        for m in range(outputs):
+            inertia[k, m] = tight.mobility[k, m]
+        largest = max(largest, inertia[k, k])
+    for k in range(outputs):
+        inertia[k, k] += 1e-9 * largest
+    cholesky(inertia, outputs)
+    cholesky_solve(inertia, outputs, residual)  # L times what is wanted beyond the drift
+    for a in range(inputs):
+        total = 0.0
+        for k in range(outputs):
+            total -= TRACKING_WEIGHT * tight.output_1[k, a] * residual[k]
+        for i in range(n):
+            total += tight.momentum[i, a] * (tight.rate_0[i] + damping * tight.rates[i])
+        for c in range(cables):
+            part = weight * tight.tension_1[c, a]
+            total += part * (tight.tension_0[c] - tension_wanted[c])
+        q[a] = total
+    for b in range(inputs):
+        for k in range(outputs):
+            residual[k] = tight.output_1[k, b]
+        cholesky_solve(inertia, outputs, residual)
+        for a in range(b + 1):
+            total = 0.0
+            for k in range(outputs):
+                total += TRACKING_WEIGHT * tight.output_1[k, a] * residual[k]
+            for i in range(n):
+                total += 0.5 * tight.rate_1[i, a] * tight.momentum[i, b]
+                total += 0.5 * tight.rate_1[i, b] * tight.momentum[i, a]
+            for c in range(cables):
+                part = weight * tight.tension_1[c, a]
+                total += part * tight.tension_1[c, b]
+            P[a, b] = P[b, a] = total
+    largest = 0.0
+    for a in range(inputs):
+        largest = max(largest, P[a, a])
+    for a in range(inputs):
+        P[a, a] += 1e-9 * largest
+        for c in range(cables):
+            C[c, a] = tight.tension_1[c, a]
+        for b in range(inputs):
+            C[cables + a, b] = tight.joint_1[a, b]
+    return largest
+
+
+class MotionProgram:
+    """Programs of one robot, one after the other.
+
+    Args:
+        equations: of the robot. solver: of `solvers.SOLVERS`.
+
+    Attributes:
+        effort_low, effort_high: (a,) N m or N. tension_low, tension_high: (c,) N. joint_low, joint_high: (a,)
+            accelerations. tension_wanted: (c,) N; tension_scale: (c,) N, what counts as much. All may be changed
+            before each `solve`.
+        infeasible, failed: programs so far in which floors had to give way, and that no solver solved.
+
+    Raises:
+        TensegrityError: no such solver.
+    """
+
+    def __init__(self, equations: TightCables, solver: str = DEFAULT_SOLVER) -> None:
+        self.equations = equations
+        robot = equations.robot
+        inputs, cables = len(robot.actuators), len(equations.cables)
+        outputs = equations.parts.axes.size
+        self.effort_high = np.array([each.effort for each in robot.actuators])
+        self.effort_low = -self.effort_high
+        self.tension_low, self.tension_high = np.zeros(cables), np.full(cables, np.inf)
+        self.tension_wanted, self.tension_scale = np.zeros(cables), np.ones(cables)
+        self.tension_weight = TENSION_WEIGHT
+        self.joint_low, self.joint_high = np.full(inputs, -np.inf), np.full(inputs, np.inf)
+        rows = cables + inputs
+        self._hard = _empty(inputs, rows)
+        self._soft = _empty(inputs + rows, rows)
+        self._soft.C[:, inputs:] = np.eye(rows)
+        self._residual, self._inertia = np.zeros(outputs), np.zeros((outputs, outputs))
+        self._solver = make_solver(solver, Sizes(inputs, 0, rows))
+        self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
+        self._actuators = tuple(each.name for each in robot.actuators)
+        self.infeasible = self.failed = 0
+        self._last = np.zeros(inputs)
+
+    @property
+    def program(self) -> QuadraticProgram:
+        """The last one as asked, whose arrays the next `solve` overwrites."""
+        return self._hard
+
+    def solve(self, wanted: Array, damping: float) -> MotionSolution:
+        """Efforts at the state of the last `equations.update`.
+
+        Args:
+            wanted: (k,) m/s^2, the output's acceleration. damping: k [1/s] of the free motions.
+
+        Raises:
+            TensegrityError: an input is not finite.
+        """
+        tight, program = self.equations.arrays, self._hard
+        cables, inputs = tight.tension_1.shape
+        largest = fill_program(
+            tight, wanted, damping, self.tension_wanted, self.tension_weight,
+            program.P, program.q, program.C, self._residual, self._inertia,
+        )  # fmt: skip
+        if not np.isfinite(program.q).all():
+            raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
+        np.subtract(self.tension_low, tight.tension_0, out=program.c_low[:cables])
+        np.subtract(self.tension_high, tight.tension_0, out=program.c_high[:cables])
+        np.subtract(self.joint_low, tight.joint_0, out=program.c_low[cables:])
+        np.subtract(self.joint_high, tight.joint_0, out=program.c_high[cables:])
+        program.x_low[:], program.x_high[:] = self.effort_low, self.effort_high
+        result = self._solver.solve(program)
+        status = result.status
+        if status != SOLVED:
+            self.infeasible += status == INFEASIBLE
+            result = self._relaxed(largest)
+        effort = result.x[:inputs] if result.status == SOLVED else self._held()
+        effort = np.clip(effort, self.effort_low, self.effort_high)
+        self._last = effort
+        return self._solution(wanted, effort, status, result if status == SOLVED else None)
+
+    def _relaxed(self, largest: float) -> QPResult:
+        """The program with a slack for each row, all of them scaled to one."""
+        hard, soft = self._hard, self._soft
+        inputs, rows = hard.q.size, hard.c_low.size
+        soft.P[:inputs, :inputs], soft.q[:inputs] = hard.P, hard.q
+        soft.C[:, :inputs], soft.c_low[:], soft.c_high[:] = hard.C, hard.c_low, hard.c_high
+        size = np.max(np.abs(hard.C), axis=1)
+        size[size == 0.0] = 1.0
+        soft.C[:, :inputs] /= size[:, None]
+        soft.c_low[:] /= size
+        soft.c_high[:] /= size
+        index = np.arange(inputs, inputs + rows)
+        soft.P[index, index] = SLACK_WEIGHT * largest
+        soft.x_low[:inputs], soft.x_high[:inputs] = hard.x_low, hard.x_high
+        return self._soft_solver.solve(soft)
+
+    def _held(self) -> Array:
+        """What is sent where no solver solves a program: the last efforts."""
+        self.failed += 1
+        return self._last
+
+    def _solution(self, wanted: Array, effort: Array, status: str, result: QPResult | None) -> MotionSolution:
+        tight, names = self.equations.arrays, self.equations.cables
+        tension = tight.tension_0 + tight.tension_1 @ effort
+        output = tight.output_0 + tight.output_1 @ effort
+        missing = wanted - output
+        broken: list[tuple[str, float]] = []
+        active: list[str] = []
+        if status != SOLVED:
+            low, high = self.tension_low - tension, tension - self.tension_high
+            for k, name in enumerate(names):
+                by = max(low[k], high[k])
+                if by > GIVES_WAY * self.tension_scale[k]:
+                    broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
+        if broken or np.max(np.abs(missing), initial=0.0) > TRACKING_TOLERANCE:
+            active = self._active(effort, tension)
+        joints = tight.joint_0 + tight.joint_1 @ effort
+        return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))
+
+    def _active(self, effort: Array, tension: Array) -> list[str]:
+        """Names of the bounds that are reached."""
+        tight, found = self.equations.arrays, []
+        joints = tight.joint_0 + tight.joint_1 @ effort
+        for names, what, value, low, high in (
+            (self._actuators, ("effort",) * 2, effort, self.effort_low, self.effort_high),
+            (self.equations.cables, ("floor", "ceiling"), tension, self.tension_low, self.tension_high),
+            (self._actuators, ("position or rate",) * 2, joints, self.joint_low, self.joint_high),
+        ):
+            for k, name in enumerate(names):
+                near = GIVES_WAY * (1.0 + abs(value[k]))
+                if value[k] <= low[k] + near:
+                    found.append(f"{what[0]} of {name}")
+                elif value[k] >= high[k] - near:
+                    found.append(f"{what[1]} of {name}")
+        return found
+
+
+def _empty(unknowns: int, rows: int) -> QuadraticProgram:
+    return QuadraticProgram(
+        np.zeros((unknowns, unknowns)), np.zeros(unknowns), np.zeros((0, unknowns)), np.zeros(0),
+        np.zeros((rows, unknowns)), np.zeros(rows), np.zeros(rows), np.full(unknowns, -np.inf),
+        np.full(unknowns, np.inf),
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""`qp`: goals that move the robot at once, on several mechanisms, with delays, loads and models that are wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from qp_loop import BALL_MAST, Loop, loop, robot_named
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_control.inverse_kinematics.continuation import Continuation
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.registry import suitable
+from tensegrity_control.trajectories.splines import HermiteSpline
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.experiments._runs import Variants
+
+
+def follow(made: Loop, moves: list[tuple[float, list[float]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Errors (k,) m from a cubic path through moves from here, and tensions."""
+    here = made.look().pose[0]
+    knots = np.array([0.0, *(time for time, _ in moves)])
+    path = HermiteSpline(knots, here + np.array([[0, 0, 0], *(move for _, move in moves)]), np.zeros((knots.size, 3)))
+    begin = made.time
+    made.control.follow(begin, [(float(t), path.value(float(t)), None) for t in knots[1:]], "cubic")
+    outputs, tensions = made.run(float(knots[-1]))
+    times = made.control.period * (1 + np.arange(len(outputs)))
+    return np.linalg.norm((outputs - path.value(times))[:, made.control._rows], axis=1), tensions
+
+
+@pytest.fixture
+def no_planner(monkeypatch):
+    """Whatever plans a motion, or solves an equilibrium in the loop, fails the test."""
+
+    def forbidden(*_, **__):
+        raise AssertionError("a planner was called")
+
+    for module, name in (
+        ("inverse_kinematics.solve_ik", "plan_path"), ("motion_planning.output_planner", "plan_output"),
+        ("motion_planning.strain_planner", "plan_strains"), ("controllers.elastic_torque_controller", "plan_path"),
+    ):  # fmt: skip
+        monkeypatch.setattr(sys.modules[f"tensegrity_control.{module}"], name, forbidden)
+    monkeypatch.setattr(MechanismEquilibriumMap, "solve", forbidden)
+    monkeypatch.setattr(Continuation, "run", forbidden)
+    return forbidden
+
+
+@pytest.mark.parametrize("actuation", ["effort", "impedance"])
+@pytest.mark.parametrize(
+    ("name", "move"),
+    [("manipulator", (0.03, 0.02, -0.04)), ("ball_mast", (0.06, 0.03, 0.0)), ("biglide", (0.05, -0.05, 0.0))],
+)
+def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, actuation, no_planner):
+    made = loop(name, actuation=actuation)
+    made.run(1.2)
+    still = made.commands[-1]
+    goal = made.look().pose[0] + np.array(move)
+    accepted = made.control.set_goal(made.time, goal)
+    made.run(made.control.period * 2)
+    assert made.control.status(made.time).phase == "moving"
+    assert np.max(np.abs(made.commands[-1].values - still.values)) > 1e-6
+    outputs, tensions = made.run(accepted.duration + 0.3)
+    rows = made.control._rows
+    assert np.linalg.norm((outputs[-1] - goal)[rows]) < 2e-5
+    assert made.control.status(made.time).phase == "holding" and not made.control.gave_way()
+    floor = np.array([each.minimum_tension for each in made.control.robot.actuators])
+    assert not tensions.size or np.min(tensions / floor) > 0.95
+    for command in made.commands:
+        assert np.all(np.abs(command.values) <= [each.effort for each in made.control.robot.actuators])
+
+
+@pytest.mark.parametrize(
+    "path", [[(0.5, [0, 0, -0.05]), (1.5, [0, 0, 0.025])], [(0.5, [0, -0.035, 0]), (1.5, [0, 0.035, 0])]]
+)
+def test_the_manipulator_follows_the_paths_of_its_document(path, no_planner):
+    """000, tables 5.8 and 5.9, a tenth of their time and length: the same speeds and ten times the accelerations."""
+    made = loop("manipulator")
+    made.run(1.2)
+    errors, tensions = follow(made, path)
+    assert np.max(errors) < 1e-4
+    assert np.min(tensions) >= 0.99 * 5.0
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3])
+@pytest.mark.parametrize("actuation", ["effort", "impedance"])
+def test_late_commands_do_not_lose_the_robot(actuation, delay):
+    made = loop("manipulator", actuation=actuation, delay=delay)
+    made.run(1.0)
+    errors, tensions = follow(made, [(0.6, [0.03, 0.0, -0.02])])
+    assert np.max(errors) < 2e-3
+    outputs, _ = made.run(1.0)
+    assert np.linalg.norm(outputs[-1] - made.control.reference(made.time).pose[0]) < 5e-4
+    assert np.min(tensions) > 0.5 * 5.0
+
+
+def wrong_manipulator(young: float, density: float):
+    """The manipulator with another Young's modulus and other masses, as factors."""
+    variants = Variants()
+
+    def change(blocks):
+        blocks["density"] *= density
+        for block in blocks["repeat"]:
+            for cable in block.get("cables", []):
+                cable["young"] = f"{2 * young} GPa"
+
+    return load_robot(str(variants.file("manipulator", change)))
+
+
+@pytest.mark.parametrize(("young", "density"), [(1.1, 1.0), (0.9, 1.0), (1.21, 1.1), (0.81, 0.9)])
+def test_a_wrong_model_costs_little(young, density):
+    """Ten per cent of the cables' radius are some twenty of their stiffness."""
+    made = loop("manipulator", plant=wrong_manipulator(young, density))
+    made.run(2.0)
+    errors, tensions = follow(made, [(0.6, [0.03, 0.0, -0.02])])
+    assert np.max(errors) < 1e-3
+    assert np.min(tensions) > 0.95 * 5.0
+
+
+def test_a_payload_and_a_push_that_nobody_announced_are_compensated():
+    made = loop("manipulator")
+    made.run(1.0)
+    own = sum(body.mass for body in made.control.robot.mechanism.bodies)
+    made.simulation.apply_forces({"end-effector": [0.0, 0.0, -0.2 * 9.80665 * own]})
+    outputs, _ = made.run(1.0)
+    target = made.control.reference(made.time).pose[0]
+    assert np.linalg.norm(outputs[-1] - target) < 1e-3
+    made.simulation.apply_forces({"end-effector": [5.0, 0.0, -0.2 * 9.80665 * own]})
+    made.run(0.5)
+    made.simulation.apply_forces({"end-effector": [0.0, 0.0, -0.2 * 9.80665 * own]})
+    outputs, tensions = made.run(1.0)
+    assert np.linalg.norm(outputs[-1] - target) < 1e-3
+    assert np.min(tensions) > 0.0
+
+
+def test_a_load_that_is_known_is_carried_without_being_learned():
+    errors = []
+    for known in (False, True):
+        made = loop("manipulator")
+        made.run(1.0)
+        load = {"end-effector": [0.0, 3.0, -5.0]}
+        if known:
+            made.control.set_loads(load)
+        made.simulation.apply_forces(load)
+        outputs, _ = made.run(0.3)
+        errors.append(np.max(np.linalg.norm(outputs - made.control.reference(made.time).pose[0], axis=1)))
+    assert errors[1] < 0.3 * errors[0]
+
+
+def test_streamed_goals_are_followed_smoothly():
+    """A hand that leads the output around a circle, 100 goals a second."""
+    made = loop("manipulator")
+    made.run(1.0)
+    centre, references = made.look().pose[0].copy(), []
+
+    def each(time):
+        angle = 2.0 * np.pi * (time - 1.0)
+        if round(time / made.control.period) % 2 == 0:
+            made.control.set_goal(time, centre + 0.02 * np.array([np.cos(angle) - 1.0, np.sin(angle), 0.0]))
+        references.append(made.control.reference(time).pose[0])
+
+    outputs, tensions = made.run(2.0, each)
+    assert np.max(np.linalg.norm(outputs[:-1] - np.array(references)[1:], axis=1)) < 5e-4
+    rates = np.diff(references, axis=0) / made.control.period
+    bends = np.linalg.norm(np.diff(rates, axis=0), axis=1) / made.control.period
+    assert np.max(np.linalg.norm(rates, axis=1)) <= 1.05 * made.control._limits[0]
+    assert np.max(bends) <= 1.1 * made.control._limits[1]
+    turned = np.linalg.norm(np.array(references) - centre, axis=1)
+    assert np.max(turned) > 0.02  # it did go round
+    assert np.min(tensions) > 0.95 * 5.0
+
+
+def test_a_goal_out_of_reach_stops_at_the_border_and_says_so():
+    made = loop("single_strut")
+    made.run(1.0)
+    made.control.set_goal(made.time, [1.6, 0.0, 0.0])  # the strut is 1 m long
+    outputs, _ = made.run(6.0)
+    status = made.control.status(made.time)
+    assert status.phase == "holding"
+    assert any("out of reach" in each for each in status.gave_way)
+    assert np.linalg.norm(outputs[-1] - outputs[-40]) < 5e-3
+    accepted = made.control.set_goal(made.time, [0.1, 0.0, 1.0])  # and it goes on
+    outputs, _ = made.run(accepted.duration + 1.0)
+    assert np.linalg.norm(outputs[-1][:2] - [0.1, 0.0]) < 1e-3
+    assert not made.control.status(made.time).gave_way
+
+
+def test_a_new_goal_does_not_brake_the_motion_first():
+    made = loop("biglide")
+    here = made.look().pose[0]
+    made.control.set_goal(0.0, here + [0.1, -0.1, 0.0], duration=1.0)
+    made.run(0.5)
+    before = made.control.reference(made.time)
+    made.control.set_goal(made.time, here + [0.1, -0.15, 0.0])
+    after = made.control.reference(made.time)
+    assert np.allclose(before.twist, after.twist) and np.allclose(before.pose[0], after.pose[0])
+    assert np.linalg.norm(after.twist) > 0.1
+
+
+def test_hold_brakes_and_stop_refuses_goals_until_it_is_released():
+    made = loop("biglide")
+    here = made.look().pose[0]
+    made.control.set_goal(0.0, here + [0.1, -0.1, 0.0], duration=2.0)
+    made.run(1.0)
+    made.control.stop(made.time)
+    outputs, _ = made.run(1.0)
+    assert np.linalg.norm(outputs[-1] - outputs[-5]) < 1e-6
+    with pytest.raises(TensegrityError, match="stopped"):
+        made.control.set_goal(made.time, here)
+    made.control.release()
+    made.control.set_goal(made.time, here)
+    outputs, _ = made.run(3.0)
+    assert np.linalg.norm((outputs[-1] - here)[:2]) < 1e-6
+
+
+def test_without_a_state_the_last_command_goes_on():
+    made = loop("manipulator")
+    made.control.set_goal(0.0, made.look().pose[0] + [0, 0, -0.02])
+    made.run(0.2)
+    last = made.commands[-1]
+    blind = made.control.command(made.time, RobotState())
+    assert np.array_equal(blind.values, last.values)
+    assert np.allclose(blind.position, last.position + made.control.period * last.velocity)
+    assert made.control.diagnostics()["blind_periods"] == "1"
+
+
+def test_what_it_is_not_for_is_refused_by_name():
+    assert "qp" not in suitable(load_robot("three_prism"))
+    turning = parse_robot(BALL_MAST.replace("controlled: [x, y]", "controlled: [x, rz]"), "turning.yaml")
+    with pytest.raises(TensegrityError, match="controls rotations"):
+        make_controller("qp", turning)
+    robot = robot_named("ball_mast")
+    with pytest.raises(TensegrityError, match="stay1 shall keep"):
+        make_controller("qp", robot, floor=50.0, ceiling=40.0)
+    with pytest.raises(TensegrityError, match="solver"):
+        make_controller("qp", robot, solver="nothing")
+    with pytest.raises(TensegrityError, match="bandwidth"):
+        make_controller("qp", robot, bandwidth=-1.0)
+
+
+def test_a_state_that_is_not_finite_is_refused():
+    made = loop("biglide")
+    state = made.look()
+    with pytest.raises(TensegrityError):
+        made.control.command(0.0, RobotState(q=np.full_like(state.q, np.nan), v=state.v))
