@@ -20,7 +20,7 @@ from pathlib import Path
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "ending", "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
-        "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
+        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
         "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",

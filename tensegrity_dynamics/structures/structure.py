@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
 from .node_frame import NodeFrame
@@ -37,6 +38,7 @@ class Structure(RobotModel):
         fixed: (n,) bool, nodes held at their start positions.
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
+        ground: what every free node may stand on, or None.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
@@ -58,6 +60,7 @@ class Structure(RobotModel):
     fixed: NDArray[np.bool_]
     node_masses: NDArray[np.float64]
     gravity: NDArray[np.float64]
+    ground: Ground | None = None
     unilateral: NDArray[np.bool_] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
 
@@ -225,6 +228,7 @@ def make_structure(
     node_masses: Mapping[str, float] | None = None,
     damping: Mapping[str, float] | None = None,
     gravity: ArrayLike = (0.0, 0.0, 0.0),
+    ground: Ground | None = None,
 ) -> Structure:
     """Build a structure by names, as in a notebook.
 
@@ -234,7 +238,7 @@ def make_structure(
         fixed: names of the nodes that are held.
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
-        gravity: (3,) m/s^2.
+        gravity: (3,) m/s^2. ground: see `Structure`.
     """
     names = tuple(nodes)
     member_names = tuple(row[0] for row in members)
@@ -264,6 +268,7 @@ def make_structure(
         fixed=np.array([i in held for i in range(len(names))], dtype=np.bool_),
         node_masses=np.array(by_name(node_masses, names, "node")),
         gravity=np.array(gravity, dtype=np.float64),
+        ground=ground,
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...contact.ground_forces import FRICTION, SPEED
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from .bar_constraints import bar_units, settle_bars
@@ -44,6 +45,37 @@ def add_member(system, position, i, j, unit, along, across):
             if position[i] >= 0 and position[j] >= 0:
                 system[position[i] + a, position[j] + b] -= entry
                 system[position[j] + a, position[i] + b] -= entry
+
+
+@compiled
+def add_ground(network, ahead, work, stages, exact):
+    """Add g C + g^2 K of the ground to the system, from what `point_force` left in work.
+
+    What friction gains with the normal force is left out (it is not symmetric), and where `exact` is false what it
+    loses by being limited, too: that costs steps of Newton's method and no accuracy.
+    """
+    mu, slow = network.ground.numbers[FRICTION], network.ground.numbers[SPEED]
+    for i in range(network.position.shape[0]):
+        first, touch, away = network.position[i], work.touch[i], work.away[i]
+        if first < 0 or not touch[3] > 0.0:
+            continue
+        velocity = stages.velocities[i]
+        square, along, speed = 0.0, 0.0, 0.0
+        for a in range(3):
+            square += away[a] * away[a]
+            along += away[a] * velocity[a]
+        along /= square
+        for a in range(3):
+            speed += (velocity[a] - along * away[a]) ** 2
+        bent = mu * touch[0] / (speed + slow * slow) ** 1.5 if exact else 0.0
+        normal = ahead * ahead * touch[3] + ahead * touch[4] - ahead * touch[5] / square
+        for a in range(3):
+            sliding = velocity[a] - along * away[a]
+            for b in range(3):
+                entry = normal * away[a] * away[b] - ahead * bent * sliding * (velocity[b] - along * away[b])
+                if a == b:
+                    entry += ahead * touch[5]
+                stages.system[first + a, first + b] += entry
 
 
 @compiled
@@ -75,6 +107,8 @@ def fill_system(network, nodes, ahead, work, stages, exact):
         else:
             along += ahead * network.damping[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
+    if network.ground.law >= 0:
+        add_ground(network, ahead, work, stages, exact)
     largest = 0.0
     for f in range(system.shape[0]):
         largest = max(largest, system[f, f])
@@ -192,8 +226,14 @@ def predict(network, nodes, velocities, step, has_former, stages):
 
 @compiled
 def has_changed(network, work, stages):
-    """Whether a string has gone slack or tight since the last call, by the tensions in work."""
+    """Whether a string has gone slack or tight, or a node has touched or left the ground, since the last call."""
     changed = False
+    if network.ground.law >= 0:
+        for i in range(network.position.shape[0]):
+            touches = work.touch[i, 0] > 0.0
+            if touches != stages.touching[i]:
+                changed = True
+            stages.touching[i] = touches
     for k in range(network.members.shape[0]):
         tight = work.tensions[k] > 0.0
         if network.unilateral[k] and tight != stages.tight[k]:
@@ -212,6 +252,7 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
+        stages.work[2] += 0.5 * step * work.friction[0]
         wind(spools, rest_lengths, step)
         ahead = predict(network, nodes, velocities, step, stages.has_former[0] > 0, stages)
         status = solve_step(network, rest_lengths, ahead, work, stages)
@@ -238,4 +279,5 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
             stages.has_former[0] = 0
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
+        stages.work[2] += 0.5 * step * work.friction[0]
     return COMPLETED

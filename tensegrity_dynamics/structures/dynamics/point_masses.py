@@ -16,6 +16,7 @@ from collections import namedtuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
 from ...errors import TensegrityError
 from ...numerics.compilation import compiled
 from ..structure import Structure
@@ -26,17 +27,21 @@ COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
 not finite, or bars that cannot be closed."""
 
 Network = namedtuple(
-    "Network", "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position"
+    "Network",
+    "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position ground",
 )
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
-`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
+`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air;
+`ground` a `FlatGround`."""
 
 Workspace = namedtuple(
     "Workspace",
-    "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon",
+    "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon "
+    "contact away touch friction",
 )
 """Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; horizon (1,) s, see `spring_forces`,
-and catching (m,) where it limits a damper."""
+and catching (m,) where it limits a damper; of the ground, contact (n, 3) N, away and touch as `point_force` fills them
+for every node, friction (2,): its power [W], and above zero where the integrator takes friction out of the forces."""
 
 
 def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
@@ -65,7 +70,7 @@ def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: 
         damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
         inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
-        first=first, free=free, position=position,
+        first=first, free=free, position=position, ground=flatten(structure.ground),
     )  # fmt: skip
 
 
@@ -101,7 +106,8 @@ def make_workspace(network: Network) -> Workspace:
     return Workspace(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
-        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1),
+        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1), contact=np.zeros((n, 3)),
+        away=np.zeros((n, 3)), touch=np.zeros((n, 6)), friction=np.zeros(2),
     )  # fmt: skip
 
 
@@ -160,12 +166,85 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
         forces[j, 0] += tension * x
         forces[j, 1] += tension * y
         forces[j, 2] += tension * z
+    if network.ground.law >= 0:
+        lost += ground_forces(network, nodes, velocities, work)
     return lost
+
+
+@compiled
+def ground_forces(network, nodes, velocities, work):
+    """Add to work.forces what the ground exerts on the nodes that may move; fill contact, away, touch and friction.
+
+    Returns the power [W] that its dampers and friction take out.
+    """
+    lost, rubbed = 0.0, 0.0
+    splits = work.friction[1] > 0.0
+    for i in range(nodes.shape[0]):
+        if network.position[i] < 0:
+            continue
+        touch = work.touch[i]
+        touches = point_force(
+            network.ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], velocities[i], work.horizon[0], work.away[i],
+            work.contact[i], touch,
+        )  # fmt: skip
+        if not touches:
+            continue
+        lost += touch[1]
+        if splits:
+            away = work.away[i]
+            push = touch[0] / np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
+            for a in range(3):
+                work.forces[i, a] += push * away[a]
+            continue
+        rubbed += touch[2]
+        for a in range(3):
+            work.forces[i, a] += work.contact[i, a]
+    work.friction[0] = rubbed
+    return lost + rubbed
+
+
+@compiled
+def rub(network, velocities, step, work):
+    """Friction of one step as an implicit step of its own on each node that touches, by the forces in `work.touch`.
+
+    Stable for any step, because the sliding speed only falls; what friction takes out is the drop of kinetic energy.
+    """
+    mu, slow, viscous = network.ground.numbers[FRICTION], network.ground.numbers[SPEED], network.ground.numbers[VISCOUS]
+    for i in range(velocities.shape[0]):
+        normal = work.touch[i, 0]
+        if network.position[i] < 0 or not normal > 0.0:
+            continue
+        away, velocity = work.away[i], velocities[i]
+        square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
+        along = (away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2]) / square
+        before = 0.0
+        for a in range(3):
+            part = velocity[a] - along * away[a]
+            before += part * part
+        before = np.sqrt(before)
+        if not before > 0.0:
+            continue
+        ahead = step * network.inverse_mass[i]
+        # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
+        # zero comes nearer from below
+        after = 0.0
+        for _ in range(60):
+            root = np.sqrt(after * after + slow * slow)
+            miss = after * (1.0 + ahead * (viscous + mu * normal / root)) - before
+            change = -miss / (1.0 + ahead * (viscous + mu * normal * slow * slow / (root * root * root)))
+            after += change
+            if abs(change) <= 1e-14 * before:
+                break
+        after = min(max(after, 0.0), before)
+        for a in range(3):
+            velocity[a] = along * away[a] + (after / before) * (velocity[a] - along * away[a])
 
 
 @compiled
 def is_damped(network):
     """Whether forces depend on velocities."""
+    if network.ground.law >= 0 and network.ground.numbers[DAMPING] > 0.0:
+        return True
     for k in range(network.damping.shape[0]):
         if network.damping[k] > 0.0:
             return True

@@ -70,7 +70,7 @@ def test_an_arm_that_can_turn_its_cables_slack_is_not_stable_and_falls(offset: f
     shape = solved(robot)
     assert float(np.max(np.abs(shape.strain))) < 1e-8
     assert not shape.stable and shape.softest < 0.0
-    assert tilt_after(robot, 3.0) > 0.3
+    assert tilt_after(robot, 3.0) > 0.05
 
 
 def test_an_arm_that_stretches_a_cable_wherever_it_goes_is_stable_at_the_edge_too() -> None:

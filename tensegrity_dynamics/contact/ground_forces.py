@@ -1,0 +1,192 @@
+"""What the ground exerts on points, compiled; the laws are in `ground`.
+
+The depth d of a point is its distance below a plane; below hills z = h(x, y) it is (h - z) / sqrt(1 + |grad h|^2), to
+first order the distance. The normal force is the law's times the gradient of d, exactly, so that the ground's energy
+is one: the integral of the law.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from ..numerics.compilation import compiled
+from .ground import LAWS, Ground
+
+LINEAR, EXPONENTIAL, SOFTPLUS = range(3)
+MAX_EXPONENT = 30.0
+"""Depth over length from which on the exponential law goes on along its tangent."""
+
+FlatGround = namedtuple("FlatGround", "law numbers heights")
+"""law: -1 without ground. numbers: stiffness, damping, friction, friction speed, viscous, smoothness, length, normal
+(3), offset along it, origin (2) and spacing of the heights, height. heights (r, c), one by one for a plane."""
+
+STIFFNESS, DAMPING, FRICTION, SPEED, VISCOUS, SMOOTHNESS, LENGTH, NORMAL, OFFSET, ORIGIN, SPACING, HEIGHT = (
+    0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 13, 14
+)  # fmt: skip
+
+
+def flatten(ground: Ground | None) -> FlatGround:
+    """The arrays of a ground, or of none."""
+    numbers, heights = np.zeros(15), np.zeros((1, 1))
+    if ground is None:
+        return FlatGround(-1, numbers, heights)
+    numbers[:7] = (
+        ground.stiffness, ground.damping, ground.friction, ground.friction_speed, ground.viscous, ground.smoothness,
+        ground.length,
+    )  # fmt: skip
+    numbers[NORMAL : NORMAL + 3] = ground.normal
+    numbers[OFFSET] = ground.normal[2] * ground.height
+    numbers[HEIGHT] = ground.height
+    if ground.hills is not None:
+        numbers[ORIGIN : ORIGIN + 2], numbers[SPACING] = ground.hills.origin, ground.hills.spacing
+        heights = ground.hills.heights
+    return FlatGround(LAWS.index(ground.law), numbers, heights)
+
+
+@compiled
+def catmull_rom(a, b, c, d, t):
+    """Value, slope and curvature over t in 0 to 1 of the spline through b and c, with a before and d after them."""
+    p, q = -0.5 * a + 1.5 * b - 1.5 * c + 0.5 * d, a - 2.5 * b + 2.0 * c - 0.5 * d
+    r = 0.5 * (c - a)
+    return ((p * t + q) * t + r) * t + b, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
+
+
+@compiled
+def _along_row(heights, row, column, s):
+    """Value, slope and curvature of a row of heights between two columns."""
+    last = heights.shape[1] - 1
+    return catmull_rom(
+        heights[row, max(column - 1, 0)], heights[row, column], heights[row, column + 1],
+        heights[row, min(column + 2, last)], s,
+    )  # fmt: skip
+
+
+@compiled
+def field_height(ground, x, y):
+    """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
+    heights, spacing = ground.heights, ground.numbers[SPACING]
+    rows, columns = heights.shape[0], heights.shape[1]
+    u, v = (x - ground.numbers[ORIGIN]) / spacing, (y - ground.numbers[ORIGIN + 1]) / spacing
+    is_out_x, is_out_y = not 0.0 <= u <= columns - 1.0, not 0.0 <= v <= rows - 1.0
+    u, v = min(max(u, 0.0), columns - 1.0), min(max(v, 0.0), rows - 1.0)
+    column, row = min(int(u), columns - 2), min(int(v), rows - 2)
+    s, t = u - column, v - row
+    before, after = max(row - 1, 0), min(row + 2, rows - 1)
+    a, a_x, a_xx = _along_row(heights, before, column, s)
+    b, b_x, b_xx = _along_row(heights, row, column, s)
+    c, c_x, c_xx = _along_row(heights, row + 1, column, s)
+    d, d_x, d_xx = _along_row(heights, after, column, s)
+    h, h_y, h_yy = catmull_rom(a, b, c, d, t)
+    h_x, h_xy, _ = catmull_rom(a_x, b_x, c_x, d_x, t)
+    h_xx, _, _ = catmull_rom(a_xx, b_xx, c_xx, d_xx, t)
+    if is_out_x:
+        h_x, h_xx, h_xy = 0.0, 0.0, 0.0
+    if is_out_y:
+        h_y, h_yy, h_xy = 0.0, 0.0, 0.0
+    square = spacing * spacing
+    return (
+        h + ground.numbers[HEIGHT], h_x / spacing, h_y / spacing, h_xx / square, h_xy / square, h_yy / square
+    )  # fmt: skip
+
+
+@compiled
+def depth(ground, x, y, z, away):
+    """Depth [m] of a point (below zero: above the ground); fills away (3,) with minus its gradient."""
+    numbers = ground.numbers
+    if ground.heights.shape[0] < 2:
+        for a in range(3):
+            away[a] = numbers[NORMAL + a]
+        return numbers[OFFSET] - (away[0] * x + away[1] * y + away[2] * z)
+    h, h_x, h_y, h_xx, h_xy, h_yy = field_height(ground, x, y)
+    upright = 1.0 / np.sqrt(1.0 + h_x * h_x + h_y * h_y)
+    cube, below = upright * upright * upright, h - z
+    away[0] = -(upright * h_x - below * cube * (h_x * h_xx + h_y * h_xy))
+    away[1] = -(upright * h_y - below * cube * (h_x * h_xy + h_y * h_yy))
+    away[2] = upright
+    return below * upright
+
+
+@compiled
+def normal_law(ground, deep):
+    """Force [N], slope [N/m] and energy [J] of the law at a depth [m]."""
+    stiffness = ground.numbers[STIFFNESS]
+    if ground.law == SOFTPLUS:
+        smooth = ground.numbers[SMOOTHNESS]
+        root = np.sqrt(deep * deep + smooth * smooth)
+        # above the ground the sum of root and depth would cancel
+        plus = 0.5 * (root + deep) if deep > 0.0 else 0.5 * smooth * smooth / (root - deep)
+        # the integral of the law, zero at the surface; far above it falls like a logarithm
+        energy = 0.5 * deep * plus + 0.25 * smooth * smooth * np.arcsinh(deep / smooth)
+        return stiffness * plus, stiffness * plus / root, stiffness * energy
+    if deep <= 0.0:
+        return 0.0, 0.0, 0.0
+    if ground.law == EXPONENTIAL:
+        length = ground.numbers[LENGTH]
+        part = min(deep / length, MAX_EXPONENT)
+        beyond, grown = deep - part * length, np.expm1(part)
+        force = stiffness * (length * grown + (grown + 1.0) * beyond)
+        energy = length * length * (grown - part) + length * grown * beyond + 0.5 * (grown + 1.0) * beyond * beyond
+        return force, stiffness * (grown + 1.0), stiffness * energy
+    return stiffness * deep, stiffness, 0.5 * stiffness * deep * deep
+
+
+@compiled
+def point_force(ground, x, y, z, velocity, horizon, away, force, out):
+    """Fill force (3,) N on a point with velocity (3,) m/s; returns whether it is touched.
+
+    horizon: s, the step of an implicit method (else 0): a damper acts for the part of it in which the point touched.
+    away (3,): scratch, minus the gradient of the depth. out (6,): normal force [N], power that damping takes out, power
+    that friction takes out [W], slope of the law [N/m], coefficient of the damper and of friction [N s/m].
+    """
+    deep = depth(ground, x, y, z, away)
+    elastic, slope, _ = normal_law(ground, deep)
+    for a in range(3):
+        force[a] = 0.0
+    for a in range(6):
+        out[a] = 0.0
+    if not elastic > 0.0:
+        return False
+    size = np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
+    rate = -(away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2])
+    coefficient = ground.numbers[DAMPING] * slope / ground.numbers[STIFFNESS] if ground.law == SOFTPLUS else (
+        ground.numbers[DAMPING]
+    )
+    push, damper = elastic + coefficient * rate, coefficient
+    if rate * horizon > deep and ground.law != SOFTPLUS:
+        push, damper = elastic + coefficient * deep / horizon, 0.0
+        slope += coefficient / horizon
+    if push < 0.0:
+        push, damper = 0.0, 0.0
+    along = -rate / (size * size)
+    speed = 0.0
+    for a in range(3):
+        part = velocity[a] - along * away[a]
+        speed += part * part
+    slow = ground.numbers[SPEED]
+    drag = ground.numbers[FRICTION] * push * size / np.sqrt(speed + slow * slow)
+    if push > 0.0:
+        drag += ground.numbers[VISCOUS]
+    for a in range(3):
+        force[a] = push * away[a] - drag * (velocity[a] - along * away[a])
+    out[0], out[1], out[2] = push * size, (push - elastic) * rate, drag * speed
+    out[3], out[4], out[5] = slope, damper, drag
+    return True
+
+
+@compiled
+def ground_energy(ground, nodes, position, away):
+    """Energy [J] stored in the ground by the points (n, 3) that may move (position not below zero); away: scratch."""
+    energy = 0.0
+    for i in range(nodes.shape[0]):
+        if position[i] >= 0:
+            energy += normal_law(ground, depth(ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], away))[2]
+    return energy
+
+
+def surface_height(ground: Ground, x: float, y: float) -> float:
+    """z [m] of the surface at a point of the xy plane."""
+    if ground.hills is None:
+        return ground.height - float(ground.normal[0] * x + ground.normal[1] * y) / float(ground.normal[2])
+    return float(field_height(flatten(ground), x, y)[0])
