@@ -53,7 +53,9 @@ class HeightField:
             raise TensegrityError(f"the height in row {row}, column {column} is not finite; give a number in m.")
         origin = np.array(self.origin, dtype=np.float64)
         if origin.shape != (2,) or not np.isfinite(origin).all():
-            raise TensegrityError("the origin of a height field is two finite numbers in m: x and y of its first value.")
+            raise TensegrityError(
+                "the origin of a height field is two finite numbers in m: x and y of its first value."
+            )
         if not (np.isfinite(self.spacing) and self.spacing > 0.0):
             raise TensegrityError(f"the spacing of a height field is {self.spacing} m, must be above zero.")
         object.__setattr__(self, "heights", heights)

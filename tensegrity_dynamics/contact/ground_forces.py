@@ -150,8 +150,10 @@ def point_force(ground, x, y, z, velocity, horizon, away, force, out):
         return False
     size = np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
     rate = -(away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2])
-    coefficient = ground.numbers[DAMPING] * slope / ground.numbers[STIFFNESS] if ground.law == SOFTPLUS else (
-        ground.numbers[DAMPING]
+    coefficient = (
+        ground.numbers[DAMPING] * slope / ground.numbers[STIFFNESS]
+        if ground.law == SOFTPLUS
+        else (ground.numbers[DAMPING])
     )
     push, damper = elastic + coefficient * rate, coefficient
     if rate * horizon > deep and ground.law != SOFTPLUS:

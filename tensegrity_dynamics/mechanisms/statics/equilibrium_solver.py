@@ -241,7 +241,9 @@ class MechanismEquilibriumSolver:
         rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint[edge]])
         weights = flat.cable_young[edge] * flat.cable_area[edge] * rest
         softest, _ = weakest_direction(scaled, gradients[edge] / size, weights)
-        largest = float(np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1)))
+        largest = float(
+            np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1))
+        )
         return stable or softest > 1e-9 * largest, softest
 
     def _strain_gradients(self, q: NDArray, basis: NDArray) -> NDArray[np.float64]:
@@ -258,9 +260,7 @@ class MechanismEquilibriumSolver:
         gradients[np.abs(gradients) < 1e-9 * np.abs(gradients).max(initial=0.0)] = 0.0
         return gradients
 
-    def _stiffness(
-        self, q: NDArray, tau: NDArray, count: int, steps: NDArray | None = None
-    ) -> tuple[NDArray, NDArray]:
+    def _stiffness(self, q: NDArray, tau: NDArray, count: int, steps: NDArray | None = None) -> tuple[NDArray, NDArray]:
         """-dR/dy by central differences of at most `steps` along the closed-loop motions, and their basis G (nv, y)."""
         basis = self._reduction.basis[:, :count].copy()
         stiffness = np.zeros((count, count))

@@ -9,7 +9,7 @@ stretch by u' (D kron I) u, with D the stress matrix of its force densities (Pel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -218,6 +218,7 @@ def analyze_prestress(
         )
     if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
+    structure = replace(structure, ground=None)  # a load, too
     solver = StructureEquilibriumSolver(structure, output=output)
     nothing = np.zeros(3)
     nodes = solver.start_nodes(nodes_or_shape)

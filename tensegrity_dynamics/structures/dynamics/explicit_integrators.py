@@ -19,7 +19,17 @@ import numpy as np
 
 from ...numerics.compilation import compiled
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
-from .point_masses import COMPLETED, DEPENDENT_BARS, DIVERGED, Network, accelerations, is_damped, kinetic_energy, rub, spring_forces
+from .point_masses import (
+    COMPLETED,
+    DEPENDENT_BARS,
+    DIVERGED,
+    Network,
+    accelerations,
+    is_damped,
+    kinetic_energy,
+    rub,
+    spring_forces,
+)
 from .spools import set_speeds, wind, winding_power
 
 StageWorkspace = namedtuple(
@@ -50,7 +60,9 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
 
 @compiled
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
-    """Advance in place by `count` steps; returns a status."""
+    """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
+    rubs = network.ground.law >= 0
+    work.friction[1] = 1.0 if rubs else 0.0
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
         set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
@@ -70,7 +82,6 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
-            stages.work[2] += weight * work.friction[0]
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
                 wind(spools, stages.rest, 0.5 * step)
@@ -89,7 +100,24 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
         if not gap < 1e-10:
             return DIVERGED
         spring_forces(network, nodes, velocities, rest_lengths, work)
+        if rubs:
+            if not rub_step(network, nodes, velocities, step, work, stages):
+                return DEPENDENT_BARS
+            spring_forces(network, nodes, velocities, rest_lengths, work)
     return COMPLETED
+
+
+@compiled
+def rub_step(network, nodes, velocities, step, work, stages):
+    """Friction of one step after all other forces, its heat in stages.work; False where bars depend on each other."""
+    before = kinetic_energy(network, velocities)
+    rub(network, velocities, step, work)
+    if not project_velocities(network, nodes, velocities, work):
+        return False
+    drop = before - kinetic_energy(network, velocities)
+    stages.work[1] += drop
+    stages.work[2] += drop
+    return True
 
 
 @compiled
@@ -130,14 +158,8 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
                 velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
         if not project_velocities(network, nodes, velocities, work):
             return DEPENDENT_BARS
-        if rubs:
-            before = kinetic_energy(network, velocities)
-            rub(network, velocities, step, work)
-            if not project_velocities(network, nodes, velocities, work):
-                return DEPENDENT_BARS
-            drop = before - kinetic_energy(network, velocities)
-            stages.work[1] += drop
-            stages.work[2] += drop
+        if rubs and not rub_step(network, nodes, velocities, step, work, stages):
+            return DEPENDENT_BARS
         if damped:
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)

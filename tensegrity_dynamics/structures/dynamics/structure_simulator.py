@@ -265,7 +265,7 @@ class StructureSimulator(Simulator):
         )
 
     def _default_step(self) -> float:
-        """A twentieth of the shortest period, shorter where damping or friction is faster than that."""
+        """A twentieth of the shortest period, shorter where damping is faster; friction never limits a step."""
         network, ground = self._network, self.structure.ground
         step = self.shortest_period / 20.0
         rates = [("the damping", self._largest(network.damping, np.zeros(network.damping.size)))]
@@ -273,12 +273,6 @@ class StructureSimulator(Simulator):
         lightest = float(np.max(network.inverse_mass, initial=0.0))
         if ground is not None:
             rates.append(("the ground's damping", ground.damping * lightest))
-            viscous = ground.viscous * lightest
-            if self.integrator == "rk4":  # half of the weight on one node; more while it falls onto it
-                weight = 0.5 * float(np.linalg.norm(network.weight.sum(axis=0)))
-                viscous += ground.friction * weight / ground.friction_speed * lightest
-            if self.integrator != "rattle":  # there friction is a step of its own
-                rates.append(("friction on the ground", viscous))
         for what, rate in rates:
             if rate > 0.0 and 0.5 / rate < step:
                 step, self.step_limit = 0.5 / rate, what

@@ -29,6 +29,7 @@ from .newton import (
 from .rigid_bar_solver import RigidSolver, bar_directions
 from .rigid_bars import make_rigid_bars
 from .sparse_newton import SparseMinimiser, SparseResult
+from .standing import StandingSolver
 
 MAX_ASSESSED_NODES = 1500
 """Nodes up to which tendons at the edge of slack and free bodies are looked at (densely)."""
@@ -95,6 +96,9 @@ class StructureEquilibriumSolver:
         self._rigid: RigidSolver | None = None
         if rigid_bars and self._bars.bars.size:
             self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)
+        self._standing: StandingSolver | None = None
+        if structure.ground is not None:
+            self._standing = StandingSolver(structure, rigid_bars, self.tolerance, self._reach)
         self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
 
     def solve(
@@ -121,6 +125,8 @@ class StructureEquilibriumSolver:
             rest = _numbers(structure.rest_length_array, rest_lengths, "rest lengths are numbers in m")
         total = self.total_forces(forces, gravity)
         nodes = self.start_nodes(start)
+        if self._standing is not None:
+            return self._stand(nodes, rest, total)
         self._neutral = self._is_neutral(total)
         self._support.check(total, self.tolerance)
         if self._sparse is not None:
@@ -259,6 +265,19 @@ class StructureEquilibriumSolver:
             result.nodes, rest, result.iterations, result.residual, result.softest, result.direction, result.stable
         )
         return shape if result.converged else replace(shape, converged=False)
+
+    def _stand(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
+        assert self._standing is not None
+        found = self._standing.solve(nodes, rest, forces)
+        structure = self.structure if rest is self._own_lengths else self.structure.with_rest_lengths(rest)
+        along = np.zeros(nodes.size)
+        along[structure.free] = found.direction
+        left = float(np.linalg.norm(found.out_of_balance))
+        return StructureEquilibrium(
+            structure, found.nodes, found.lengths, found.tensions, found.residual, found.iterations, True,
+            found.stable, found.softest, along.reshape(nodes.shape),
+            1.5 * left / found.softest if found.stable else np.inf, "newton", self.output, found.contacts,
+        )  # fmt: skip
 
     def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
         assert self._sparse is not None

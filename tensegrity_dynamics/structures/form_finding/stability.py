@@ -68,12 +68,14 @@ def stiffness_at_the_edge(
     tensions: NDArray[np.float64],
     edge: NDArray[np.int64],
     without: NDArray[np.float64],
+    ground: NDArray[np.float64] | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
     """Least stiffness [N/m] over all directions, one-sided ones among them, and the direction (f,).
 
     Args:
         edge: from `edge_members`; their tensions count as zero.
         without: (f, k) orthonormal motions that are left out, such as those as one rigid body.
+        ground: (f, f) N/m, stiffness of what the nodes stand on, or None.
     """
     count = structure.free.size
     matrix = np.zeros((count, count))
@@ -82,6 +84,8 @@ def stiffness_at_the_edge(
         nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.unilateral, lengths,
         np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
+    if ground is not None:
+        matrix += ground
     moving = moving_members(structure)
     rows = equilibrium_matrix(structure, nodes).T[np.searchsorted(moving, edge)]
     inner = null_space(without.T, 1e-9) if without.shape[1] else np.eye(count)
