@@ -54,7 +54,7 @@ class HeightField:
         origin = np.array(self.origin, dtype=np.float64)
         if origin.shape != (2,) or not np.isfinite(origin).all():
             raise TensegrityError(
-                "the origin of a height field is two finite numbers in m: x and y of its first value."
+                "the origin of a height field is two finite numbers in m, x and y of its first value."
             )
         if not (np.isfinite(self.spacing) and self.spacing > 0.0):
             raise TensegrityError(f"the spacing of a height field is {self.spacing} m, must be above zero.")
@@ -119,3 +119,15 @@ class Ground:
         normal = np.array([np.sin(tilt) * np.cos(way), np.sin(tilt) * np.sin(way), np.cos(tilt)])
         normal.setflags(write=False)
         object.__setattr__(self, "normal", normal)
+
+    @property
+    def words(self) -> str:
+        """The ground in one line."""
+        shape = "level" if self.slope == 0.0 else f"slope of {np.degrees(self.slope):.4g} deg"
+        if self.hills is not None:
+            shape = f"hills on {self.hills.heights.shape[1]} x {self.hills.heights.shape[0]} points"
+        at = f" at {self.height:g} m" if self.height else ""
+        return (
+            f"{shape}{at}, {self.law}, {self.stiffness:g} N/m, {self.damping:g} N s/m, friction {self.friction:g} "
+            f"(regularised below {self.friction_speed:g} m/s)"
+        )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ..numerics.rotations import matrix_from_vector, rotation_vector
 from ..robots.schema import (

@@ -26,7 +26,6 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, m
 from ..mechanism import Mechanism, check_state
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
-
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 

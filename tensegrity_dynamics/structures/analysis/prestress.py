@@ -3,8 +3,9 @@
 With A (f, a) the equilibrium matrix over f free coordinates and a members with a free end, of rank r:
     self-stress states  s = a - r,    mechanisms  k = f - r - (rigid motions that the fixed nodes allow),
 so that s - k = a - (f - rigid) (Maxwell and Calladine): the counts of the geometry, all members tight. A tendon without
-tension holds nothing, so that the mechanisms of the present state are counted without the slack ones. A self-stress stiffens a mechanism u against second-order
-stretch by u' (D kron I) u, with D the stress matrix of its force densities (Pellegrino and Calladine, product forces).
+tension holds nothing, so that the mechanisms of the present state are counted without the slack ones. A self-stress
+stiffens a mechanism u against second-order stretch by u' (D kron I) u, with D the stress matrix of its force densities
+(Pellegrino and Calladine, product forces).
 """
 
 from __future__ import annotations
@@ -303,7 +304,8 @@ def _analyse(
         feasible_stress[moving] = pulls.tensions
     return PrestressAnalysis(
         structure=structure, nodes=nodes, tensions=tensions, members=int(moving.size), freedoms=int(free.size),
-        rank=rank, rigid=rigid.shape[1], idle=int(np.count_nonzero(~holds)), present_mechanisms=present, self_stress=every,
+        rank=rank, rigid=rigid.shape[1], idle=int(np.count_nonzero(~holds)), present_mechanisms=present,
+        self_stress=every,
         mechanisms=np.array([_spread(column, free, count) for column in basis.T]).reshape(-1, *nodes.shape),
         mechanism_stiffness=values, free_motion=motion, free_motion_words=words, followed=followed,
         eigenvalues=eigenvalues, stable=stable, softest_direction=softest, softest_motion=softest_words,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...contact.ground_forces import FRICTION, SPEED
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from .bar_constraints import bar_units, settle_bars
@@ -48,34 +47,22 @@ def add_member(system, position, i, j, unit, along, across):
 
 
 @compiled
-def add_ground(network, ahead, work, stages, exact):
+def add_ground(network, ahead, work, stages):
     """Add g C + g^2 K of the ground to the system, from what `point_force` left in work.
 
-    What friction gains with the normal force is left out (it is not symmetric), and where `exact` is false what it
-    loses by being limited, too: that costs steps of Newton's method and no accuracy.
+    Of friction it takes the secant, its force over the speed, and not what it gains with the normal force: symmetric and
+    never negative, so that the steps of Newton's method go the right way at any speed. That costs steps, no accuracy.
     """
-    mu, slow = network.ground.numbers[FRICTION], network.ground.numbers[SPEED]
     for i in range(network.position.shape[0]):
         first, touch, away = network.position[i], work.touch[i], work.away[i]
         if first < 0 or not touch[3] > 0.0:
             continue
-        velocity = stages.velocities[i]
-        square, along, speed = 0.0, 0.0, 0.0
-        for a in range(3):
-            square += away[a] * away[a]
-            along += away[a] * velocity[a]
-        along /= square
-        for a in range(3):
-            speed += (velocity[a] - along * away[a]) ** 2
-        bent = mu * touch[0] / (speed + slow * slow) ** 1.5 if exact else 0.0
+        square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
         normal = ahead * ahead * touch[3] + ahead * touch[4] - ahead * touch[5] / square
         for a in range(3):
-            sliding = velocity[a] - along * away[a]
             for b in range(3):
-                entry = normal * away[a] * away[b] - ahead * bent * sliding * (velocity[b] - along * away[b])
-                if a == b:
-                    entry += ahead * touch[5]
-                stages.system[first + a, first + b] += entry
+                stages.system[first + a, first + b] += normal * away[a] * away[b]
+            stages.system[first + a, first + a] += ahead * touch[5]
 
 
 @compiled
@@ -108,7 +95,7 @@ def fill_system(network, nodes, ahead, work, stages, exact):
             along += ahead * network.damping[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
     if network.ground.law >= 0:
-        add_ground(network, ahead, work, stages, exact)
+        add_ground(network, ahead, work, stages)
     largest = 0.0
     for f in range(system.shape[0]):
         largest = max(largest, system[f, f])

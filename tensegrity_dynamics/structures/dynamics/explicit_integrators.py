@@ -43,8 +43,8 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     """Scratch arrays of the integrators, and what they keep between steps.
 
     `former` (2, n, 3) and `has_former` (1,) are BDF2's state before the last step and whether there is one (0 at a
-    start), `tight` (m,) the strings that pull, `touching` (n,) the nodes that touch the ground; `work` (3,) collects the
-    energy put in by spools, taken out by damping and friction together, and by friction alone [J].
+    start), `tight` (m,) the strings that pull, `touching` (n,) the nodes that touch the ground; `work` (3,) collects
+    the energy put in by spools, taken out by damping and friction together, and by friction alone [J].
     """
     n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices

@@ -294,7 +294,7 @@ class StructureSimulator(Simulator):
         return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
 
     def _largest(self, stiffness: NDArray, tensions: NDArray, ground: float = 0.0) -> float:
-        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for stiffness and tensions (m,), ground N/m."""
+        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for stiffness, tensions (m,) and ground."""
         network, free = self._network, self.structure.free
         if not free.size or not (stiffness.any() or tensions.any() or ground):
             return 0.0

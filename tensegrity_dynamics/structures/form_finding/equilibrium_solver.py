@@ -178,7 +178,7 @@ class StructureEquilibriumSolver:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _is_neutral(self, forces: NDArray) -> bool:
-        """Whether motions as one rigid body cost nothing: fewer than three fixed nodes, and no force that could turn."""
+        """Whether motions as one rigid body cost nothing: fewer than three fixed nodes and no force at all."""
         return int(np.count_nonzero(self.structure.fixed)) < 3 and not forces[~self.structure.fixed].any()
 
     def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
