@@ -149,6 +149,16 @@ class Structure(RobotModel):
         """Pose of an output for nodes (n, 3) m."""
         return output.pose(configuration)
 
+    @property
+    def takes_no_goals(self) -> str:
+        """A structure that stands free on its ground: rest lengths decide its shape, not where it is."""
+        if self.ground is None or self.fixed.any():
+            return ""
+        return (
+            "stands free on its ground: its rest lengths decide its shape, not where it is, and rolling there is not "
+            "built yet. Command its actuators instead"
+        )
+
     def tendon_stiffness(self, driven: str) -> float:
         """K [N/m] of the member called `driven`."""
         return float(self.stiffness[self.member(driven)])

@@ -67,6 +67,9 @@ def up(
                     robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
                 )
             loaded = _checked(robot, tour)
+            if tour and not loaded.tour:  # then it takes no goals: it is shown as it stands
+                console.print(f"no tour: {loaded.name} {loaded.model.takes_no_goals}.")
+                tour = False
             need_ros()
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
@@ -91,7 +94,7 @@ def _checked(name: str, tour: bool) -> Any:
         stable = make_estimator(loaded).solve({}).stable
     if not stable:
         raise TensegrityError(type_of(loaded).report(loaded).not_stable(name))
-    if tour and not loaded.tour:
+    if tour and not loaded.tour and not loaded.model.takes_no_goals:
         raise TensegrityError(
             f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
         )

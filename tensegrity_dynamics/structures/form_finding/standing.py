@@ -302,14 +302,8 @@ class StandingSolver:
         structure, ground = self.structure, self.structure.ground
         assert ground is not None
         held = np.flatnonzero(state.push > no_force(structure))
-        extra = np.zeros((structure.free.size, structure.free.size))
+        extra = ground_stiffness(structure, nodes)
         without = np.zeros((structure.free.size, 0))
-        for i in held:
-            row, away = self._position[i], state.away[i]
-            block = np.outer(away, away)
-            if ground.friction > 0.0:  # friction holds the foot where it stands
-                block = block + float(away @ away) * np.eye(3) - block
-            extra[row : row + 3, row : row + 3] += state.slope[i] * block
         rigid = rigid_motions(structure, nodes)
         if rigid.shape[1] and not held.size:
             without = rigid
@@ -324,6 +318,24 @@ class StandingSolver:
         same = structure.with_rest_lengths(rest)
         value, vector = stiffness_at_the_edge(same, nodes, state.lengths, state.tensions, edge, without, extra)
         return value > no_stiffness(structure), value, vector
+
+
+def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(f, f) N/m that the ground adds to the tangent stiffness at nodes (n, 3): feet pressed in, held by friction.
+
+    A foot that friction holds is as stiff along the ground as into it; without friction it slides freely.
+    """
+    matrix = np.zeros((structure.free.size, structure.free.size))
+    if structure.ground is None:
+        return matrix
+    flat, position, away = flatten(structure.ground), free_positions(structure.fixed), np.zeros(3)
+    for i in np.flatnonzero(~structure.fixed):
+        push, slope, _ = normal_law(flat, depth(flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away))
+        if push > no_force(structure):
+            row = position[i]
+            block = np.outer(away, away) if structure.ground.friction == 0.0 else float(away @ away) * np.eye(3)
+            matrix[row : row + 3, row : row + 3] += slope * block
+    return matrix
 
 
 def _off_the_plane(structure: Structure, nodes: NDArray, normal: NDArray) -> NDArray[np.float64]:
