@@ -30,7 +30,7 @@ LAWS = ("linear", "exponential", "softplus")
 
 @dataclass(frozen=True, eq=False)
 class HeightField:
-    """Heights on a regular grid, joined by bicubic (Catmull-Rom) patches, level beyond its edges.
+    """Heights on a regular grid, joined by a natural bicubic spline (it swings a little beside steps), level beyond.
 
     Attributes:
         heights: (r, c) m above the ground's own height; rows along y, columns along x.

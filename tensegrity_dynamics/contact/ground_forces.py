@@ -20,7 +20,8 @@ MAX_EXPONENT = 30.0
 
 FlatGround = namedtuple("FlatGround", "law numbers heights")
 """law: -1 without ground. numbers: stiffness, damping, friction, friction speed, viscous, smoothness, length, normal
-(3), offset along it, origin (2) and spacing of the heights, height. heights (r, c), one by one for a plane."""
+(3), offset along it, origin (2) and spacing of the heights, height. heights (r + 2, c + 2): spline
+coefficients, one by one for a plane."""
 
 STIFFNESS, DAMPING, FRICTION, SPEED, VISCOUS, SMOOTHNESS, LENGTH, NORMAL, OFFSET, ORIGIN, SPACING, HEIGHT = (
     0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 13, 14
@@ -41,46 +42,57 @@ def flatten(ground: Ground | None) -> FlatGround:
     numbers[HEIGHT] = ground.height
     if ground.hills is not None:
         numbers[ORIGIN : ORIGIN + 2], numbers[SPACING] = ground.hills.origin, ground.hills.spacing
-        heights = ground.hills.heights
+        heights = spline_coefficients(ground.hills.heights)
     return FlatGround(LAWS.index(ground.law), numbers, heights)
 
 
 @compiled
-def catmull_rom(a, b, c, d, t):
-    """Value, slope and curvature over t in 0 to 1 of the spline through b and c, with a before and d after them."""
-    p, q = -0.5 * a + 1.5 * b - 1.5 * c + 0.5 * d, a - 2.5 * b + 2.0 * c - 0.5 * d
-    r = 0.5 * (c - a)
-    return ((p * t + q) * t + r) * t + b, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
+def b_spline(a, b, c, d, t):
+    """Value, slope and curvature over t in 0 to 1 of the cubic B-spline with these four coefficients."""
+    p, q, r = (d - a) / 6.0 + 0.5 * (b - c), 0.5 * (a + c) - b, 0.5 * (c - a)
+    return ((p * t + q) * t + r) * t + (a + 4.0 * b + c) / 6.0, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
 
 
 @compiled
 def _along_row(heights, row, column, s):
-    """Value, slope and curvature of a row of heights between two columns."""
-    last = heights.shape[1] - 1
-    return catmull_rom(
-        heights[row, max(column - 1, 0)], heights[row, column], heights[row, column + 1],
-        heights[row, min(column + 2, last)], s,
+    """Value, slope and curvature along a row of coefficients between two columns of the grid."""
+    return b_spline(
+        heights[row, column], heights[row, column + 1], heights[row, column + 2], heights[row, column + 3], s
     )  # fmt: skip
+
+
+def spline_coefficients(heights: np.ndarray) -> np.ndarray:
+    """(r + 2, c + 2) coefficients of the natural bicubic spline through heights (r, c), which bends without jumps."""
+    result = heights
+    for _ in range(2):
+        count = result.shape[0]
+        matrix = np.zeros((count + 2, count + 2))
+        for i in range(count):
+            matrix[i + 1, i : i + 3] = 1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0
+        matrix[0, :3] = matrix[-1, -3:] = 1.0, -2.0, 1.0
+        padded = np.zeros((count + 2, result.shape[1]))
+        padded[1:-1] = result
+        result = np.linalg.solve(matrix, padded).T
+    return np.ascontiguousarray(result)
 
 
 @compiled
 def field_height(ground, x, y):
     """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
     heights, spacing = ground.heights, ground.numbers[SPACING]
-    rows, columns = heights.shape[0], heights.shape[1]
+    rows, columns = heights.shape[0] - 2, heights.shape[1] - 2
     u, v = (x - ground.numbers[ORIGIN]) / spacing, (y - ground.numbers[ORIGIN + 1]) / spacing
     is_out_x, is_out_y = not 0.0 <= u <= columns - 1.0, not 0.0 <= v <= rows - 1.0
     u, v = min(max(u, 0.0), columns - 1.0), min(max(v, 0.0), rows - 1.0)
     column, row = min(int(u), columns - 2), min(int(v), rows - 2)
     s, t = u - column, v - row
-    before, after = max(row - 1, 0), min(row + 2, rows - 1)
-    a, a_x, a_xx = _along_row(heights, before, column, s)
-    b, b_x, b_xx = _along_row(heights, row, column, s)
-    c, c_x, c_xx = _along_row(heights, row + 1, column, s)
-    d, d_x, d_xx = _along_row(heights, after, column, s)
-    h, h_y, h_yy = catmull_rom(a, b, c, d, t)
-    h_x, h_xy, _ = catmull_rom(a_x, b_x, c_x, d_x, t)
-    h_xx, _, _ = catmull_rom(a_xx, b_xx, c_xx, d_xx, t)
+    a, a_x, a_xx = _along_row(heights, row, column, s)
+    b, b_x, b_xx = _along_row(heights, row + 1, column, s)
+    c, c_x, c_xx = _along_row(heights, row + 2, column, s)
+    d, d_x, d_xx = _along_row(heights, row + 3, column, s)
+    h, h_y, h_yy = b_spline(a, b, c, d, t)
+    h_x, h_xy, _ = b_spline(a_x, b_x, c_x, d_x, t)
+    h_xx, _, _ = b_spline(a_xx, b_xx, c_xx, d_xx, t)
     if is_out_x:
         h_x, h_xx, h_xy = 0.0, 0.0, 0.0
     if is_out_y:

@@ -50,8 +50,8 @@ def add_member(system, position, i, j, unit, along, across):
 def add_ground(network, ahead, work, stages):
     """Add g C + g^2 K of the ground to the system, from what `point_force` left in work.
 
-    Of friction it takes the secant, its force over the speed, and not what it gains with the normal force: symmetric and
-    never negative, so that the steps of Newton's method go the right way at any speed. That costs steps, no accuracy.
+    Of friction it takes the secant, its force over the speed, and not what it gains with the normal force: symmetric
+    and never negative, so that Newton's method goes the right way at any speed. That costs steps and no accuracy.
     """
     for i in range(network.position.shape[0]):
         first, touch, away = network.position[i], work.touch[i], work.away[i]

@@ -25,7 +25,7 @@ from ..energy import add_member_forces, free_positions, member_tensions, tangent
 from ..structure import Structure
 from .force_density import null_space, rigid_motions
 from .rigid_bar_solver import bar_directions
-from .stability import edge_members, no_force, no_stiffness, stiffness_at_the_edge
+from .stability import edge_members, no_stiffness, stiffness_at_the_edge
 
 MAX_COORDINATES = 900
 """Free coordinates up to which a standing structure is solved; the systems are dense."""
@@ -288,7 +288,7 @@ class StandingSolver:
     def _check_friction(self, state: _State) -> None:
         ground = self.structure.ground
         assert ground is not None
-        for i in np.flatnonzero(state.push > no_force(self.structure)):
+        for i in feet(state.push):
             square = float(state.away[i] @ state.away[i])
             along = float(state.contacts[i] @ state.away[i]) / np.sqrt(square)
             across = float(np.sqrt(max(0.0, state.contacts[i] @ state.contacts[i] - along * along)))
@@ -301,7 +301,7 @@ class StandingSolver:
     def _stability(self, nodes: NDArray, rest: NDArray, state: _State) -> tuple[bool, float, NDArray[np.float64]]:
         structure, ground = self.structure, self.structure.ground
         assert ground is not None
-        held = np.flatnonzero(state.push > no_force(structure))
+        held = feet(state.push)
         extra = ground_stiffness(structure, nodes)
         without = np.zeros((structure.free.size, 0))
         rigid = rigid_motions(structure, nodes)
@@ -328,14 +328,20 @@ def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArra
     matrix = np.zeros((structure.free.size, structure.free.size))
     if structure.ground is None:
         return matrix
-    flat, position, away = flatten(structure.ground), free_positions(structure.fixed), np.zeros(3)
+    flat, position, away = flatten(structure.ground), free_positions(structure.fixed), np.zeros(nodes.shape)
+    push, slope = np.zeros(len(nodes)), np.zeros(len(nodes))
     for i in np.flatnonzero(~structure.fixed):
-        push, slope, _ = normal_law(flat, depth(flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away))
-        if push > no_force(structure):
-            row = position[i]
-            block = np.outer(away, away) if structure.ground.friction == 0.0 else float(away @ away) * np.eye(3)
-            matrix[row : row + 3, row : row + 3] += slope * block
+        push[i], slope[i], _ = normal_law(flat, depth(flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away[i]))
+    for i in feet(push):
+        row, along = position[i], np.outer(away[i], away[i])
+        block = along if structure.ground.friction == 0.0 else float(away[i] @ away[i]) * np.eye(3)
+        matrix[row : row + 3, row : row + 3] += slope[i] * block
     return matrix
+
+
+def feet(push: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Nodes that a structure stands on, by the force on each (n,) N: those that carry more than a millionth of it."""
+    return np.flatnonzero(push > 1e-6 * float(push.max(initial=0.0)))
 
 
 def _off_the_plane(structure: Structure, nodes: NDArray, normal: NDArray) -> NDArray[np.float64]:
