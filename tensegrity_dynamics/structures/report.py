@@ -25,7 +25,7 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.prestress import analyze_prestress
-from .analysis.support import find_support
+from .analysis.support import find_support, tipping_slopes
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
@@ -50,7 +50,8 @@ class StructureReport(RobotReport):
         prestress = analyze_prestress(robot, shape)
         shape, rigid = _without_rounding(shape), _without_rounding(rigid)
         warnings = _warnings(robot, shape)
-        rows = shape_rows(shape)
+        slopes = tipping_slopes(rigid, rigid_bars=has_bars) if self._tips(rigid) else []
+        rows = shape_rows(shape, slopes)
         if has_bars and rigid.output is not None:
             rows.insert(1, ("  with rigid bars", f"{pose_words(rigid)} (simulation and ROS nodes)"))
         parts = [Section("what it is", ("", ""), _what_it_is(robot))]
@@ -66,6 +67,7 @@ class StructureReport(RobotReport):
                 "robot": _figures(robot),
                 "shape": shape_figures(shape),
                 "shape_with_rigid_bars": shape_figures(rigid),
+                **({"tipping_slopes_deg": np.degrees(slopes).tolist()} if slopes else {}),
                 "prestress": prestress.figures(),
                 "warnings": warnings,
             },
@@ -74,6 +76,11 @@ class StructureReport(RobotReport):
             notes=warnings,
             verdict=f"{stands} {why}; every tendon is tight and within its limits.",
         )
+
+    def _tips(self, shape: StructureEquilibrium) -> bool:
+        """Whether slopes can tip it: free, stable, on a plane."""
+        ground = self.structure.ground
+        return ground is not None and ground.hills is None and shape.stable and not self.structure.fixed.any()
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for rest lengths and forces, or all that are found from random starts."""
@@ -153,8 +160,8 @@ def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
     return figures
 
 
-def shape_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
-    """An equilibrium for people, in a few lines."""
+def shape_rows(shape: StructureEquilibrium, slopes: Sequence[float] = ()) -> list[tuple[str, str]]:
+    """An equilibrium for people, in a few lines; slopes: rad, at which it tips with its sag."""
     rows = []
     if shape.output is not None:
         rows.append((f"{shape.output.name} at", pose_words(shape)))
@@ -162,7 +169,7 @@ def shape_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
     moves = f"no: it can move without force ({motion(shape)})"
     error = f", so its nodes are right within {shape.position_error:.1g} m" if shape.stable else ""
     support = find_support(shape)
-    rows += [] if support is None else support.rows()
+    rows += [] if support is None else support.rows(slopes)
     return [
         *rows,
         ("stable", stands if shape.stable else moves),

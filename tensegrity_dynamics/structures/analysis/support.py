@@ -7,13 +7,16 @@ of the centre of mass above the edge and its distance d from it, both across the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import TensegrityError
 from ..form_finding.equilibrium import StructureEquilibrium
+from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +40,8 @@ class Support:
     margin: float
     friction: float
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The support for people, in a few lines."""
+    def rows(self, sagging: Sequence[float] = ()) -> list[tuple[str, str]]:
+        """The support for people, in a few lines; sagging: rad, `tipping_slope` over each edge."""
         if not self.feet:
             return [("stands on", "nothing: no node touches the ground")]
         pushed = np.linalg.norm(self.forces, axis=1)
@@ -50,7 +53,10 @@ class Support:
                 for (first, second), angle in zip(self.edges, self.tipping, strict=True)
             )
             rows.append(("  margin", f"{1e3 * self.margin:.4g} mm from the nearest edge to the centre of mass"))
-            rows.append(("  tips over", f"{tilts} deg"))
+            rows.append(("  tips over", f"{tilts} deg as one body"))
+            if len(sagging):
+                slopes = ", ".join(f"{np.degrees(angle):.2f}" for angle in sagging)
+                rows.append(("    with its sag", f"{slopes} deg, as far as friction holds"))
         rows.append(("  friction needed", f"{self.friction:.3g}"))
         return rows
 
@@ -109,6 +115,23 @@ def find_support(shape: StructureEquilibrium) -> Support | None:
     )  # fmt: skip
 
 
+def tipping_slopes(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> list[float]:
+    """`tipping_slope` [rad] square over each edge of the support; none where there are no edges."""
+    support = find_support(shape)
+    if support is None or not support.edges:
+        return []
+    up = shape.contacts.sum(axis=0)  # type: ignore[union-attr]
+    slopes = []
+    for first, second in support.edges:
+        i, j = shape.structure.node(first), shape.structure.node(second)
+        corners = [shape.structure.node(name) for name in support.feet]
+        outward = np.cross(shape.nodes[j] - shape.nodes[i], up)
+        if outward @ (shape.nodes[corners].mean(axis=0) - shape.nodes[i]) > 0.0:
+            outward = -outward
+        slopes.append(tipping_slope(shape, outward, rigid_bars=rigid_bars))
+    return slopes
+
+
 def _hull(points: NDArray[np.float64], up: NDArray[np.float64]) -> NDArray[np.int64]:
     """Corners of the convex hull of points (k, 3) seen along `up`, in order (monotone chain; Andrew 1979)."""
     if len(points) < 3:
@@ -131,3 +154,60 @@ def _hull(points: NDArray[np.float64], up: NDArray[np.float64]) -> NDArray[np.in
         return result[:-1]
 
     return np.array(chain(ranks) + chain(ranks[::-1]), dtype=np.int64)
+
+
+def tipping_slope(
+    shape: StructureEquilibrium, downhill: NDArray[np.float64], *, rigid_bars: bool = False, accuracy: float = 2e-4
+) -> float:
+    """Slope [rad] up to which a structure stands with its own sag, tilted from how it stands now; friction holds it.
+
+    Followed in small steps, since the shape gives way before the centre of mass stands above an edge.
+
+    Args:
+        shape: an equilibrium on a plane. downhill: (3,) direction in the plane towards which it is tilted.
+        rigid_bars: as for the shape. accuracy: rad.
+
+    Raises:
+        TensegrityError: the structure has no plane to stand on, or its load does not press it down.
+    """
+    structure, ground = shape.structure, shape.structure.ground
+    if ground is None or ground.hills is not None or structure.fixed.any() or shape.contacts is None:
+        raise TensegrityError("the slope at which a structure tips is that of a free structure on a plane.")
+    held = replace(structure, ground=replace(ground, friction=1e6))
+    load = -shape.contacts.sum(axis=0)
+    if not float(np.linalg.norm(load)) > 0.0:
+        raise TensegrityError("nothing presses the structure onto its ground.")
+    across = np.array(downhill, dtype=np.float64)
+    across = across - (across @ load) / (load @ load) * load
+    across = np.linalg.norm(load) * across / np.linalg.norm(across)
+    masses = structure.lumped_masses()
+    solver = StructureEquilibriumSolver(held, rigid_bars=rigid_bars, maximum_iterations=200)  # falling takes more
+    support = find_support(shape)
+    feet = [] if support is None else [structure.node(name) for name in support.feet]
+    if len(feet) < 3:
+        return 0.0
+
+    def tilted(angle: float, start: StructureEquilibrium) -> tuple[StructureEquilibrium, float] | None:
+        """The shape and the part of the load on the foot that carries least, or None where it has tipped."""
+        leaning = (np.cos(angle) * load + np.sin(angle) * across) / masses.sum()
+        try:
+            found = solver.solve(start=start, gravity=leaning)
+        except TensegrityError:
+            return None
+        assert found.contacts is not None
+        least = float(np.linalg.norm(found.contacts[feet], axis=1).min() / np.linalg.norm(load))
+        return (found, least) if least > 0.0 and found.stable else None
+
+    # the foot that is lifted loses its force nearly evenly: aim a little short of where it has none
+    last, at, stride, before = shape, 0.0, np.radians(2.0), 1.0 / len(feet)
+    while stride > 0.1 * accuracy and at < 0.5 * np.pi - stride:
+        step = tilted(at + stride, last)
+        if step is None:
+            stride *= 0.5
+            continue
+        last, least = step
+        at, rate = at + stride, (before - least) / stride
+        if rate > 0.0:
+            stride = min(np.radians(2.0), 0.98 * least / rate)  # short, so that it hardly turns on its feet
+        before = least
+    return at

@@ -98,7 +98,8 @@ class StructureEquilibriumSolver:
             self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)
         self._standing: StandingSolver | None = None
         if structure.ground is not None:
-            self._standing = StandingSolver(structure, rigid_bars, self.tolerance, self._reach)
+            most = () if maximum_iterations is None else (maximum_iterations,)
+            self._standing = StandingSolver(structure, rigid_bars, self.tolerance, self._reach, *most)
         self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
 
     def solve(

@@ -77,19 +77,22 @@ class StandingSolver:
     """Standing shapes of one structure with ground, one after the other.
 
     Args:
-        structure: with a ground. rigid_bars: bars keep exactly their rest length. tolerance: N.
+        structure: with a ground. rigid_bars: bars keep exactly their rest length. tolerance: N. reach: m, the length
+            that its steps are measured by. most: steps on the way to rest.
 
     Raises:
         TensegrityError: more than `MAX_COORDINATES` free coordinates.
     """
 
-    def __init__(self, structure: Structure, rigid_bars: bool, tolerance: float, reach: float) -> None:
+    def __init__(
+        self, structure: Structure, rigid_bars: bool, tolerance: float, reach: float, most: int = MAX_STEPS
+    ) -> None:
         if structure.free.size > MAX_COORDINATES:
             raise TensegrityError(
                 f"how a structure stands is solved densely, up to {MAX_COORDINATES} free coordinates; this one has "
                 f"{structure.free.size}. Simulate it, or take the contact away."
             )
-        self.structure, self.tolerance, self.reach = structure, tolerance, reach
+        self.structure, self.tolerance, self.reach, self._most = structure, tolerance, reach, most
         self._flat = flatten(structure.ground)
         self._position = free_positions(structure.fixed)
         movable = ~structure.fixed[structure.members].all(axis=1)
@@ -204,7 +207,7 @@ class StandingSolver:
         sink = max(2.0 * weight / ground.stiffness, 1e-6 * self.reach)
         rough = max(self.tolerance, 1e-9 * scale * self.reach)
         shift, worst = 1e-3 * scale, state.worst(free)
-        for step in range(MAX_STEPS):
+        for step in range(self._most):
             if worst <= rough:
                 return state, step
             jacobian = self._jacobian(nodes, rest, state)
@@ -228,7 +231,7 @@ class StandingSolver:
                 shift = max(0.5 * shift, 1e-9 * scale)  # the way is long: the steps are capped by their length
             state, worst = after, now
         raise NoEquilibriumError(
-            f"no way to stand was found in {MAX_STEPS} steps: {worst:.3g} N are left. It may roll or fall without end; "
+            f"no way to stand was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall without end; "
             "start nearer to how it stands, or give it more friction or a level ground."
         )
 
