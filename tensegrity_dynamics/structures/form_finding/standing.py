@@ -231,7 +231,7 @@ class StandingSolver:
                 shift = max(0.5 * shift, 1e-9 * scale)  # the way is long: the steps are capped by their length
             state, worst = after, now
         raise NoEquilibriumError(
-            f"no way to stand was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall without end; "
+            f"no way to stand was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall; "
             "start nearer to how it stands, or give it more friction or a level ground."
         )
 

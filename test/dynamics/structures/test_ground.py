@@ -16,7 +16,10 @@ from tensegrity_dynamics.contact.ground_forces import depth, flatten, normal_law
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.structures.analysis.support import find_support, tipping_slope
 from tensegrity_dynamics.structures.structure import make_structure
+from tensegrity_dynamics.visualization.markers import MarkerDrawer
+from tensegrity_dynamics.visualization.picture import make_picture
 
+pytestmark = pytest.mark.filterwarnings("ignore::tensegrity_dynamics.errors.AccuracyWarning")
 G = 9.80665
 WEIGHT = 6.0 * G
 SIX_BAR = load_robot("six_bar").structure
@@ -319,3 +322,19 @@ def test_it_tips_in_simulation_at_the_slope_that_statics_name_for_its_sagged_sha
         simulation = Simulation(structure, 1e-3, "rattle", start=below.nodes, gravity=gravity)
         simulation.advance(duration=10.0)
         assert (foot in simulation.observe().contacts) == stands
+
+
+def test_its_picture_shows_ground_and_the_forces_on_its_feet() -> None:
+    robot = load_robot("six_bar")
+    picture, shape = make_picture(robot), standing()
+    lines = picture.contact_lines(shape.nodes)
+    assert lines.shape == (3, 2, 3) and picture.surface is not None
+    np.testing.assert_allclose(np.ptp(picture.surface[..., 2]), 0.0)
+    pushes = lines[:, 1] - lines[:, 0]
+    np.testing.assert_allclose(pushes, np.tile([0, 0, 0.25 * picture.sizes.span], (3, 1)), atol=1e-9)
+    sliding = picture.contact_lines(shape.nodes, np.tile([1.0, 0.0, 0.0], (12, 1)))
+    leaning = sliding[:, 1] - sliding[:, 0]
+    np.testing.assert_allclose(leaning[:, 0], -0.5 * leaning[:, 2], rtol=1e-5)  # friction 0.5, against the motion
+    drawn = MarkerDrawer(picture).draw(picture.at(shape.nodes), shape.tensions, contacts=lines)
+    assert {"ground", "contacts"} <= {marker.namespace for marker in drawn}
+    assert len(picture.contact_lines(shape.nodes + [0, 0, 1])) == 0
