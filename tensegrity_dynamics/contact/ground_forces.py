@@ -7,58 +7,53 @@ is one: the integral of the law.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 
-from ..numerics.compilation import compiled
+from ..numerics.compilation import allocation_free
 from .ground import LAWS, Ground
 
 LINEAR, EXPONENTIAL, SOFTPLUS = range(3)
 MAX_EXPONENT = 30.0
 """Depth over length from which on the exponential law goes on along its tangent."""
 
-FlatGround = namedtuple("FlatGround", "law numbers heights")
-"""law: -1 without ground. numbers: stiffness, damping, friction, friction speed, viscous, smoothness, length, normal
-(3), offset along it, origin (2) and spacing of the heights, height. heights (r + 2, c + 2): spline
-coefficients, one by one for a plane."""
-
-STIFFNESS, DAMPING, FRICTION, SPEED, VISCOUS, SMOOTHNESS, LENGTH, NORMAL, OFFSET, ORIGIN, SPACING, HEIGHT = (
-    0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 13, 14
-)  # fmt: skip
+STIFFNESS, DAMPING, FRICTION, SPEED, VISCOUS, SMOOTHNESS, LENGTH = range(7)
+NORMAL, OFFSET, ORIGIN, SPACING, HEIGHT, LAW, ROWS, COLUMNS, HEIGHTS = 7, 10, 11, 13, 14, 15, 16, 17, 18
+"""Where the numbers of a ground stand in its one array, which is empty without ground. One array, because compiled
+functions hand over every array of their arguments one by one. NORMAL three numbers, ORIGIN two; from HEIGHTS on the
+spline coefficients of the hills, ROWS by COLUMNS of them, none for a plane."""
 
 
-def flatten(ground: Ground | None) -> FlatGround:
-    """The arrays of a ground, or of none."""
-    numbers, heights = np.zeros(15), np.zeros((1, 1))
+def flatten(ground: Ground | None) -> np.ndarray:
+    """The array of a ground; an empty one of none."""
     if ground is None:
-        return FlatGround(-1, numbers, heights)
+        return np.zeros(0)
+    numbers, heights = np.zeros(HEIGHTS), np.zeros((0, 0))
     numbers[:7] = (
         ground.stiffness, ground.damping, ground.friction, ground.friction_speed, ground.viscous, ground.smoothness,
         ground.length,
     )  # fmt: skip
     numbers[NORMAL : NORMAL + 3] = ground.normal
     numbers[OFFSET] = ground.normal[2] * ground.height
-    numbers[HEIGHT] = ground.height
+    numbers[HEIGHT], numbers[LAW] = ground.height, LAWS.index(ground.law)
     if ground.hills is not None:
         numbers[ORIGIN : ORIGIN + 2], numbers[SPACING] = ground.hills.origin, ground.hills.spacing
         heights = spline_coefficients(ground.hills.heights)
-    return FlatGround(LAWS.index(ground.law), numbers, heights)
+    numbers[ROWS], numbers[COLUMNS] = heights.shape
+    return np.concatenate((numbers, heights.ravel()))
 
 
-@compiled
+@allocation_free
 def b_spline(a, b, c, d, t):
     """Value, slope and curvature over t in 0 to 1 of the cubic B-spline with these four coefficients."""
     p, q, r = (d - a) / 6.0 + 0.5 * (b - c), 0.5 * (a + c) - b, 0.5 * (c - a)
     return ((p * t + q) * t + r) * t + (a + 4.0 * b + c) / 6.0, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
 
 
-@compiled
-def _along_row(heights, row, column, s):
+@allocation_free
+def _along_row(ground, row, column, s):
     """Value, slope and curvature along a row of coefficients between two columns of the grid."""
-    return b_spline(
-        heights[row, column], heights[row, column + 1], heights[row, column + 2], heights[row, column + 3], s
-    )  # fmt: skip
+    at = HEIGHTS + row * int(ground[COLUMNS]) + column
+    return b_spline(ground[at], ground[at + 1], ground[at + 2], ground[at + 3], s)
 
 
 def spline_coefficients(heights: np.ndarray) -> np.ndarray:
@@ -76,20 +71,20 @@ def spline_coefficients(heights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(result)
 
 
-@compiled
+@allocation_free
 def field_height(ground, x, y):
     """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
-    heights, spacing = ground.heights, ground.numbers[SPACING]
-    rows, columns = heights.shape[0] - 2, heights.shape[1] - 2
-    u, v = (x - ground.numbers[ORIGIN]) / spacing, (y - ground.numbers[ORIGIN + 1]) / spacing
+    spacing = ground[SPACING]
+    rows, columns = int(ground[ROWS]) - 2, int(ground[COLUMNS]) - 2
+    u, v = (x - ground[ORIGIN]) / spacing, (y - ground[ORIGIN + 1]) / spacing
     is_out_x, is_out_y = not 0.0 <= u <= columns - 1.0, not 0.0 <= v <= rows - 1.0
     u, v = min(max(u, 0.0), columns - 1.0), min(max(v, 0.0), rows - 1.0)
     column, row = min(int(u), columns - 2), min(int(v), rows - 2)
     s, t = u - column, v - row
-    a, a_x, a_xx = _along_row(heights, row, column, s)
-    b, b_x, b_xx = _along_row(heights, row + 1, column, s)
-    c, c_x, c_xx = _along_row(heights, row + 2, column, s)
-    d, d_x, d_xx = _along_row(heights, row + 3, column, s)
+    a, a_x, a_xx = _along_row(ground, row, column, s)
+    b, b_x, b_xx = _along_row(ground, row + 1, column, s)
+    c, c_x, c_xx = _along_row(ground, row + 2, column, s)
+    d, d_x, d_xx = _along_row(ground, row + 3, column, s)
     h, h_y, h_yy = b_spline(a, b, c, d, t)
     h_x, h_xy, _ = b_spline(a_x, b_x, c_x, d_x, t)
     h_xx, _, _ = b_spline(a_xx, b_xx, c_xx, d_xx, t)
@@ -99,18 +94,17 @@ def field_height(ground, x, y):
         h_y, h_yy, h_xy = 0.0, 0.0, 0.0
     square = spacing * spacing
     return (
-        h + ground.numbers[HEIGHT], h_x / spacing, h_y / spacing, h_xx / square, h_xy / square, h_yy / square
+        h + ground[HEIGHT], h_x / spacing, h_y / spacing, h_xx / square, h_xy / square, h_yy / square
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
 def depth(ground, x, y, z, away):
     """Depth [m] of a point (below zero: above the ground); fills away (3,) with minus its gradient."""
-    numbers = ground.numbers
-    if ground.heights.shape[0] < 2:
+    if ground[ROWS] == 0.0:
         for a in range(3):
-            away[a] = numbers[NORMAL + a]
-        return numbers[OFFSET] - (away[0] * x + away[1] * y + away[2] * z)
+            away[a] = ground[NORMAL + a]
+        return ground[OFFSET] - (away[0] * x + away[1] * y + away[2] * z)
     h, h_x, h_y, h_xx, h_xy, h_yy = field_height(ground, x, y)
     upright = 1.0 / np.sqrt(1.0 + h_x * h_x + h_y * h_y)
     cube, below = upright * upright * upright, h - z
@@ -120,12 +114,12 @@ def depth(ground, x, y, z, away):
     return below * upright
 
 
-@compiled
+@allocation_free
 def normal_law(ground, deep):
     """Force [N], slope [N/m] and energy [J] of the law at a depth [m]."""
-    stiffness = ground.numbers[STIFFNESS]
-    if ground.law == SOFTPLUS:
-        smooth = ground.numbers[SMOOTHNESS]
+    stiffness = ground[STIFFNESS]
+    if ground[LAW] == SOFTPLUS:
+        smooth = ground[SMOOTHNESS]
         root = np.sqrt(deep * deep + smooth * smooth)
         # above the ground the sum of root and depth would cancel
         plus = 0.5 * (root + deep) if deep > 0.0 else 0.5 * smooth * smooth / (root - deep)
@@ -134,8 +128,8 @@ def normal_law(ground, deep):
         return stiffness * plus, stiffness * plus / root, stiffness * energy
     if deep <= 0.0:
         return 0.0, 0.0, 0.0
-    if ground.law == EXPONENTIAL:
-        length = ground.numbers[LENGTH]
+    if ground[LAW] == EXPONENTIAL:
+        length = ground[LENGTH]
         part = min(deep / length, MAX_EXPONENT)
         beyond, grown = deep - part * length, np.expm1(part)
         force = stiffness * (length * grown + (grown + 1.0) * beyond)
@@ -144,7 +138,7 @@ def normal_law(ground, deep):
     return stiffness * deep, stiffness, 0.5 * stiffness * deep * deep
 
 
-@compiled
+@allocation_free
 def point_force(ground, x, y, z, velocity, horizon, away, force, out):
     """Fill force (3,) N on a point with velocity (3,) m/s; returns whether it is touched.
 
@@ -162,13 +156,9 @@ def point_force(ground, x, y, z, velocity, horizon, away, force, out):
         return False
     size = np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
     rate = -(away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2])
-    coefficient = (
-        ground.numbers[DAMPING] * slope / ground.numbers[STIFFNESS]
-        if ground.law == SOFTPLUS
-        else (ground.numbers[DAMPING])
-    )
+    coefficient = ground[DAMPING] * slope / ground[STIFFNESS] if ground[LAW] == SOFTPLUS else (ground[DAMPING])
     push, damper = elastic + coefficient * rate, coefficient
-    if rate * horizon > deep and ground.law != SOFTPLUS:
+    if rate * horizon > deep and ground[LAW] != SOFTPLUS:
         push, damper = elastic + coefficient * deep / horizon, 0.0
         slope += coefficient / horizon
     if push < 0.0:
@@ -178,10 +168,10 @@ def point_force(ground, x, y, z, velocity, horizon, away, force, out):
     for a in range(3):
         part = velocity[a] - along * away[a]
         speed += part * part
-    slow = ground.numbers[SPEED]
-    drag = ground.numbers[FRICTION] * push * size / np.sqrt(speed + slow * slow)
+    slow = ground[SPEED]
+    drag = ground[FRICTION] * push * size / np.sqrt(speed + slow * slow)
     if push > 0.0:
-        drag += ground.numbers[VISCOUS]
+        drag += ground[VISCOUS]
     for a in range(3):
         force[a] = push * away[a] - drag * (velocity[a] - along * away[a])
     out[0], out[1], out[2] = push * size, (push - elastic) * rate, drag * speed
@@ -189,7 +179,7 @@ def point_force(ground, x, y, z, velocity, horizon, away, force, out):
     return True
 
 
-@compiled
+@allocation_free
 def ground_energy(ground, nodes, position, away):
     """Energy [J] stored in the ground by the points (n, 3) that may move (position not below zero); away: scratch."""
     energy = 0.0

@@ -101,7 +101,7 @@ class StructurePicture(Picture):
         moving = np.zeros_like(nodes) if velocities is None else np.asarray(velocities, dtype=np.float64)
         away, force, out, lines = np.zeros(3), np.zeros(3), np.zeros(6), []
         for i in np.flatnonzero(~self._structure.fixed):
-            if point_force(self._ground, *nodes[i].tolist(), moving[i], 0.0, away, force, out):
+            if point_force(self._ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], moving[i], 0.0, away, force, out):
                 lines.append((nodes[i], nodes[i] + self._metres_per_newton * force))
         return np.array(lines).reshape(-1, 2, 3)
 

@@ -19,7 +19,18 @@ from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
-from .point_masses import COMPLETED, DEPENDENT_BARS, accelerations, kinetic_energy, make_network, make_workspace
+from .point_masses import (
+    AWAY,
+    COMPLETED,
+    CONTACT,
+    DEPENDENT_BARS,
+    NORMAL_FORCE,
+    SPLITS_FRICTION,
+    accelerations,
+    kinetic_energy,
+    make_network,
+    make_workspace,
+)
 from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
@@ -167,11 +178,11 @@ class StructureSimulator(Simulator):
         """(3,) N by node that touches the ground, as `accelerations` left them."""
         if self.structure.ground is None:
             return {}
-        touched = np.flatnonzero(self._work.touch[:, 0] > 0.0)
-        return {self.structure.node_names[i]: self._work.contact[i].copy() for i in touched}
+        touched = np.flatnonzero(self._work.ground[:, NORMAL_FORCE] > 0.0)
+        return {self.structure.node_names[i]: self._work.ground[i, CONTACT:AWAY].copy() for i in touched}
 
     def observe(self) -> Observation:
-        self._work.friction[1] = 0.0
+        self._work.horizon[SPLITS_FRICTION] = 0.0
         accelerations(self._network, self._nodes, self._velocities, self._rest, self._work)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:

@@ -285,7 +285,7 @@ class StandingSolver:
         )
 
     def _rounding(self, nodes: NDArray, load: NDArray) -> float:
-        stiffest = float(self.structure.stiffness.max(initial=0.0)) + float(self._flat.numbers[0])
+        stiffest = float(self.structure.stiffness.max(initial=0.0)) + float(self._flat[0])
         return 4.4e-15 * (stiffest * float(np.abs(nodes).max()) + float(np.abs(load).max(initial=0.0)))
 
     def _check_friction(self, state: _State) -> None:
