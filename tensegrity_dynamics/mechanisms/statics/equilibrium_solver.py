@@ -306,7 +306,7 @@ class MechanismEquilibriumSolver:
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)
         stable, softest = self._stability(q, tau, force.size) if force.size else (True, np.inf)
-        self._residual(q, tau, reuse=False)
+        evaluate(self._flat, q, np.zeros(tau.size), self._work)
         work = self._work
         # what the held joints must give: tau + p - c + K' lambda = 0 on all coordinates
         open_effort = tau + work.passive - work.bias
