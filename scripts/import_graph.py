@@ -19,12 +19,13 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "ending", "errors", "numerics", "robots", "simulation_interface", "estimation_interface", "command_gate",
+        "ending", "errors", "impedance", "numerics", "robots", "simulation_interface", "estimation_interface",
+        "command_streams", "command_gate",
         "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (
-        "trajectories", "optimization", "controller", "inverse_kinematics", "paths", "motion_planning", "laws",
-        "controllers", "registry", "ros",
+        "cancellation", "tension_floor", "trajectories", "optimization", "controller", "inverse_kinematics", "paths",
+        "motion_planning", "laws", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
         "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver", "ros",

@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from set_up_progress import SetUpError, run, say
@@ -70,10 +71,23 @@ def files(patterns: Iterable[str]) -> list[Path]:
 
 
 class Step:
-    """One step with its stamp: runs only when the hash of its inputs differs or what it makes is gone."""
+    """One step with its stamp: runs only when the hash of its inputs differs or what it makes is gone.
 
-    def __init__(self, name: str, title: str, key: str, action: Callable[[], None], present: bool = True) -> None:
+    With `beside` it runs beside the steps after it, of which none needs it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        key: str,
+        action: Callable[[], None],
+        present: bool = True,
+        *,
+        beside: bool = False,
+    ) -> None:
         self.name, self.title, self.key, self.action, self.present = name, title, key, action, present
+        self.beside = beside
         self.stamp = STAMPS / name
 
     @property
@@ -246,12 +260,12 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
              lambda: make_environment(ros), ENVIRONMENT_PYTHON.exists()),
         Step("packages", f"libraries and {origin}", packages, install),
         Step("wheels", "include folders in the ROS wheels", packages, patch_wheels),
+        # once for an environment: after a change of the code what is missing is compiled at its first use
+        Step("kernels", "hot functions (compiled for this machine)", interpreter, compile_kernels, beside=True),
         Step("interfaces", "ROS interfaces (colcon build)", interfaces,
              lambda: build_interfaces(ros, packages), INSTALLED.is_dir()),
         Step("hook", "paths of the environment", hook, lambda: write_hook(ros)),
         Step("check", "check: the interfaces import", hook, check_result),
-        # once for an environment: after a change of the code what is missing is compiled at its first use
-        Step("kernels", "hot functions (compiled for this machine)", interpreter, compile_kernels),
         tests,
     ]  # fmt: skip
     unwanted = {"wheels"} if ros else set()
@@ -264,8 +278,12 @@ def set_up(with_tests: bool) -> bool:
     todo = steps(sourced_ros(), with_tests)
     if not ENVIRONMENT.exists():
         say("Setting up .venv; this takes a few minutes the first time. The output of each step goes to log/set_up.")
-    performed = [step.perform(f"[{number}/{len(todo)}]") for number, step in enumerate(todo, start=1)]
-    return any(performed)
+    performed = []
+    with ThreadPoolExecutor() as threads:
+        for number, step in enumerate(todo, start=1):
+            label = f"[{number}/{len(todo)}]"
+            performed.append(threads.submit(step.perform, label) if step.beside else step.perform(label))
+    return any([each.result() if isinstance(each, Future) else each for each in performed])  # all: one may have failed
 
 
 def main() -> int:

@@ -6,16 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-MODES = ("position", "velocity", "effort")
+MODES = ("position", "velocity", "effort", "impedance")
 PHASES = ("idle", "holding", "moving", "stopped")
 
 
@@ -44,14 +45,30 @@ class Command:
     """Set points for the actuators.
 
     Attributes:
-        mode: "position" (rest length of a tendon, m), "velocity" (m/s) or "effort" (N; N m for joints).
+        mode: "position" (rest length of a tendon, m), "velocity" (m/s), "effort" (N; N m for joints) or "impedance"
+            (stiffness (position - q) + damping (velocity - v) + values, closed at the plant's own rate).
         names: actuator names.
-        values: (a,) in the order of the names.
+        values: (a,) in the order of the names; in impedance mode the feed-forward efforts.
+        position, velocity, stiffness, damping: (a,) each in impedance mode, None in the others.
     """
 
     mode: str
     names: tuple[str, ...]
     values: Array
+    position: Array | None = None
+    velocity: Array | None = None
+    stiffness: Array | None = None
+    damping: Array | None = None
+
+    def set_points(self) -> dict[str, Any]:
+        """What `Simulation.command(mode, ...)` takes: a number by actuator name, or an `ImpedanceSetPoint`."""
+        if self.mode != "impedance":
+            return self.as_dict()
+        assert self.position is not None and self.velocity is not None
+        assert self.stiffness is not None and self.damping is not None
+        columns = (self.position, self.velocity, self.values, self.stiffness, self.damping)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return {name: ImpedanceSetPoint(*row) for name, row in zip(self.names, rows, strict=True)}
 
     def as_dict(self) -> dict[str, float]:
         """Value by actuator name."""
@@ -119,8 +136,6 @@ class Controller(ABC):
     """Whether it is made for one control period, a parameter of its constructor called `period`."""
     needs_velocities: ClassVar[bool] = False
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
-    plans_at_once: ClassVar[bool] = False
-    """Whether a goal is planned in about a control period, so that no thread of its own is worth it."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tensegrity_dynamics.command_gate import Mode, Verdict
+from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -25,14 +25,15 @@ from .calibration.calibrated_spools import fit_spool, make_loops, make_spools
 from .calibration.calibration_file import RobotCalibration
 from .calibration.calibration_store import CalibrationStore, with_fit
 from .calibration.line_fit import CalibrationCheck, CalibrationError
-from .calibration.turn_counter import check_turns, load_turns, save_turns
+from .calibration.turn_counter import MAX_LOOSE_TENSION, check_turns, load_turns, save_turns, void_turns
 from .driver_cycle import DriverCycle
 from .hardware.hardware import HardwareLink
 from .hardware.settings import HardwareSettings, hardware_settings
-from .safety.faults import Fault, FaultKind
+from .safety.faults import UNTRUSTED_LENGTH, Fault, FaultKind
 from .safety.safety_layer import SafetyStep
+from .servos.board_group import BoardGroup
 from .spools.position_loop import CycleCounter
-from .spools.readings import DriveCommand, Readings
+from .spools.readings import DriveCommand, Readings, ServoReading
 from .spools.spool import Spool
 
 MAX_FIRST_READINGS = 5
@@ -65,11 +66,14 @@ class Driver:
         self.robot, self.link, self.settings, self.store = robot, link, settings, store
         self.calibration = calibration
         self.active = False
+        store.read = lambda: {} if self.active else self._positions()
+        self._gate: CommandGate | None = None
         self._cycle = self._make_cycle(calibration)
+        self._gate = self._cycle.gate
 
     def _make_cycle(self, calibration: RobotCalibration) -> DriverCycle:
         spools = make_spools(self.robot, calibration)
-        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety)
+        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety, self._gate)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -104,6 +108,11 @@ class Driver:
         return self._cycle.counter
 
     @property
+    def identifying(self) -> bool:
+        """Whether the spools are still being moved a little, each for itself, and follow no commands yet."""
+        return self._cycle.layer.identification is not None
+
+    @property
     def stop_reason(self) -> str | None:
         """Reason of the latched emergency stop, or None."""
         return self._cycle.gate.stopped
@@ -128,10 +137,10 @@ class Driver:
         """
         try:
             self._check_turns()
-            self.link.prepare()
+            self._prepare()
             for left in reversed(range(MAX_FIRST_READINGS)):
                 try:
-                    self._cycle.begin(clock())
+                    self._cycle.begin(clock(), identify=True)
                     break
                 except CommandRefused:  # a single answer may be lost
                     if left == 0:
@@ -142,27 +151,66 @@ class Driver:
             raise
         self.active = True
 
+    def _prepare(self, names: Sequence[str] | None = None) -> None:
+        """Prepare servos; a board that closes the position loops learns the limits of the spools. Raises BusError."""
+        if isinstance(self.link, BoardGroup):
+            self.link.spools = self.spools
+        self.link.prepare(names)
+
     def _check_turns(self) -> None:
-        """Compare servos that were switched off with their last positions, before torque comes on.
+        """Compare servos that were switched off with their last positions, and void these, before torque comes on.
 
         Raises:
-            CommandRefused: a spool may have lost turns.
+            CommandRefused: a spool may have lost turns. CalibrationError: nothing tells whether one has, or would tell.
         """
-        turns = {} if self.store.path is None else load_turns(self.store.path, self.calibration)
-        doubtful = [name for name in self.link.switched_off if name in turns]
-        if doubtful:
-            check_turns(doubtful, self.spools, turns, self.link.read()[0])
+        path = self.store.path
+        if path is None:
+            return
+        if self.link.switched_off:
+            turns = load_turns(path, self.calibration)
+            check_turns(
+                [name for name in self.link.switched_off if name in turns], self.spools, turns, self._positions()
+            )
+        void_turns(path, self.calibration, self.spools)
+
+    def _positions(self) -> Mapping[str, ServoReading]:
+        """Readings of all servos; a single answer may be lost."""
+        readings = self.link.read()[0]
+        for _ in range(MAX_FIRST_READINGS):
+            if all(reading.age == 0 for reading in readings.values()):
+                break
+            readings = self.link.read()[0]
+        return readings
 
     def command(
-        self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
+        self,
+        names: Sequence[str],
+        values: Sequence[float],
+        mode: Mode,
+        *,
+        source: str,
+        stamp: float,
+        now: float,
+        session: int = 0,
     ) -> Verdict:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
             names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
             stamp: time of the command [s]. now: present time of the same clock [s].
+            session: random number that the sender draws with every goal and `hold` it takes; 0: it draws none.
         """
-        return self._cycle.command(names, values, mode, source=source, stamp=stamp, now=now)
+        return self._cycle.command(names, values, mode, source=source, session=session, stamp=stamp, now=now)
+
+    def hear(self, source: str, session: int, now: float, names: Sequence[str]) -> None:
+        """Note a command that came but was not checked; see `CommandStreams`."""
+        streams = self._cycle.gate.streams
+        if len(names) or not streams.announce(source, session, now):
+            streams.hear(source, session, now)
+
+    def see_publishers(self, names: Sequence[str]) -> None:
+        """Tell who publishes commands at present: more than one hold the robot."""
+        self._cycle.gate.streams.publishers = tuple(names)
 
     def run(self, period: float, clock: float) -> SafetyStep:
         """Run one bus cycle: read, detect faults, limit, write.
@@ -185,11 +233,17 @@ class Driver:
         """Latch the emergency stop; all tendons hold from the next cycle on."""
         self._cycle.gate.stop(reason)
 
-    def release_stop(self) -> bool:
-        """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault."""
+    def release_stop(self, now: float | None = None) -> bool:
+        """Accept commands again after an emergency stop; returns whether one was latched. `clear` clears its fault.
+
+        Streams of commands that began before do not count any more, see `CommandStreams`.
+
+        Args:
+            now: time of the clock that stamps commands [s], so that commands from before are told by their stamps.
+        """
         if self._cycle.gate.stopped is None:
             return False
-        self._cycle.gate.release()
+        self._cycle.gate.release(now)
         return True
 
     def recover(self) -> None:
@@ -201,7 +255,7 @@ class Driver:
         faulty = {fault.tendon for fault in self.faults if fault.kind in PREPARED_AGAIN}
         again = [name for name in self._cycle.spools if name in faulty or name in self.link.unprepared()]
         if self.active and again:
-            self.link.prepare(again)
+            self._prepare(again)
 
     def clear(self) -> tuple[Fault, ...]:
         """Clear latched faults after a cycle in which their causes were gone; returns the cleared ones.
@@ -215,6 +269,7 @@ class Driver:
             return self._cycle.clear()
         cleared = self._cycle.latched
         self._cycle = self._make_cycle(self.calibration)
+        self._cycle.gate.begin_again()
         return cleared
 
     def end(self, *, release_torque: bool = False) -> None:
@@ -226,13 +281,21 @@ class Driver:
         if not self.active:
             return
         self.active = False
-        if self.store.path is not None:
-            readings = {name: tendon.raw for name, tendon in self.readings.tendons.items()}
-            with contextlib.suppress(CalibrationError):  # a full disk must not keep a robot from its end
-                save_turns(self.store.path, self.calibration, self.spools, readings)
+        doubtful = {
+            fault.tendon for fault in self.faults if fault.kind in UNTRUSTED_LENGTH or fault.kind in PREPARED_AGAIN
+        }
+        for name, spool in self.spools.items():
+            if not self.tension(name) <= MAX_LOOSE_TENSION * spool.actuator.effort:
+                doubtful.add(name)  # without torque, or later without supply, it runs out
         self._cycle.end(release_torque=release_torque)
         if release_torque:
             self.link.torque_off()
+        if self.store.path is None or None in doubtful:
+            return
+        # a full disk must not keep a robot from its end: without this its turns stay void
+        with contextlib.suppress(CalibrationError, BusError):
+            known = [str(name) for name in doubtful]
+            save_turns(self.store.path, self.calibration, self.spools, self._positions(), doubtful=known)
 
     def close(self) -> None:
         """Close the ports; the servos keep the last command."""

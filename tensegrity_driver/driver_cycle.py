@@ -27,9 +27,10 @@ class DriverCycle:
 
     Args:
         link: bus that is read and written. spools: by actuator. loops: by actuator. settings: of the safety layer.
+        gate: of a driver that knows who commanded before; None: a new one.
 
     Attributes:
-        gate: checks commands by the limits of the actuators; a command stays fresh for `settings.stale` cycles.
+        gate: checks commands by the limits of the actuators; a command stays fresh for `settings.stale_time`.
         counter: number, periods and overruns of the cycles so far. readings: of the last cycle.
     """
 
@@ -39,19 +40,20 @@ class DriverCycle:
         spools: Mapping[str, Spool],
         loops: Mapping[str, Loop],
         settings: SafetySettings | None = None,
+        gate: CommandGate | None = None,
     ) -> None:
         self.link = link
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
-        self.gate = CommandGate(
-            [spool.actuator for spool in spools.values()], freshness=self.settings.stale * self.settings.period
+        self.gate = gate or CommandGate(
+            [spool.actuator for spool in spools.values()], freshness=self.settings.stale_time
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)
         self.cycle = 0
         self.readings = Readings({})
         self._set_points: dict[str, tuple[Mode, float]] = {}
-        self._command_age: int | None = None
-        self._second_source: str | None = None
+        self._command_age: float | None = None
+        self._waits: str | None = None
         self._refusals: tuple[tuple[str | None, str], ...] = ()
         self._clock = math.nan
         self._servo_readings: Mapping[str, ServoReading] = {}
@@ -82,32 +84,43 @@ class DriverCycle:
     # -- commands --------------------------------------------------------------------------------------------------
 
     def command(
-        self, names: Sequence[str], values: Sequence[float], mode: Mode, *, source: str, stamp: float, now: float
+        self,
+        names: Sequence[str],
+        values: Sequence[float],
+        mode: Mode,
+        *,
+        source: str,
+        stamp: float,
+        now: float,
+        session: int = 0,
     ) -> Verdict:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
             names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
-            stamp: time of the command [s]. now: present time of the same clock [s].
+            stamp: time of the command [s]. now: present time of the same clock [s]. session: of the sender, or 0.
         """
-        before = self.gate.source
         positions = {name: tendon.length for name, tendon in self.readings.tendons.items()}
-        verdict = self.gate.check(names, values, mode, source=source, stamp=stamp, now=now, positions=positions)
+        verdict = self.gate.check(
+            names, values, mode, source=source, session=session, stamp=stamp, now=now, positions=positions
+        )
+        nobody = self.gate.stopped is not None or self.gate.streams.contest(now) is not None
+        self._waits = None if nobody else verdict.holds
         if verdict.set_points or (verdict.accepted and not verdict.refusals):
             self._set_points.update(verdict.set_points)
-            self._command_age = 0
-        self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)
-        if not verdict.accepted and before not in (None, source):
-            self._second_source = source
+            self._command_age = 0.0
+        if verdict.holds is None:
+            self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)
         return verdict
 
     # -- cycles ----------------------------------------------------------------------------------------------------
 
-    def begin(self, clock: float) -> None:
+    def begin(self, clock: float, *, identify: bool = False) -> None:
         """Start from the measured lengths, at which all tendons hold; nothing is written.
 
         Args:
             clock: time of the clock that stamps commands [s].
+            identify: the first cycles move every spool a little, to see that it is the one that answers.
 
         Raises:
             CommandRefused: a length could not be read or is impossible, or a fault is latched.
@@ -115,7 +128,10 @@ class DriverCycle:
         self._clock = clock
         self._read(0.0, clock)
         self.layer.take_over(self.readings)
+        if identify:
+            self.layer.identify()
         self._drop_commands()
+        self.gate.begin_again(clock)
 
     def run(self, period: float, clock: float) -> SafetyStep:
         """Run one cycle.
@@ -131,8 +147,9 @@ class DriverCycle:
         step = self.layer.step(self.cycle, self.readings, set_points)
         errors = (*errors, *self._write(step.commands))
         self.cycle += 1
-        self._command_age = None if self._command_age is None else self._command_age + 1
-        self._second_source, self._refusals = None, ()
+        if self._command_age is not None and period > 0.0:
+            self._command_age += period
+        self._refusals = ()
         return replace(step, notes=(*step.notes, *errors)) if errors else step
 
     def clear(self) -> tuple[Fault, ...]:
@@ -143,6 +160,7 @@ class DriverCycle:
         """
         cleared = self.layer.clear(self.readings)
         self._drop_commands()
+        self.gate.begin_again(self._clock)
         return cleared
 
     def end(self, *, release_torque: bool = False) -> None:
@@ -154,8 +172,7 @@ class DriverCycle:
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _drop_commands(self) -> None:
-        self._set_points, self._command_age, self._second_source, self._refusals = {}, None, None, ()
-        self.gate.forget()
+        self._set_points, self._command_age, self._waits, self._refusals = {}, None, None, ()
 
     def _read(self, period: float, clock: float) -> None:
         try:
@@ -167,8 +184,9 @@ class DriverCycle:
         self._servo_readings = raw
         spools = self.layer.spools
         tendons = {name: spools[name].observe(reading) for name, reading in raw.items() if name in spools}
+        contest = self.gate.streams.contest(clock)
         command = CommandState(
-            self.gate.source, self._command_age, self._second_source, self._refusals, self.gate.stopped
+            self.gate.source, self._command_age, contest, self._refusals, self.gate.stopped, self._waits
         )
         self.readings = Readings(tendons, bus, period, clock - self._clock, command)
         self._clock = clock

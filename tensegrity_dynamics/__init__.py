@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .ending import end_at_once, module_to_run
+from .ending import end_at_once, end_with_parent, module_to_run
 
 if module_to_run().endswith("_node"):  # before the imports below, which take a second
     end_at_once(0)
+    end_with_parent()
 
 from .errors import (
     BusError,

@@ -6,18 +6,22 @@ limit is ever exceeded. Without a fresh command the motion stops; an emergency s
 
 An actuator whose value is refused keeps its last set point, but a command of which nothing passes does not count as
 fresh: a source that sends only what is refused is stopped like one that is silent. A command without names is a sign of
-life and keeps all set points.
+life and keeps all set points. Which streams of commands count at all is the matter of `CommandStreams`: one sender at a
+time, none that began before a release, none that broke off.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Real
+from typing import Any
 
+from .command_streams import CommandStreams
 from .errors import CommandRefused, TensegrityError, unknown_name
+from .impedance import ImpedanceSetPoint
 from .robots.actuator import Actuator
 
 
@@ -27,9 +31,16 @@ class Mode(Enum):
     POSITION = "position"
     VELOCITY = "velocity"
     EFFORT = "effort"
+    IMPEDANCE = "impedance"
 
 
 PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
+OLDEST_PERIODS = 3.0
+"""Periods of the sender after which an effort is too old: late feedback destroys, missing feedback does not."""
+STIFFEST, MOST_DAMPED = 1e-4, 1e-3
+"""Parts of an actuator's position range and rate at which an impedance may give all of its effort; no stiffer."""
+
+SetPoint = float | ImpedanceSetPoint
 
 
 @dataclass(frozen=True)
@@ -49,13 +60,16 @@ class Verdict:
 
     Attributes:
         accepted: the command as a whole was taken.
-        set_points: (mode, value) by actuator that may now be applied; actuators not named keep theirs.
+        set_points: (mode, value) by actuator that may now be applied, of impedances (mode, `ImpedanceSetPoint`);
+            actuators not named keep theirs.
         refusals: everything that was refused or limited.
+        holds: why no command of this stream counts at present, or None; then the actuators hold.
     """
 
     accepted: bool
-    set_points: Mapping[str, tuple[Mode, float]] = field(default_factory=dict)
+    set_points: Mapping[str, tuple[Mode, Any]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
+    holds: str | None = None
 
 
 class CommandGate:
@@ -72,6 +86,10 @@ class CommandGate:
             both to the drive (the spools of the simulation).
         limits: "refuse" refuses a value outside the position or effort limits; "clip" brings it to the limit. Either
             way the refusal is reported.
+        without_impedance: why an actuator takes no impedance, by name.
+
+    Attributes:
+        streams: who commands.
     """
 
     def __init__(
@@ -82,6 +100,7 @@ class CommandGate:
         largest_jump: float = 5.0,
         limits: str = "refuse",
         lead: float | None = None,
+        without_impedance: Mapping[str, str] | None = None,
     ) -> None:
         if lead is not None and not (math.isfinite(lead) and lead > 0.0):
             raise TensegrityError(f"lead is {lead} s, must be a finite time above zero, or None.")
@@ -91,10 +110,12 @@ class CommandGate:
             raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
         self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
-        self._source: str | None = None
+        self._without_impedance = dict(without_impedance or {})
         self._last: float | None = None
         self._stamp: float | None = None
+        self._stream: tuple[str, int] | None = None
         self._stopped: str | None = None
+        self.streams = CommandStreams(freshness)
 
     # -- emergency stop --------------------------------------------------------------------------------------------
 
@@ -107,16 +128,22 @@ class CommandGate:
         """Latch the emergency stop; the first reason stays."""
         self._stopped = self._stopped or reason
 
-    def release(self) -> None:
-        """Release the emergency stop and forget who commanded; raises CommandRefused where none is latched."""
+    def release(self, now: float | None = None) -> None:
+        """Release the emergency stop; see `begin_again`. Raises CommandRefused where none is latched."""
         if self._stopped is None:
             raise CommandRefused("there is no emergency stop to release.")
         self._stopped = None
-        self.forget()
+        self.begin_again(now)
+
+    def begin_again(self, now: float | None = None) -> None:
+        """Nothing that was wanted before `now` [s] counts any more: a goal or `hold` must come, or another sender."""
+        self._stream = self._last = self._stamp = None
+        self.streams.end(now)
 
     def forget(self) -> None:
-        """Forget the last command, as after a reset: any source may command next."""
-        self._source = self._last = self._stamp = None
+        """Forget all commands, as after a reset: any source may command next."""
+        self._stream = self._last = self._stamp = None
+        self.streams.forget()
 
     def leave(self, source: str) -> None:
         """A source gives up its command: the motion stops and any other may take over at once.
@@ -124,8 +151,8 @@ class CommandGate:
         Raises:
             CommandRefused: another source commands, or none.
         """
-        if source != self._source:
-            raise CommandRefused(f"{source!r} does not command; {self._source!r} does.")
+        if source != self.source:
+            raise CommandRefused(f"{source!r} does not command; {self.source!r} does.")
         self.forget()
 
     # -- freshness -------------------------------------------------------------------------------------------------
@@ -133,7 +160,7 @@ class CommandGate:
     @property
     def source(self) -> str | None:
         """Who commands, or None."""
-        return self._source
+        return None if self._stream is None else self._stream[0]
 
     def is_fresh(self, now: float) -> bool:
         """Whether the last accepted command is recent; where it is not, spools must hold.
@@ -146,12 +173,15 @@ class CommandGate:
         """Why every actuator must hold its position now, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it when it is safe."
+        contest = self.streams.contest(now)
+        if contest is not None:
+            return contest
         if self._last is None:
             return "no command has been accepted yet."
         if not self.is_fresh(now):
             since = now - self._last
             return (
-                f"no command from {self._source!r} for {since:.3f} s, longer than the {self.freshness:g} s allowed."
+                f"no command from {self.source!r} for {since:.3f} s, longer than the {self.freshness:g} s allowed."
                 if since > 0.0
                 else f"the clock went back by {-since:.3f} s since the last command."
             )
@@ -162,44 +192,66 @@ class CommandGate:
     def check(
         self,
         names: Sequence[str],
-        values: Sequence[float],
+        values: Sequence[SetPoint],
         mode: Mode,
         *,
         source: str,
         stamp: float,
         now: float,
+        session: int = 0,
         positions: Mapping[str, float] | None = None,
+        period: float = 0.0,
     ) -> Verdict:
         """Check one command.
 
         Args:
-            names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m).
+            names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m), or an
+                `ImpedanceSetPoint` each.
             source: who asks. stamp: when it was asked; now: the present time; both in s.
+            session: of the source, see `CommandStreams`; 0: it draws none.
             positions: present positions by actuator, for the velocity check at the limits and for `lead`.
+            period: s between two commands of the source, 0 where they do not come regularly; efforts that are older
+                than three are refused.
         """
-        whole = self._whole(names, values, source, stamp, now)
+        if not names and self.streams.announce(source, session, now):
+            return Verdict(False)
+        self.streams.hear(source, session, now)
+        holds = self._holds(source, session, stamp, now)
+        if holds is not None:
+            return Verdict(False, {}, (Refusal(None, holds),), holds)
+        whole = self._whole(names, values, (source, session), stamp, now)
+        whole = whole or _kind(mode, values) or _age(mode, stamp, now, period)
         if whole is not None:
             return Verdict(False, {}, (Refusal(None, whole),))
-        set_points: dict[str, tuple[Mode, float]] = {}
+        set_points: dict[str, tuple[Mode, Any]] = {}
         refusals: list[Refusal] = []
         for name, value in zip(names, values, strict=True):
-            allowed, reason = self._one(self._actuators[name], float(value), mode, (positions or {}).get(name))
+            actuator, position = self._actuators[name], (positions or {}).get(name)
+            allowed: SetPoint | None
+            if isinstance(value, ImpedanceSetPoint):
+                allowed, reason = self._impedance(actuator, value, position)
+            else:
+                allowed, reason = self._one(actuator, float(value), mode, position)
             if reason is not None:
                 refusals.append(Refusal(name, reason))
             if allowed is not None:
                 set_points[name] = (mode, allowed)
         if set_points or not names:
-            self._source, self._last, self._stamp = source, now, stamp
+            self._stream, self._last, self._stamp = (source, session), now, stamp
         return Verdict(True, set_points, tuple(refusals))
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _whole(
-        self, names: Sequence[str], values: Sequence[float], source: str, stamp: float, now: float
-    ) -> str | None:
-        """Why the command as a whole is refused, or None."""
+    def _holds(self, source: str, session: int, stamp: float, now: float) -> str | None:
+        """Why no command of a stream counts, whatever it says, or None."""
         if self._stopped is not None:
             return f"emergency stop ({self._stopped}); release it first."
+        return self.streams.contest(now) or self.streams.ended(source, session, stamp)
+
+    def _whole(
+        self, names: Sequence[str], values: Sequence[SetPoint], stream: tuple[str, int], stamp: float, now: float
+    ) -> str | None:
+        """Why the command as a whole is refused, or None."""
         if len(names) != len(values):
             return f"{len(names)} names for {len(values)} values; give one value for each name."
         if len(set(names)) != len(names):
@@ -208,6 +260,8 @@ class CommandGate:
         for name, value in zip(names, values, strict=True):
             if name not in self._actuators:
                 return unknown_name("actuator", name, self._actuators)
+            if isinstance(value, ImpedanceSetPoint):
+                continue  # it has been checked when it was made
             if not isinstance(value, Real) or not math.isfinite(value):
                 return f"the value for {name} is {value}; every value must be a finite number."
         if not math.isfinite(now):
@@ -224,13 +278,35 @@ class CommandGate:
             )
         if now - stamp > self.freshness:
             return f"the command is {now - stamp:.3f} s old, older than the {self.freshness:g} s allowed."
-        if self._source not in (None, source) and self.is_fresh(now):
-            return (
-                f"{source!r} commands while {self._source!r} does; stop that one first, or wait {self.freshness:g} s."
-            )
-        if self._source == source and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
+        if self._stream == stream and self._stamp is not None and self.is_fresh(now) and stamp < self._stamp:
             return f"the command is stamped {stamp:.3f} s, before the last one ({self._stamp:.3f} s)."
         return None
+
+    def _impedance(
+        self, actuator: Actuator, asked: ImpedanceSetPoint, position: float | None
+    ) -> tuple[ImpedanceSetPoint | None, str | None]:
+        """As `_one`, for all that an impedance consists of."""
+        if actuator.name in self._without_impedance:
+            return None, f"{self._without_impedance[actuator.name]}; refused."
+        low, high = actuator.position
+        ceilings = {
+            "stiffness": (actuator.effort / (STIFFEST * (high - low)), f"{actuator.units[2]} per {actuator.units[0]}"),
+            "damping": (
+                actuator.effort / (MOST_DAMPED * actuator.rate),
+                f"{actuator.units[2]} per {actuator.units[1]}",
+            ),
+        }
+        for name, (ceiling, unit) in ceilings.items():
+            if getattr(asked, name) > ceiling:
+                return None, f"{name} {getattr(asked, name):.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
+        parts, reasons = {}, []
+        for name, mode in (("position", Mode.POSITION), ("velocity", Mode.VELOCITY), ("effort", Mode.EFFORT)):
+            allowed, reason = self._one(actuator, getattr(asked, name), mode, position)
+            if allowed is None:
+                return None, reason
+            parts[name] = allowed
+            reasons += [reason] if reason is not None else []
+        return replace(asked, **parts), " ".join(reasons) or None
 
     def _one(
         self, actuator: Actuator, value: float, mode: Mode, position: float | None
@@ -280,3 +356,23 @@ class CommandGate:
             reason = f"{value:.6g} {unit} is above its ceiling of {actuator.effort:.6g} {unit}"
             return (limit, reason + ", limited.") if self.limits == "clip" else (None, reason + "; refused.")
         return value, None
+
+
+def _kind(mode: Mode, values: Sequence[SetPoint]) -> str | None:
+    """Why values do not go with the mode, or None."""
+    if all(isinstance(value, ImpedanceSetPoint) == (mode is Mode.IMPEDANCE) for value in values):
+        return None
+    what = "a whole impedance set point" if mode is Mode.IMPEDANCE else "a number"
+    return f"mode {mode.value} takes {what} for each name."
+
+
+def _age(mode: Mode, stamp: float, now: float, period: float) -> str | None:
+    """Why a command is too old for its kind, or None."""
+    if not (math.isfinite(period) and period >= 0.0):
+        return f"the period of the source is {period} s; it must be zero (unknown) or a finite time above zero."
+    if mode is Mode.EFFORT and period > 0.0 and now - stamp > OLDEST_PERIODS * period * (1.0 + 1e-6):
+        return (
+            f"the efforts are {now - stamp:.3f} s old, more than {OLDEST_PERIODS:g} of the source's periods of "
+            f"{period:g} s; late efforts destroy what they should control."
+        )
+    return None

@@ -9,7 +9,9 @@ This module is imported first of all and needs nothing but the standard library.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -39,6 +41,27 @@ def end_at_once(status: int) -> None:
         signal.signal(each, lambda *_: os._exit(status))
 
 
+END_WITH_PARENT = "TENSEGRITY_END_WITH_PARENT"
+"""Variable with which a program asks its children to end when it ends, whatever ended it: its own process number."""
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Get SIGTERM from the kernel when the parent is gone, even by SIGKILL, where the parent asked for that (Linux).
+
+    It stays in force when the process runs another program. A parent that has gone already is not waited for.
+    """
+    asked = os.environ.pop(END_WITH_PARENT, "")
+    if not asked or not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if asked != str(os.getppid()):
+        os._exit(0)
+
+
 class Ending:
     """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
 
@@ -52,7 +75,6 @@ class Ending:
 
     def __init__(self, grace: float = GRACE) -> None:
         self._grace, self._open = grace, True
-        self._event = threading.Event()
         self._wake: Callable[[], Any] = lambda: None
         self.asked = 0
 
@@ -61,6 +83,9 @@ class Ending:
         # reads what the interpreter writes at the very instant of the signal can wake it there.
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
+        # What `wait` looks at. A pipe and no lock: `_break_off` may raise between the lines of Python that `threading`
+        # takes a lock with, and nobody would get that lock again.
+        self._asleep, self._alarm = os.pipe()
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGALRM, self._break_off)
         for each in SIGNALS:
@@ -78,8 +103,10 @@ class Ending:
             signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         os.close(self._writer)
-        self._listener.join()
-        os.close(self._reader)
+        self._listener.join(self._grace)  # it may wait for a lock in `_wake` that an exception left closed
+        if not self._listener.is_alive():
+            for pipe in (self._reader, self._asleep, self._alarm):
+                os.close(pipe)
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:
@@ -93,7 +120,7 @@ class Ending:
 
     def wait(self, duration: float) -> None:
         """Sleep for so many seconds, or until the signal comes."""
-        self._event.wait(max(0.0, duration))
+        select.select([self._asleep], [], [], max(0.0, duration))
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if not self._open:
@@ -109,12 +136,18 @@ class Ending:
         while numbers := os.read(self._reader, 64):
             self.asked = self.asked or next((each for each in numbers if each in SIGNALS), 0)
             if self.asked:
-                self._event.set()
+                os.write(self._alarm, b".")
                 self._wake()
 
     def _break_off(self, _: int, frame: FrameType | None) -> None:
         if self._open and (frame is None or frame.f_code is not Ending.__exit__.__code__):
             raise KeyboardInterrupt
+
+
+def end_within(duration: float, status: int) -> None:
+    """End the process with this exit status after so many seconds of closing, whatever then still hangs."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(status))
+    signal.setitimer(signal.ITIMER_REAL, duration)
 
 
 def leave_threads(status: int, patience: float = 0.2) -> None:

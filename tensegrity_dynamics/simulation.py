@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .errors import AccuracyWarning, TensegrityError
+from .impedance import ImpedanceSetPoint
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
@@ -117,6 +118,11 @@ class Simulation:
         return self._simulator.shortest_period
 
     @property
+    def without_impedance(self) -> Mapping[str, str]:
+        """Why an actuator takes no impedance, by name."""
+        return self._simulator.without_impedance
+
+    @property
     def report(self) -> str:
         """Integrator, step and what it follows from, in one line."""
         part = self.time_step / self.shortest_period
@@ -130,9 +136,10 @@ class Simulation:
         effort: Mapping[str, float] | None = None,
         position: Mapping[str, float] | None = None,
         velocity: Mapping[str, float] | None = None,
+        impedance: Mapping[str, ImpedanceSetPoint] | None = None,
     ) -> Any:
         """One step with new commands to some actuators (the others keep theirs); returns the state."""
-        return self.advance(1, effort=effort, position=position, velocity=velocity)
+        return self.advance(1, effort=effort, position=position, velocity=velocity, impedance=impedance)
 
     def advance(
         self,
@@ -140,6 +147,7 @@ class Simulation:
         effort: Mapping[str, float] | None = None,
         position: Mapping[str, float] | None = None,
         velocity: Mapping[str, float] | None = None,
+        impedance: Mapping[str, ImpedanceSetPoint] | None = None,
         *,
         duration: float | None = None,
     ) -> Any:
@@ -148,9 +156,12 @@ class Simulation:
         Args:
             steps: how many; or duration: s, rounded to whole steps.
             effort, position, velocity: by actuator name; tendons: N, m (rest length) and m/s.
+            impedance: by actuator name; for joints and pulleys of mechanisms.
         """
         count = self._steps(steps, duration)
-        asked = {"position": position or {}, "velocity": velocity or {}, "effort": effort or {}}
+        asked: dict[str, Mapping[str, Any]] = {
+            "position": position or {}, "velocity": velocity or {}, "effort": effort or {}, "impedance": impedance or {}
+        }  # fmt: skip
         seen = set[str]()
         for mode, values in asked.items():  # all of it is looked at before any of it is applied
             checked_commands(mode, values, self._actuators)
@@ -159,7 +170,7 @@ class Simulation:
             seen |= set(values)
         for mode, values in asked.items():
             if values:
-                self._simulator.command(mode, values)
+                self.command(mode, values)
         self._simulator.advance(count)
         if self.integrator in WATCHED:
             self._watch_energy()
@@ -176,13 +187,21 @@ class Simulation:
 
     # -- what simulators of every kind can do; see `Simulator` ----------------------------------------------------
 
-    def command(self, mode: str, values: Mapping[str, float]) -> None:
-        """Set points of some actuators from now on: mode "position", "velocity" or "effort", values by actuator name.
+    def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
+        """Set points of some actuators from now on.
+
+        Args:
+            mode: "position", "velocity", "effort" or "impedance". values: by actuator name: a number, or an
+                `ImpedanceSetPoint`.
+            age: s since the command was right. period: s between two commands, 0 where unknown; see `impedance`.
 
         Raises:
-            TensegrityError: unknown mode or actuator, or a number that is not finite.
+            TensegrityError: unknown mode or actuator, a number that is not finite, or an actuator without this mode.
         """
-        self._simulator.command(mode, values)
+        if not (np.isfinite(age) and age >= 0.0 and np.isfinite(period) and period >= 0.0):
+            raise TensegrityError(f"age {age} s and period {period} s of a command must be finite, zero or more.")
+        timing = {"age": age, "period": period} if mode == "impedance" else {}
+        self._simulator.command(mode, values, **timing)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight, in world axes; None takes all of them away.

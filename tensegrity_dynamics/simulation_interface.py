@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
+from .impedance import ImpedanceSetPoint
 from .robots.model import Pose
 from .robots.state_record import ConfigurationState
 
-POSITION, VELOCITY, EFFORT = 0, 1, 2
-MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT}
+POSITION, VELOCITY, EFFORT, IMPEDANCE = 0, 1, 2, 3
+MODES = {"position": POSITION, "velocity": VELOCITY, "effort": EFFORT, "impedance": IMPEDANCE}
 """What the values of a command mean."""
 
 
@@ -107,16 +108,24 @@ class Simulator(ABC):
         """A copy of the present state: a `SimulatedState` of the kind's own class."""
 
     @abstractmethod
-    def command(self, mode: str, values: Mapping[str, float]) -> None:
+    def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
         """Set points of some actuators, held from now on; the others keep theirs.
 
         Args:
-            mode: "position" [m or rad], "velocity" [m/s or rad/s] or "effort" [N or N m].
-            values: by actuator name.
+            mode: "position" [m or rad], "velocity" [m/s or rad/s], "effort" [N or N m] or "impedance".
+            values: by actuator name: a number, or an `ImpedanceSetPoint`.
+            age: s that have passed since the command was right; set points of impedances have moved on meanwhile.
+            period: s between two commands of the sender, 0 where unknown; see `impedance`.
 
         Raises:
-            TensegrityError: unknown mode or actuator, or a number that is not finite.
+            TensegrityError: unknown mode or actuator, a number that is not finite, or an actuator that has no such
+                mode (tendons of structures no impedance).
         """
+
+    @property
+    def without_impedance(self) -> Mapping[str, str]:
+        """Why an actuator has no impedance mode, by name; all where a kind of robot does not know it."""
+        return {}
 
     @abstractmethod
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
@@ -167,7 +176,7 @@ class Simulator(ABC):
         """All actuators hold where they are."""
 
 
-def checked_commands(mode: str, values: Mapping[str, float], actuators: tuple[str, ...]) -> dict[int, float]:
+def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str, ...]) -> dict[int, Any]:
     """Commands by actuator index.
 
     Raises:
@@ -175,10 +184,15 @@ def checked_commands(mode: str, values: Mapping[str, float], actuators: tuple[st
     """
     if mode not in MODES:
         raise TensegrityError(unknown_name("mode", mode, MODES))
-    result = {}
+    result: dict[int, Any] = {}
     for name, value in values.items():
         if name not in actuators:
             raise TensegrityError(unknown_name("actuator", name, actuators))
+        if mode == "impedance":
+            if not isinstance(value, ImpedanceSetPoint):
+                raise TensegrityError(f"impedance of actuator {name} is {value!r}; give an ImpedanceSetPoint.")
+            result[actuators.index(name)] = value
+            continue
         if not np.isfinite(value):
             raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
         result[actuators.index(name)] = float(value)

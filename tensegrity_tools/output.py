@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -51,13 +52,27 @@ def print_report(report: Report) -> None:
         if isinstance(part, str):
             console.print(part, highlight=False, markup=False)
         else:
-            console.print(table(part.title, part.columns, part.rows, part.right))
+            print_table(table(part.title, part.columns, part.rows, part.right))
     if report.notes or report.verdict:
         console.print()
     for note in report.notes:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", highlight=False)
     if report.verdict and not report.notes:
         console.print(f"[green]{escape(report.verdict)}[/green]", highlight=False)
+
+
+def print_table(made: Table) -> None:
+    """Print a table; where it is wider than the terminal or an 80-column pipe its lines go on, and no digit is cut."""
+    width = console.width
+    needed = sum(
+        max(cell_len(str(cell)) for cell in (column.header, *column.cells)) + 2 if column.no_wrap else 22
+        for column in made.columns
+    )
+    console.width = max(width, needed)
+    try:
+        console.print(made)
+    finally:
+        console.width = width
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> Table:

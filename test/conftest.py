@@ -1,4 +1,4 @@
-"""What all tests share: a ROS domain of their own, and one worker for the tests that start real processes."""
+"""What all tests share: a ROS domain for each worker, and the order in which tests that start processes run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+SIDE_BY_SIDE = 2  # tests that start processes, at a time
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
@@ -41,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("system"):
-            item.add_marker(pytest.mark.xdist_group("system"))
+    """Tests that start processes wait more than they compute: they begin first, two files of them side by side."""
+    starting = [item for item in items if item.get_closest_marker("system")]
+    files = sorted({str(item.path) for item in starting})
+    for item in starting:
+        item.add_marker(pytest.mark.xdist_group(f"system_{files.index(str(item.path)) % SIDE_BY_SIDE}"))
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)  # stable: files stay together

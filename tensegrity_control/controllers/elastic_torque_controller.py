@@ -12,11 +12,13 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import RobotState
+from ..controller import Command, RobotState
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
+from ..motion_planning.impedance_gains import impedance_gains
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
+from ..trajectories.time_scaling import Progress
 from .goal_controller import GoalPath, RestPoint
 from .sampled_controller import Line, SampledController
 
@@ -40,8 +42,9 @@ class ElasticTorqueController(SampledController):
         period: float,
         rate_margin: float,
         brake_time: float,
+        actuation: str,
     ) -> None:
-        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
+        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
         self.equilibria = MechanismEquilibriumMap(robot)
         mechanism = robot.mechanism
@@ -69,7 +72,24 @@ class ElasticTorqueController(SampledController):
         )  # fmt: skip
         tracker = LinearFeedbackTracker(self._control_model, plan)
         tracker.end = equilibrium
+        return self._prepared(tracker)
+
+    def _prepared(self, tracker: LinearFeedbackTracker) -> LinearFeedbackTracker:
+        """The tracker with gains of the actuators' loops, where they close any: those of the plan's end."""
+        if self.output_mode == "impedance":
+            plan = tracker.plan
+            tracker.prepare(impedance_gains(self.model, plan.positions[-1], plan.rest_inputs[-1]))
         return tracker
+
+    def _make_command(
+        self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
+    ) -> Command:
+        gains = tracker.impedance
+        if gains is None:
+            return super()._make_command(time, tracker, progress, state)
+        self.blind += state is None or state.q is None
+        position, velocity, effort = tracker.set_points(progress.time, progress.pace)
+        return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
         """The equilibrium with the actuators as at rest; the one that the plan ends at is kept."""

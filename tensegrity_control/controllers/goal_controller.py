@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+from tensegrity_dynamics.impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, travelled
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -28,7 +29,11 @@ from ..trajectories.time_scaling import PathClock, Progress, profile_named
 Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
-"""s and control periods that a motion of a sampled controller may take, and periods that it must."""
+"""s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
+MAX_WAYPOINTS = 500
+"""Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
+RESUMPTION = 2.0
+"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on."""
 
 
 class Tracker(Protocol):
@@ -66,13 +71,15 @@ class GoalPath:
 
     Attributes:
         path: that the tracker will be made of; the controller's own.
-        minimum_duration: s, by the rate limit of `limiting_actuator`. preferred_duration: s, for goals without one.
+        minimum_duration: s. preferred_duration: s, for goals without one. limiting_actuator: whose rate limit sets the
+            minimum. limit: what sets it, where that is something else.
     """
 
     path: Any
     minimum_duration: float
     preferred_duration: float
     limiting_actuator: str
+    limit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +107,9 @@ class GoalController(Controller):
         brake_time: s, longest time in which a motion is braked; shorter asks for more of the actuators.
         period: s between two commands, for which they are held; None where any time will do.
 
+    Attributes:
+        gaps: how often no command was asked for so long that the actuators braked, where they do so by themselves.
+
     Raises:
         TensegrityError: a parameter is out of range.
     """
@@ -113,11 +123,12 @@ class GoalController(Controller):
             check_ranges(("period", period, 1e-5, 1.0))
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
-        self.longest = np.finfo(float).max if period is None else min(MAX_DURATION, MAX_PERIODS * period)
+        self.longest = MAX_DURATION if period is None else min(MAX_DURATION, MAX_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Any]] = []
         self._goal: Pose | None = None
         self._began, self._version = -np.inf, 0
+        self._commanded, self.gaps = -np.inf, 0
 
     # -- what a subclass says -------------------------------------------------------------------------------------
 
@@ -151,6 +162,22 @@ class GoalController(Controller):
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
         """Pose at the end of a plan to a goal; not where the control runs."""
 
+    def _wait_for_robot(self, time: float, clock: PathClock) -> None:
+        """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
+        last, self._commanded = self._commanded, time
+        lead = EXTRAPOLATED_PERIODS * self.period if self.period else EXTRAPOLATION
+        gap = time - last
+        if not lead * (1.0 + 1e-6) < gap < np.inf:
+            return
+        before = clock.at(last)
+        pace = max(0.0, 1.0 - 0.5 * (gap - lead) / lead)
+        clock.resume(time, before.time + before.pace * travelled(gap, lead), before.pace * pace, RESUMPTION * lead)
+        self.gaps += 1
+
+    def _make_command(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Command:
+        """What the actuators are sent at a time [s]."""
+        return Command(self.output_mode, self.names, np.array(self._command_values(time, tracker, progress, state)))
+
     def _command_values(self, time: float, tracker: Any, progress: Progress, state: RobotState | None) -> Array:
         """(a,) what the actuators are sent at a time [s]."""
         return np.asarray(tracker.command(progress, state))
@@ -169,15 +196,16 @@ class GoalController(Controller):
         tracker = self._hold_tracker(state)
         self._motions = [(PathClock(time, 0.0), tracker)]
         self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
-        self._began = time
+        self._began = self._commanded = time
         self._version += 1
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
-        values = self._command_values(time, tracker, clock.at(time), state)
-        return Command(self.output_mode, self.names, np.array(values))
+        if self.output_mode == "impedance":
+            self._wait_for_robot(time, clock)
+        return self._make_command(time, tracker, clock.at(time), state)
 
     def reference(self, time: float) -> Reference:
         """Pose and twist of the plan at a time [s]."""
@@ -226,18 +254,21 @@ class GoalController(Controller):
         self._ready()
         profile_named(profile)
         if duration is not None and not (np.isfinite(duration) and 0.0 <= duration <= self.longest):
-            most = "seconds" if self.period is None else f"up to {self.longest:g} s"
-            raise TensegrityError(f"the duration is {duration}; give {most}, or 0 for the shortest.")
+            raise TensegrityError(f"the duration is {duration}; give up to {self.longest:g} s, or 0 for the shortest.")
 
     def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
         """Raise TensegrityError for what is wrong with waypoints whatever their poses; times [s] from the start."""
         self._ready()
         if interpolation not in self.interpolations:
             raise TensegrityError(unknown_name("interpolation of this controller", interpolation, self.interpolations))
+        if len(times) > MAX_WAYPOINTS:
+            raise TensegrityError(f"{len(times)} waypoints; send up to {MAX_WAYPOINTS} at once, the rest afterwards.")
         knots = [0.0, *times]
         if len(knots) < 2 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0.0):
             raise TensegrityError(f"waypoint times {knots[1:]} must be seconds above zero that increase, at least one.")
         if self.period is None:
+            if knots[-1] > self.longest:
+                raise TensegrityError(f"the last waypoint is at {knots[-1]:g} s; give up to {self.longest:g} s.")
             return
         if knots[-1] > self.longest or np.min(np.diff(knots)) < self.period or knots[-1] < MIN_PERIODS * self.period:
             raise TensegrityError(
@@ -278,21 +309,21 @@ class GoalController(Controller):
         path = self._plan_path(rest, goal, profile)
         least = max(path.minimum_duration, MIN_PERIODS * (self.period or 0.0))
         took = duration or max(path.preferred_duration, least)
-        limited_by = path.limiting_actuator
+        limited_by = path.limit or f"the rate limit of {path.limiting_actuator}"
         for tries_left in (2, 1, 0):
             took = self._whole_periods(max(took, least))
             if took > self.longest:
                 raise TensegrityError(f"the motion would take {took:.3g} s, above {self.longest:g} s; go in steps.")
             note = ""
             if duration and took > duration + (self.period or 0.0):
-                note = f"{duration:.3g} s asked for, {took:.3g} s needed by the rate limit of {limited_by}"
+                note = f"{duration:.3g} s asked for, {took:.3g} s needed by {limited_by}"
             try:
                 tracker = self._make_tracker(rest, path, took, profile)
                 return PlannedMotion(tracker, took, note, self._end_pose(tracker, goal), version)
             except TooFastError as error:  # actuators do not move evenly along the path
                 if not tries_left:
                     raise
-                least, limited_by = 1.01 * error.factor * took, error.actuator
+                least, limited_by = 1.01 * error.factor * took, f"the rate limit of {error.actuator}"
         raise AssertionError("unreachable")
 
     def plan_through(

@@ -19,7 +19,7 @@ class JointPositionController(PositionController):
 
     Args:
         robot: a mechanism with actuators and an output.
-        rate_margin, swing_periods, brake_time: see `PositionController`.
+        rate_margin, swing_periods, brake_time, period: see `PositionController`.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no stable equilibrium at its start.
@@ -29,11 +29,17 @@ class JointPositionController(PositionController):
     equilibria: MechanismEquilibriumMap
 
     def __init__(
-        self, robot: Robot, *, rate_margin: float = 0.9, swing_periods: float = 8.0, brake_time: float = 0.3
+        self,
+        robot: Robot,
+        *,
+        rate_margin: float = 0.9,
+        swing_periods: float = 8.0,
+        brake_time: float = 0.3,
+        period: float = 0.02,
     ) -> None:
         super().__init__(
             MechanismEquilibriumMap(robot), None, rate_margin=rate_margin, swing_periods=swing_periods,
-            brake_time=brake_time,
+            brake_time=brake_time, period=period,
         )  # fmt: skip
 
     def _hold_tracker(self, state: RobotState | None) -> TimedPath:

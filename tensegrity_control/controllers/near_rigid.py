@@ -33,7 +33,7 @@ class NearRigidController(ElasticTorqueController):
 
     Args:
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most mass.
-        period, rate_margin, brake_time: see `SampledController`.
+        period, rate_margin, brake_time, actuation: see `SampledController`.
         floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start.
         position, rate, strain, strain_rate, effort: see `NearRigidWeights`.
 
@@ -54,6 +54,7 @@ class NearRigidController(ElasticTorqueController):
         period: float = 0.005,
         rate_margin: float = 0.5,
         brake_time: float = 0.5,
+        actuation: str = "impedance",
         floor: ArrayLike | None = None,
         position: float = NearRigidWeights.position,
         rate: float = NearRigidWeights.rate,
@@ -65,7 +66,7 @@ class NearRigidController(ElasticTorqueController):
         model, control_model = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
         if not model.radii.size:
             raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
-        super().__init__(robot, model, control_model, period, rate_margin, brake_time)
+        super().__init__(robot, model, control_model, period, rate_margin, brake_time, actuation)
         start = self.model.stiffness * robot.model.initial_configuration[self.model.q_strains]
         self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
 
@@ -109,4 +110,5 @@ class NearRigidController(ElasticTorqueController):
         )  # fmt: skip
         tracker.fade_from(q, before.feed_forward(rest.time, 0.0), min(MAX_FADE, 0.5 * trajectory.end))
         self._check_plan(tracker.plan)
+        self._prepared(tracker)
         return tracker

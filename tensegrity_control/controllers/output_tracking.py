@@ -25,7 +25,7 @@ class OutputTrackingController(ElasticTorqueController):
     """See `SampledController`; gains are the deviations of `OutputWeights`, which count from the next motion on.
 
     Args:
-        robot: see `OutputModel`. period, rate_margin, brake_time: see `SampledController`.
+        robot: see `OutputModel`. period, rate_margin, brake_time, actuation: see `SampledController`.
         output, position, rate, effort: see `OutputWeights`.
 
     Raises:
@@ -43,13 +43,14 @@ class OutputTrackingController(ElasticTorqueController):
         period: float = 0.005,
         rate_margin: float = 0.5,
         brake_time: float = 0.5,
+        actuation: str = "impedance",
         output: float = OutputWeights.output,
         position: float = OutputWeights.position,
         rate: float = OutputWeights.rate,
         effort: float = OutputWeights.effort,
     ) -> None:
         self.weights = OutputWeights(output, position, rate, effort)
-        super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time)
+        super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time, actuation)
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))
@@ -94,4 +95,4 @@ class OutputTrackingController(ElasticTorqueController):
         self._check_plan(plan)
         tracker = LinearFeedbackTracker(self.model, plan)
         tracker.end = plan.end
-        return tracker
+        return self._prepared(tracker)

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import RobotState
+from ..cancellation import checkpoint
+from ..controller import Command, RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
@@ -54,10 +57,11 @@ class ParallelRobotController(SampledController):
         period: float,
         rate_margin: float,
         brake_time: float,
+        actuation: str | None = None,
     ) -> None:
         self._gains, self._largest = gains, largest
         self._check_gains(gains)
-        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time)
+        super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         # one to plan with and one to follow with, so that both may be done at the same time
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output
@@ -94,7 +98,7 @@ class ParallelRobotController(SampledController):
     def _hold_tracker(self, state: RobotState | None) -> Any:
         assert state is not None and state.q is not None
         q = np.array(state.q)
-        still = self.kinematics.output_values(q)
+        still = self._control_kinematics.output_values(q)
         path = HermiteSpline([0.0, 1.0], [still, still], np.zeros((2, still.size)))
         tracker = self._path_tracker(path, q, False)
         self._apply_gains(tracker)
@@ -104,6 +108,7 @@ class ParallelRobotController(SampledController):
         q, travel = rest.configuration, np.zeros(len(self.names))
         first, end = self.kinematics.output_values(q), goal.position[self._rows]
         for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
+            checkpoint()
             before, q = q, self.kinematics.inverse(first + share * (end - first), q)
             travel += np.abs(self._joints(q) - self._joints(before))
         self._check_positions(q, "goal")
@@ -112,6 +117,7 @@ class ParallelRobotController(SampledController):
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         values = [self.kinematics.output_values(rest.configuration)]
         for goal in goals:
+            checkpoint()
             values.append(goal.position[self._rows])
             self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
         return np.array(values)
@@ -128,6 +134,7 @@ class ParallelRobotController(SampledController):
         crosses = bool(check_path(self.kinematics, trajectory, q))
         tracker = self._path_tracker(trajectory, q, crosses)
         for time in np.linspace(0.0, trajectory.end, SAMPLES):
+            checkpoint()
             position, rate, _ = trajectory.sample(float(time))
             q = self.kinematics.inverse(position, q)
             self._check_positions(q, "path")
@@ -160,6 +167,12 @@ class CrossingTracker(ComputedTorqueTracker):
     crosses = False
     last_effort: Array | None = None
     last_rates: Array | None = None
+    last_set_points: tuple[Array, Array]
+
+    @property
+    def last_position(self) -> Array:
+        """(nq,) that was last referred to."""
+        return self._last
 
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
         try:
@@ -176,7 +189,8 @@ class ComputedTorqueController(ParallelRobotController):
     """Computed torque (`computed_torque`).
 
     Args:
-        robot: see `ParallelRobotController`. period, rate_margin, brake_time: see `SampledController`.
+        robot: see `ParallelRobotController`. period, rate_margin, brake_time, actuation: see `SampledController`; of
+            impedances the feed-forward is the computed torque of the path, their gains follow from the model.
         stiffness: K_p [1/s^2], damping: K_d [1/s]; see `ComputedTorqueTracker`.
         nearest: distance to a Type 2 singularity below which a planned crossing goes on without feedback, which has
             no hold there; larger leaves more of the path without it.
@@ -194,12 +208,17 @@ class ComputedTorqueController(ParallelRobotController):
         period: float = 0.005,
         rate_margin: float = 0.5,
         brake_time: float = 0.5,
+        actuation: str = "impedance",
         stiffness: float = 1.0,
         damping: float = 2.0,
         nearest: float = 0.02,
     ) -> None:
         gains = {"stiffness": stiffness, "damping": damping, "nearest": nearest}
-        super().__init__(robot, gains, 1e6, period, rate_margin, brake_time)
+        super().__init__(robot, gains, 1e6, period, rate_margin, brake_time, actuation)
+        self._impedance: ImpedanceGains | None = None
+        if actuation == "impedance":
+            model = ReducedModel(robot)
+            self._impedance = impedance_gains(model, robot.model.initial_configuration, np.zeros(len(self.names)))
 
     def _apply_gains(self, tracker: CrossingTracker) -> None:
         super()._apply_gains(tracker)
@@ -211,6 +230,37 @@ class ComputedTorqueController(ParallelRobotController):
         tracker = CrossingTracker(self.kinematics, path, q, limits=limits, stiffness=stiffness, damping=damping)
         tracker.crosses = crosses
         return tracker
+
+    def _make_command(
+        self, time: float, tracker: CrossingTracker, progress: Progress, state: RobotState | None
+    ) -> Command:
+        if self._impedance is None:
+            return super()._make_command(time, tracker, progress, state)
+        seen = None if state is None else state.q
+        self.blind += seen is None
+        try:
+            reference = tracker.reference(progress.time, progress.pace, progress.change)
+            tracker.last_effort = tracker.effort(
+                progress.time, reference.q, reference.v, progress.pace, progress.change
+            )
+            middle = self._joint_rates(reference.v) + 0.5 * self.period * reference.acceleration
+            tracker.last_set_points = self._joints(reference.q), middle
+        except InfeasibleControlError:
+            if tracker.last_effort is None or not tracker.crosses:
+                raise
+            # on the singularity itself all goes on as just before
+            position, middle = tracker.last_set_points
+            tracker.last_set_points = position + self.period * middle, middle
+        self._update_singularity_distance(tracker.last_position if seen is None else seen)
+        position, middle = tracker.last_set_points
+        gains = self._impedance
+        return Command(
+            "impedance", self.names, np.array(tracker.last_effort), position, middle, gains.stiffness, gains.damping
+        )
+
+    def _joint_rates(self, v: Array) -> Array:
+        mechanism = self.kinematics.mechanism
+        return np.array([v[mechanism.velocities_of(name).start] for name in self.kinematics.active])
 
     def _command_values(
         self, time: float, tracker: CrossingTracker, progress: Progress, state: RobotState | None
@@ -244,7 +294,7 @@ class KinematicController(ParallelRobotController):
         TensegrityError: a parameter is out of range.
     """
 
-    output_mode = "velocity"
+    output_mode: str = "velocity"  # type: ignore[misc]
     needs_velocities = False
     default_period = 0.02
 

@@ -19,7 +19,7 @@ from ..inverse_kinematics.ik_result import InverseKinematicsOptions
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..paths.equilibrium_path import EquilibriumPath
-from ..paths.timed_path import TimedPath, shortest_duration, through
+from ..paths.timed_path import TimedPath, shortest_duration, tension_margin, through
 from ..trajectories.time_scaling import MinimumJerk, Progress, profile_named
 from .goal_controller import GoalController, GoalPath, RestPoint, check_ranges
 
@@ -37,6 +37,7 @@ class PositionController(GoalController):
         swing_periods: a motion whose duration is left open lasts at least so many of the slowest periods of the
             equilibria at both ends. More makes it slower and calmer; 0 leaves this out.
         brake_time: s, longest time in which a motion is braked; shorter when it ends before.
+        period: s for which a command is held; longer makes coarser steps, for which motions must be slower.
 
     Attributes:
         home: equilibrium with the actuators as the robot file has them.
@@ -46,7 +47,6 @@ class PositionController(GoalController):
     """
 
     output_mode = "position"
-    plans_at_once = True
 
     def __init__(
         self,
@@ -56,8 +56,10 @@ class PositionController(GoalController):
         rate_margin: float,
         swing_periods: float,
         brake_time: float,
+        period: float,
     ) -> None:
-        check_ranges(("swing_periods", swing_periods, 0.0, 1e6))
+        check_ranges(("swing_periods", swing_periods, 0.0, 1e6), ("period", period, 1e-5, 1.0))
+        self.command_period = period
         super().__init__(equilibria.robot, rate_margin=rate_margin, brake_time=brake_time)
         self.equilibria, self.options, self.swing_periods = equilibria, options, swing_periods
 
@@ -88,7 +90,13 @@ class PositionController(GoalController):
         used, worst = shortest_duration(path, profile_named(profile))
         minimum = used / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
-        return GoalPath(path, minimum, max(minimum, calm), self.names[worst])
+        # by how much a motion of this duration would have to be slower for the tensions, and so what it must last
+        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period)
+        limit = ""
+        if margin.stretch > 1.0:
+            minimum *= margin.stretch
+            limit = f"the tension of {margin.tendon}, which the motion must leave above {margin.floor:.3g} N"
+        return GoalPath(path, minimum, max(minimum, calm), self.names[worst], limit)
 
     def _make_tracker(self, rest: RestPoint, path: GoalPath, duration: float, profile: str) -> TimedPath:
         return TimedPath(path.path, profile_named(profile)(duration))

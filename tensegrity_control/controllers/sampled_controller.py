@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.mechanisms.mechanism_model import BodyPoses, MechanismModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -25,6 +25,9 @@ from ..trajectories.quintic import QuinticSpline, minimum_jerk
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
 from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint, TooFastError
+
+ACTUATIONS = ("impedance", "effort")
+"""What controllers of torques may send."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,9 @@ class SampledController(GoalController):
         period: s between two commands, for which they are held. Longer leaves larger errors.
         rate_margin: part of the actuators' rate limits that goals without a duration use, above 0 and at most 1.
         brake_time: s, longest time in which a motion is braked.
+        actuation: of controllers of torques: "impedance" lets the actuators close position, rate and effort of the
+            plan at their own rate, which no late command upsets; "effort" sends torques with feedback of the state,
+            for comparison and for lock-step.
 
     Attributes:
         blind: commands that were given without a state.
@@ -53,15 +59,21 @@ class SampledController(GoalController):
     """
 
     model_type = MechanismModel
-    output_mode = "effort"
+    output_mode: str = "effort"  # type: ignore[misc]
     is_sampled = True
     needs_velocities = True
     default_period = 0.01
     interpolations: ClassVar[tuple[str, ...]] = ("smooth", "minimum_jerk", "cubic")
     period: float
 
-    def __init__(self, robot: Robot, *, period: float, rate_margin: float, brake_time: float) -> None:
+    def __init__(
+        self, robot: Robot, *, period: float, rate_margin: float, brake_time: float, actuation: str | None = None
+    ) -> None:
         super().__init__(robot, rate_margin=rate_margin, brake_time=brake_time, period=period)
+        if actuation is not None:
+            if actuation not in ACTUATIONS:
+                raise TensegrityError(unknown_name("actuation", actuation, ACTUATIONS))
+            self.output_mode = actuation  # type: ignore[misc]
         model = robot.model_as(MechanismModel)
         self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
         self.blind = 0

@@ -29,7 +29,7 @@ class TendonLengthController(PositionController):
     Args:
         robot: a pin-jointed robot with actuated tendons.
         rigid_bars: plan with bars that keep their length, as the simulator has them.
-        rate_margin, swing_periods, brake_time: see `PositionController`.
+        rate_margin, swing_periods, brake_time, period: see `PositionController`.
         feedback_gain: 1/s of the integral correction while holding; 0 switches it off. More corrects faster; keep it
             well below the slowest frequency of the structure, above which the correction excites it.
         feedback_limit: m, largest correction of one rest length.
@@ -57,13 +57,15 @@ class TendonLengthController(PositionController):
         feedback_gain: float = 0.0,
         feedback_limit: float = 0.01,
         tension_floor: float | None = None,
+        period: float = 0.02,
     ) -> None:
         check_ranges(("feedback_gain", feedback_gain, 0.0, 1e6), ("feedback_limit", feedback_limit, 0.0, 1e6))
         equilibria = StructureEquilibriumMap(robot, rigid_bars=rigid_bars)
         options = InverseKinematicsOptions(preferred=equilibria.home, tension_floor=tension_floor)
         super().__init__(
-            equilibria, options, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time
-        )
+            equilibria, options, rate_margin=rate_margin, swing_periods=swing_periods, brake_time=brake_time,
+            period=period,
+        )  # fmt: skip
         self.feedback_gain, self.feedback_limit = feedback_gain, feedback_limit
         self.guard = TendonGuard(robot, self.home, tension_floor)
         self.slowest_period = equilibria.slowest_period(self.home)

@@ -6,7 +6,9 @@ kinematics, the path and the feedback that follow each other on it linearise it 
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -18,6 +20,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 E = TypeVar("E")
+T = TypeVar("T")
 
 
 class EquilibriumMap(ABC, Generic[E]):
@@ -37,6 +40,14 @@ class EquilibriumMap(ABC, Generic[E]):
     def __init__(self) -> None:
         self._sensitivities: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self._periods: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._own = threading.local()
+
+    def _in_this_thread(self, name: str, make: Callable[[], T]) -> T:
+        """Something with arrays of its own, made once in every thread: plans are made beside the control."""
+        if not hasattr(self._own, name):
+            setattr(self._own, name, make())
+        made: T = getattr(self._own, name)
+        return made
 
     @abstractmethod
     def positions(self, equilibrium: E) -> Array:
@@ -57,6 +68,24 @@ class EquilibriumMap(ABC, Generic[E]):
         Raises:
             TensegrityError: there is none.
         """
+
+    def tensions(self, equilibrium: E) -> Array:
+        """(c,) N of what must stay tight, in the order of `tension_floors`; empty where a kind has nothing such."""
+        return np.zeros(0)
+
+    def tension_dynamics(self, equilibrium: E) -> tuple[Array, Array]:
+        """What motions of the actuators add to `tensions`, both (c, a).
+
+        The first: N per m/s^2 or rad/s^2, by the masses where they follow; the second: N per m or rad, while they have
+        not followed yet.
+        """
+        none = np.zeros((0, len(self.robot.actuators)))
+        return none, none
+
+    @property
+    def tension_floors(self) -> dict[str, float]:
+        """N by name, below which a tension shall not fall."""
+        return {}
 
     @abstractmethod
     def _differentiate(self, equilibrium: E) -> Any:

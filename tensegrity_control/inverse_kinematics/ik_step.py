@@ -36,12 +36,19 @@ from ..optimization.quadratic_program import (
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 from .limits import Limits
 
+# All without unit: the terms of the program are scaled by tension_scale and length_scale, progress and rest are parts.
 REPAIR = 1.0e4
+"""M_r, the price of leaving a violated limit as it is; larger than PROGRESS, so that limits come before the goal."""
 PROGRESS = 1.0e3
+"""M_p, the price of standing still; much larger than the terms of posture, so that the goal comes before comfort."""
 COMFORT_WHEN_BLOCKED = 1.0e-5
+"""Weight of the posture where the motion slides along its limits: small, so that the nearest pose hardly moves."""
 PRESSING = 1.0e-2
+"""Part of the largest multiplier from which on a limit counts as binding."""
 NO_PRESSURE = 1.0e-8
+"""Multiplier below which nothing binds, whatever the largest one is."""
 NO_VIOLATION = 1.0e-7
+"""Violation, as a part of a limit's scale, that is rounding and asks for no repair."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..cancellation import checkpoint
 from .equilibrium_map import EquilibriumMap, equilibrium_map
 
 
@@ -52,15 +53,18 @@ class PathSensitivity:
 
     Attributes:
         pose: (6, a) m and rad of the output. tensions: (c, a) N. slowest_period: s, of small oscillations.
+        inertia, stretch: see `EquilibriumMap.tension_dynamics`.
     """
 
     pose: Array
     tensions: Array
     slowest_period: float
+    inertia: Array
+    stretch: Array
 
 
 class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
-    """See `EquilibriumMap`; keeps its arrays, so one for each thread.
+    """See `EquilibriumMap`; every thread has its own arrays.
 
     Args:
         robot: a mechanism with actuators and an output.
@@ -79,10 +83,16 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         self.robot, self.model = robot, robot.model_as(MechanismModel)
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
-        self._solver = MechanismEquilibriumSolver(self.model.mechanism, self.joints)
-        self._poses = BodyPoses(self.model)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]
         self.home = self.solve(np.array(starts), self.model.start)
+
+    @property
+    def _solver(self) -> MechanismEquilibriumSolver:
+        return self._in_this_thread("solver", lambda: MechanismEquilibriumSolver(self.model.mechanism, self.joints))
+
+    @property
+    def _poses(self) -> BodyPoses:
+        return self._in_this_thread("poses", lambda: BodyPoses(self.model))
 
     def positions(self, equilibrium: PathEquilibrium) -> Array:
         return equilibrium.positions
@@ -96,6 +106,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         Raises:
             TensegrityError: there is none.
         """
+        checkpoint()
         q = start.q if isinstance(start, PathEquilibrium) else start
         by_joint = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
         try:
@@ -116,7 +127,21 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         motion = slopes.motion[:, order]
         jacobian = wrench_jacobian(mechanism, equilibrium.q, self.output.body, self.output.frame.origin)
         twist = np.vstack((jacobian[3:], jacobian[:3])) @ motion
-        return PathSensitivity(twist, slopes.tension[:, order], slopes.slowest_period)
+        return PathSensitivity(
+            twist, slopes.tension[:, order], slopes.slowest_period, slopes.inertia[:, order], slopes.stretch[:, order]
+        )
+
+    def tensions(self, equilibrium: PathEquilibrium) -> Array:
+        return equilibrium.tensions
+
+    def tension_dynamics(self, equilibrium: PathEquilibrium) -> tuple[Array, Array]:
+        slopes: PathSensitivity = self.sensitivity(equilibrium)
+        return slopes.inertia, slopes.stretch
+
+    @property
+    def tension_floors(self) -> dict[str, float]:
+        floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
+        return {cable.name: floors.get(cable.name, 0.0) for cable in self.model.mechanism.cables}
 
     def _slowest_period(self, equilibrium: PathEquilibrium) -> float:
         return float(self.sensitivity(equilibrium).slowest_period)

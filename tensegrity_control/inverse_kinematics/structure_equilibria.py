@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
@@ -13,8 +14,9 @@ from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEqu
 from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from tensegrity_dynamics.structures.structure import Structure
 
+from ..cancellation import checkpoint
 from .equilibrium_map import EquilibriumMap, equilibrium_map
-from .structure_jacobian import Sensitivity, longest_period, sensitivity
+from .structure_jacobian import Sensitivity, inertial_tensions, longest_period, sensitivity
 
 
 class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
@@ -37,9 +39,19 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         super().__init__()
         self.robot, self.rigid_bars = robot, rigid_bars
         self.members = robot.actuated_members()
-        self.solver = StructureEquilibriumSolver(robot.structure, rigid_bars=rigid_bars, output=robot.output)
         self._solved: WeakSet[StructureEquilibrium] = WeakSet()
         self._home: StructureEquilibrium | None = None
+        self._inertia: WeakKeyDictionary[StructureEquilibrium, Array] = WeakKeyDictionary()
+
+    @property
+    def solver(self) -> StructureEquilibriumSolver:
+        """This thread's own."""
+
+        def make() -> StructureEquilibriumSolver:
+            robot = self.robot
+            return StructureEquilibriumSolver(robot.structure, rigid_bars=self.rigid_bars, output=robot.output)
+
+        return self._in_this_thread("solver", make)
 
     @property
     def home(self) -> StructureEquilibrium:  # type: ignore[override]
@@ -62,6 +74,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
         Raises:
             NoEquilibriumError: there is none near the start.
         """
+        checkpoint()
         equilibrium = self.solver.solve(lengths, start=start)
         self._solved.add(equilibrium)
         return equilibrium
@@ -125,6 +138,30 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             what = f"{', '.join(slack)} goes slack" if slack else f"softest stiffness {equilibrium.softest:.3g} N/m"
             raise TensegrityError(f"a point of the path is no safe equilibrium: {what}; take a smaller motion.")
         return equilibrium
+
+    def tensions(self, equilibrium: StructureEquilibrium) -> Array:
+        return equilibrium.tensions[self._tight]
+
+    def tension_dynamics(self, equilibrium: StructureEquilibrium) -> tuple[Array, Array]:
+        if equilibrium not in self._inertia:
+            slopes = self.sensitivity(equilibrium)
+            self._inertia[equilibrium] = inertial_tensions(equilibrium, slopes, rigid_bars=self.rigid_bars)
+        stretch = np.zeros((len(equilibrium.tensions), self.members.size))
+        stretch[self.members, np.arange(self.members.size)] = -self.robot.structure.stiffness[self.members]
+        return self._inertia[equilibrium][self._tight], stretch[self._tight]
+
+    @property
+    def tension_floors(self) -> dict[str, float]:
+        floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
+        names = [self.robot.structure.member_names[k] for k in self._tight]
+        return {name: floors.get(name, 0.0) for name in names}
+
+    @property
+    def _tight(self) -> NDArray[np.int64]:
+        """Indices of the tendons and springs that carry tension at home and can lose it."""
+        structure = self.robot.structure
+        movable = ~np.all(structure.fixed[structure.members], axis=1)
+        return np.flatnonzero(structure.unilateral & movable & (self.home.tensions > 0.0))
 
     def _differentiate(self, equilibrium: StructureEquilibrium) -> Sensitivity:
         return sensitivity(equilibrium, self.members, rigid_bars=self.rigid_bars)

@@ -88,8 +88,7 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
     stiffness = _tangent(shape, rigid_bars)
     masses = np.diag(np.repeat(structure.lumped_masses(), 3)[structure.free])
     if rigid_bars:
-        left, singular, _ = np.linalg.svd(_directions(shape)[:, ~structure.unilateral])
-        allowed = left[:, int(np.count_nonzero(singular > 1e-10)) :]
+        allowed = _rigid_motions(shape)
         stiffness, masses = allowed.T @ stiffness @ allowed, allowed.T @ masses @ allowed
     # Inverse squares of the frequencies, so that nodes without mass do no harm.
     try:
@@ -97,6 +96,30 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
     except LinAlgError:
         raise _unstable(shape) from None
     return float(2.0 * np.pi * np.sqrt(max(squares[-1], 0.0)))
+
+
+def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid_bars: bool = False) -> Array:
+    """(m, a) N that the lumped masses add to the tensions per m/s^2 of the rest lengths that `slopes` is for.
+
+    The nodes follow the equilibria with the accelerations dx/dd dd''; what that takes, K_t dx = -M dx/dd dd'', comes
+    from a further displacement.
+
+    Raises:
+        TensegrityError: the shape is not stable.
+    """
+    structure = shape.structure
+    masses = np.repeat(structure.lumped_masses(), 3)[structure.free]
+    allowed = _rigid_motions(shape) if rigid_bars else np.eye(masses.size)
+    needed = masses[:, None] * slopes.nodes[structure.free]
+    moved = allowed @ _solve(allowed.T @ _tangent(shape, rigid_bars) @ allowed, -allowed.T @ needed, shape)
+    tight = shape.lengths > structure.rest_lengths
+    return np.where(tight & structure.unilateral, structure.stiffness, 0.0)[:, None] * (_directions(shape).T @ moved)
+
+
+def _rigid_motions(shape: StructureEquilibrium) -> Array:
+    """(f, k) orthonormal motions of the free coordinates that keep all bars' lengths."""
+    left, singular, _ = np.linalg.svd(_directions(shape)[:, ~shape.structure.unilateral])
+    return left[:, int(np.count_nonzero(singular > 1e-10)) :]
 
 
 def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:

@@ -13,6 +13,8 @@ from scipy.linalg import expm, solve_discrete_are
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.numerics.types import Array
 
+from ..cancellation import checkpoint
+
 
 def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array]:
     """A (n, n) and B (n, u), the exact discrete form of x' = matrix x + inputs u with u held over a period [s]."""
@@ -83,6 +85,7 @@ def riccati_sweep(
     slope = pieces.jacobian[-1].T @ pieces.error[-1] / output**2
     steps = [np.zeros(input_cost.shape[0])] * count
     for k in range(count - 2, -1, -1):
+        checkpoint()
         ahead, push = pieces.ahead[k], pieces.push[k]
         pulled = slope + value @ pieces.defect[k]
         curvature = input_cost + push.T @ value @ push

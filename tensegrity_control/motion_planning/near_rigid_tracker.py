@@ -16,6 +16,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..cancellation import checkpoint
 from ..trajectories.splines import PiecewisePolynomial
 from .lqr import discretized, regulator
 from .near_rigid_model import NearRigidModel
@@ -130,6 +131,7 @@ class NearRigidTracker(LinearFeedbackTracker):
         knots = np.unique(np.append(np.arange(0, len(self.strains.times), self._every), len(self.strains.times) - 1))
         coordinates, inputs = [], []
         for k in knots:
+            checkpoint()
             rest, effort = rest_at(model, self.strains.positions[k], self.floor)
             coordinates.append(rest)
             inputs.append(effort)

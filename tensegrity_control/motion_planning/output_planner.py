@@ -23,6 +23,7 @@ from scipy.interpolate import make_interp_spline
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 
+from ..cancellation import checkpoint
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
@@ -145,6 +146,7 @@ def plan_output(
     q, miss = first, 0.0
     positions = np.zeros((count, q.size))
     for k in range(count):
+        checkpoint()
         q = positions[k] = model.closed_configuration(q, states[k, : model.index.size])
         miss = max(miss, float(np.linalg.norm(model.output_position(q) - targets[k])))
     defect = float(np.max(np.abs(_last_defect(model, positions, states, inputs, period))))
@@ -226,6 +228,7 @@ def _pieces(
     linearizations: list[tuple[Array, ...]] = []
     moved: list[Array] = []
     for k in range(count):
+        checkpoint()
         q = model.closed_configuration(q, states[k, :size])
         pieces.error.append(model.output_position(q) - targets[k])
         moved.append(np.concatenate((states[k, size:], model.accelerations(q, states[k, size:], inputs[k]))))

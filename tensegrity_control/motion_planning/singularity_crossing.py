@@ -22,6 +22,7 @@ from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dyn
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 from tensegrity_dynamics.numerics.types import Array
 
+from ..cancellation import checkpoint
 from ..trajectories.quintic import QuinticSpline
 from ..trajectories.splines import Trajectory
 
@@ -70,6 +71,7 @@ def distances(kinematics: LoopKinematics, path: Trajectory, start: Array, sample
     times, q = np.linspace(path.start, path.end, samples), np.array(start, dtype=np.float64)
     signs = []
     for time in times:
+        checkpoint()
         q = kinematics.inverse(path.value(float(time)), q)
         signs.append(kinematics.free_motion(q)[1])
     return times, np.array(signs)

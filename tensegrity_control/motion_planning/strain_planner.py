@@ -18,6 +18,7 @@ from scipy.interpolate import make_interp_spline
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 
+from ..cancellation import checkpoint
 from ..trajectories.smoothing import smoothed
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
@@ -79,6 +80,7 @@ def plan_strains(
     for _ in range(2):
         tensions, q = np.zeros((count, cables)), first
         for i in range(count):
+            checkpoint()
             q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
             reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
             load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
@@ -88,6 +90,7 @@ def plan_strains(
         rates, accelerations = curve(times, 1), curve(times, 2)
     q, positions, inputs, residual = first, [], [], 0.0
     for i in range(count):
+        checkpoint()
         q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
         reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
         right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive

@@ -6,6 +6,9 @@ A motion that is braked goes through the same configurations at a pace s' below 
 with s'^2, so plan and inputs go over into the equilibria along the path, (w_0, u_0), which every plan holds:
 
     x_plan = (w_0 + s'^2 (w - w_0), s' w'),   u_plan = u_0 + s'^2 (u - u_0)
+
+Where the actuators close impedances of their own, they get the same plan as their positions, rates and efforts, without
+K: nothing that a late state could upset.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
 from ..trajectories.time_scaling import Progress
+from .impedance_gains import ImpedanceGains
 
 MAX_DEVIATION = 0.3
 """rad or m of a coordinate between robot and plan beyond which the linear feedback would do more harm than good."""
@@ -58,6 +62,7 @@ class LinearFeedbackTracker:
 
     Attributes:
         end: equilibrium in which the plan ends, where it is the map's own; else None.
+        impedance: gains of the actuators' own loops, where they have some.
     """
 
     def __init__(self, model: ReducedModel, plan: TrackingPlan) -> None:
@@ -66,6 +71,8 @@ class LinearFeedbackTracker:
         self.names = tuple(each.name for each in model.robot.actuators)
         self.limits = np.array([each.effort for each in model.robot.actuators])
         self.end: Any = None
+        self.impedance: ImpedanceGains | None = None
+        self._drives: tuple[Array, Array] | None = None
         self._fade: tuple[Array, Array, float] | None = None
 
     @property
@@ -108,6 +115,43 @@ class LinearFeedbackTracker:
         """(u,) N m or N of the plan alone, within the limits: for a period without a state."""
         return np.clip(self._at(time, pace)[1], -self.limits, self.limits)
 
+    def prepare(self, gains: ImpedanceGains) -> None:
+        """Be ready for `set_points`, with gains of the actuators' loops. Raises TensegrityError."""
+        plan, model = self.plan, self.model
+        index = model.q_drives
+        columns = {int(k): n for n, k in enumerate(model.q_index)}
+        if all(int(k) in columns for k in index):
+            rest = plan.rest_coordinates[:, [columns[int(k)] for k in index]]
+        else:
+            rest = np.array([
+                model.closed_configuration(q, w)[index]
+                for q, w in zip(plan.positions, plan.rest_coordinates, strict=True)
+            ])  # fmt: skip
+        self.impedance, self._drives = gains, (plan.positions[:, index], rest)
+
+    def set_points(self, time: float, pace: float = 1.0) -> tuple[Array, Array, Array]:
+        """Positions and rates of the actuators (a,) at a time of the plan [s], and efforts (u,), for one period.
+
+        The rates are the means over the period, so that positions which move on with them are where the next ones are.
+        """
+        here = self._at_drives(time, pace)
+        ahead = self._at_drives(time + pace * self.period, pace) if time < self.duration else here
+        return here, (ahead - here) / self.period, self.feed_forward(time, pace)
+
+    def _at_drives(self, time: float, pace: float) -> Array:
+        """(a,) rad or m of the plan; `prepare` first."""
+        assert self._drives is not None
+        positions, rest = self._drives
+        row = min(max(time / self.period, 0.0), float(len(positions) - 1))
+        k = min(int(row + 1e-6), len(positions) - 1)
+        share = max(row - k, 0.0)
+        after = min(k + 1, len(positions) - 1)
+        moving, low = ((1.0 - share) * rows[k] + share * rows[after] for rows in (positions, rest))
+        result = low + pace**2 * (moving - low)
+        if self._fade is not None and time < self._fade[2]:
+            result = result + self._fade_left(time) * (self._fade_drives - rest[0])
+        return np.asarray(result)
+
     def motion(self, time: float, pace: float = 1.0) -> tuple[Array, Array]:
         """Position (nq,) and velocity (nv,) of the mechanism on the plan."""
         state, _, _ = self._at(time, pace)
@@ -118,6 +162,7 @@ class LinearFeedbackTracker:
 
     def fade_from(self, q: Array, effort: Array, duration: float) -> None:
         """Begin at an equilibrium q (nq,) that `effort` (u,) holds, and go over to the plan in `duration` s."""
+        self._fade_drives = q[self.model.q_drives]
         offset = q[self.model.q_index] - self.plan.rest_coordinates[0]
         self._fade = (np.concatenate((offset, np.zeros(offset.size))), effort - self.plan.rest_inputs[0], duration)
 
@@ -142,8 +187,13 @@ class LinearFeedbackTracker:
             state = np.concatenate((low + pace**2 * (state[:count] - low), pace * state[count:]))
             inputs = held + pace**2 * (inputs - held)
         if self._fade is not None and time < self._fade[2]:
-            offset, more, duration = self._fade
-            x = max(time, 0.0) / duration
-            left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+            offset, more, _ = self._fade
+            left = self._fade_left(time)
             state, inputs = state + left * offset, inputs + left * more
         return state, inputs, between(plan.gains)
+
+    def _fade_left(self, time: float) -> float:
+        """Part of the start that is left at a time [s] of the plan, from 1 to 0."""
+        assert self._fade is not None
+        x = max(time, 0.0) / self._fade[2]
+        return float(1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x))

@@ -100,6 +100,12 @@ class EquilibriumPath:
         slope[3:] = np.linalg.solve(rotation_error_rate(-value[3:]), slope[3:])
         return slope
 
+    def position_curvature(self, parameter: float) -> Array:
+        """(a,) m or rad per square of the path parameter."""
+        if self.span <= 0.0:
+            return np.zeros(self._rates.size)
+        return self._positions.sample(min(max(parameter, 0.0), 1.0))[2]
+
     def largest_rate(self, parameters: Array, rates: Array) -> tuple[float, int]:
         """Largest actuator speed over its limit, for path parameters and their rates (k,) 1/s; and the actuator."""
         if self.span <= 0.0:

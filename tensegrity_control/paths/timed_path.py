@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ from ..trajectories.time_scaling import Progress, TimeLaw, Waypoints
 from .equilibrium_path import EquilibriumPath
 
 SAMPLES = 201
-"""Points of a time law at which rates are compared with their limits."""
+"""Points of a time law at which rates and tensions are compared with their limits."""
+VIBRATION, LEAST_ROOM = 2.0, 0.05
+"""How much more than at rest a load does that comes at once; part of a tension by which it may fall where it rests at
+its floor already."""
 
 
 class TimedPath:
@@ -53,6 +57,55 @@ def shortest_duration(path: EquilibriumPath, law: type[Any]) -> tuple[float, int
     """Shortest duration [s] of a time law that keeps all rate limits, and the index of the actuator that sets it."""
     parameters, rates = np.array([law(1.0).at(u) for u in np.linspace(0.0, 1.0, SAMPLES)]).T
     return path.largest_rate(parameters, rates)
+
+
+@dataclass(frozen=True)
+class TensionMargin:
+    """What a motion along a path may do to tensions.
+
+    Attributes:
+        stretch: factor by which its duration must grow so that no tension falls below its floor; 1 or less: enough.
+        tendon: that needs it. lowest: N that this one may fall to as the motion is. floor: N.
+    """
+
+    stretch: float
+    tendon: str = ""
+    lowest: float = np.inf
+    floor: float = 0.0
+
+
+def tension_margin(path: EquilibriumPath, law: TimeLaw, period: float) -> TensionMargin:
+    """What a motion does to the tensions of the equilibria that it passes.
+
+    Two things take from them. The masses have to be carried along, which takes a = dT/dp'' (p_s s'' + p_ss s'^2), and
+    the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
+    it does at rest. And positions that are held for a period come in steps of p' T, which the tendons feel before the
+    masses follow, b = |dT/dp| p' T. With a duration that is f times as long both take a / f^2 + b / f.
+
+    Args:
+        period: s for which a command is held.
+    """
+    names, floors = list(path.equilibria.tension_floors), np.array(list(path.equilibria.tension_floors.values()))
+    if path.span <= 0.0 or not names:
+        return TensionMargin(0.0)
+    times = np.linspace(0.0, law.duration, SAMPLES)
+    parameters, rates = np.array([law.at(float(time)) for time in times]).T
+    changes = np.gradient(rates, times, edge_order=2)
+    slopes = np.array([path.position_rates(s) for s in parameters])
+    curvatures = np.array([path.position_curvature(s) for s in parameters])
+    accelerations = slopes * changes[:, None] + curvatures * (rates**2)[:, None]
+    solved = path.equilibria_on_it
+    at = np.interp(parameters, path.parameters, np.arange(len(solved)))
+    nearest = np.minimum(np.round(at).astype(int), len(solved) - 1)
+    tensions = np.array([path.equilibria.tensions(each) for each in solved])
+    inertia, stretch = (np.array(each) for each in zip(*map(path.equilibria.tension_dynamics, solved), strict=True))
+    resting = np.array([np.interp(at, np.arange(len(solved)), column) for column in tensions.T]).T
+    carried = VIBRATION * np.abs(np.einsum("kca,ka->kc", inertia[nearest], accelerations))
+    stepped = period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], slopes * rates[:, None]))
+    room = np.maximum(resting - floors, LEAST_ROOM * np.maximum(resting, floors))
+    factor = (stepped + np.sqrt(stepped**2 + 4.0 * room * carried)) / np.maximum(2.0 * room, 1e-12)
+    k, c = np.unravel_index(int(np.argmax(factor)), factor.shape)
+    return TensionMargin(float(factor[k, c]), names[c], float(resting[k, c] - carried[k, c] - stepped[k, c]), floors[c])
 
 
 def through(path: EquilibriumPath, times: list[float], parameters: Array) -> TimeLaw:

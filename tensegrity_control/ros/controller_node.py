@@ -7,21 +7,22 @@ Where a controller cannot go on, the actuators hold their positions until `hold`
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Reference, StructureState
+from tensegrity.msg import ActuatorCommand, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
@@ -36,16 +37,24 @@ from tensegrity_dynamics.ros.geometry_messages import (
 )
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
 
-from ..controller import Command
+from ..controller import Accepted, Command
+from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
 from .planning_thread import PlanningThread
-from .state_conversion import StateReader
+from .state_conversion import StateReader, command_message
 
-MODES = {"position": ActuatorCommand.POSITION, "velocity": ActuatorCommand.VELOCITY, "effort": ActuatorCommand.EFFORT}
-FAILURES = (TensegrityError, ArithmeticError, ValueError, MemoryError)
-"""What a controller may raise for numbers that nobody foresaw; it must not end the node."""
+FAILURES = (Exception,)
+"""What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
+LATEST = 2.0**31 - 1.0
+"""s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
+
+
+def new_session() -> int:
+    """A random number above zero for a session of commands."""
+    return 1 + secrets.randbelow(2**64 - 1)
 
 
 class ControllerNode(RobotNode):
@@ -59,7 +68,9 @@ class ControllerNode(RobotNode):
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
         lockstep = self.parameter(
-            "lockstep", False, "the simulator waits for answers: plans are made while it waits, not beside the control"
+            "lockstep",
+            False,
+            "the simulator waits for answers, for those that need a plan, too",
         )
         self._planner = PlanningThread(self, lockstep)
         self._controller = self._settings.make(self._settings.name)
@@ -70,17 +81,20 @@ class ControllerNode(RobotNode):
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
+        # a new one with every goal and `hold`: after a release a robot moves for these alone
+        self._session = new_session()
+        self._withheld: StructureState | None = None
         self._heard, self._late, self._missed, self._spacing = time.monotonic(), 0, 0, 0
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
         self._reference = self.create_publisher(Reference, "reference", LATCHED)
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
+        self._floor, self._broken = TensionFloor(self._robot), ""
+        self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, STATE)
-        # a group of its own: while a goal is planned the control goes on
-        self.create_service(
-            SetGoalPose, "set_goal_pose", self._set_goal, callback_group=MutuallyExclusiveCallbackGroup()
-        )
+        # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
+        self.create_service(SetGoalPose, "set_goal_pose", self._set_goal, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, "hold", self._hold)
         self.create_service(Trigger, "stop", self._stop)
         self._action = ActionServer(
@@ -89,6 +103,16 @@ class ControllerNode(RobotNode):
         )  # fmt: skip
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.tell(OK, "waiting for structure_state")
+
+    def _announce(self) -> int:
+        """A session for a goal that is to be planned, told before: planned, it does not count after a release that came
+        meanwhile (`tensegrity_dynamics.command_streams`)."""
+        session = new_session()
+        if self._state is not None:
+            announcement = ActuatorCommand(source=self.get_name(), session=session)
+            announcement.header.stamp, announcement.header.frame_id = self._state.header.stamp, WORLD
+            self._commands.publish(announcement)
+        return session
 
     @property
     def _now(self) -> float:
@@ -105,7 +129,16 @@ class ControllerNode(RobotNode):
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
+    def _look_at_tensions(self, message: TendonState) -> None:
+        time = 1e-9 * nanoseconds(message.header.stamp)
+        self._broken = self._floor.look(time, message.name, message.tension)
+
     def _control(self, message: StructureState) -> None:
+        if self._planner.withholds:
+            self._withheld = message
+            if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
+                self._planner.cancel("the simulation was reset")
+            return
         stamp = nanoseconds(message.header.stamp)
         wall = time.monotonic()
         if stamp == self._stamp and self._answer is not None:
@@ -122,9 +155,7 @@ class ControllerNode(RobotNode):
         self._heard = wall
         self._stamp = stamp
         command = self._command(message)
-        self._answer = ActuatorCommand(
-            source=self.get_name(), mode=MODES[command.mode], name=list(command.names), value=command.values.tolist()
-        )
+        self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
@@ -132,6 +163,8 @@ class ControllerNode(RobotNode):
             self._publish_feedback(message)
         phase = self._controller.status(self._now).phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
+        values |= {"phase": phase, "gaps": self._controller.gaps}
+        values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
@@ -140,6 +173,8 @@ class ControllerNode(RobotNode):
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
             self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
+        elif self._broken:
+            self.tell(WARN, self._broken, **values)
         elif message.converged:
             self.tell(OK, phase, **values)
         else:
@@ -176,6 +211,9 @@ class ControllerNode(RobotNode):
         joints = self._joints
         if joints is None or nanoseconds(joints.header.stamp) != stamp:
             return False
+        self._planner.cancel("the simulation was reset")
+        if not self._planner.rests:
+            return False  # it shares arrays with what is reset; the next state comes soon
         try:
             self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
         except TensegrityError as error:
@@ -248,8 +286,7 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             goal = self._goals(request.target.header.frame_id, [0.0], [request.target.pose])[0][1]
             profile = request.profile or "minimum_jerk"
-            accepted = await self._planner.goal(self._controller, goal, request.duration, profile)
-            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")
         except UnreachableGoalError as error:
             response.reason, response.binding = str(error), list(error.binding)
@@ -260,8 +297,21 @@ class ControllerNode(RobotNode):
             response.reason = str(error) or type(error).__name__
             return response
         response.accepted, response.reason = True, accepted.note
-        response.predicted_arrival = time_message(round(1e9 * accepted.arrival))
+        response.predicted_arrival = time_message(round(1e9 * min(accepted.arrival, LATEST)))
         return response
+
+    async def _planned(self, plan: Coroutine[Any, Any, Accepted]) -> Accepted:
+        """Wait for a plan that begins; then answer what was withheld meanwhile."""
+        session = self._announce()
+        try:
+            accepted = await plan
+            self._answer = None  # where the simulation stands still, the same state gets an answer that moves
+            self._session = session
+            return accepted
+        finally:
+            message, self._withheld = self._withheld, None
+            if message is not None and not self._planner.withholds:
+                self._control(message)
 
     def _goals(self, frame: str, times: Sequence[float], poses: Sequence[Any]) -> list[tuple[float, PoseGoal]]:
         """Goals of a message, checked here and nowhere else. Raises TensegrityError for what is no pose."""
@@ -283,10 +333,12 @@ class ControllerNode(RobotNode):
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
             self._ready()
+            self._planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
                 self._controller.release()
                 self._controller.hold(self._now)
+                self._answer, self._session = None, new_session()
             else:
                 self._controller.stop(self._now)
             self._finish(False, "stopped by service")
@@ -299,6 +351,8 @@ class ControllerNode(RobotNode):
     def _recover(self) -> None:
         """After a failure: go on from where the robot is now."""
         if self._failed is not None and self._state is not None:
+            if not self._planner.rests:
+                raise TensegrityError("a plan is still being given up; call hold again.")
             self._controller.reset(self._now, self._reader.read(self._state, self._joints))
             self._failed = None
 
@@ -321,13 +375,18 @@ class ControllerNode(RobotNode):
             self._ready(whole=True)
             if len(request.waypoint) != len(request.time_from_start):
                 raise TensegrityError(f"{len(request.waypoint)} waypoints for {len(request.time_from_start)} times.")
+            if len(request.waypoint) > MAX_WAYPOINTS:  # before each of them is looked at
+                raise TensegrityError(f"{len(request.waypoint)} waypoints; send up to {MAX_WAYPOINTS} at once.")
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
-            await self._planner.through(self._controller, waypoints, request.interpolation or "smooth")
-            self._answer = None
+            interpolation = request.interpolation or "smooth"
+            await self._planned(self._planner.through(self._controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
         except FAILURES as error:
-            handle.abort()
+            if handle.is_cancel_requested:
+                handle.canceled()
+            else:
+                handle.abort()
             result.reason = str(error) or type(error).__name__
             return result
         ended = Future()
@@ -357,6 +416,7 @@ class ControllerNode(RobotNode):
         return result
 
     def _cancel(self, _: Any) -> CancelResponse:
+        self._planner.cancel("the trajectory was cancelled")
         self._controller.hold(self._now)
         self._finish(False, "cancelled: holding")
         return CancelResponse.ACCEPT

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
 from ..controllers.goal_controller import GoalController
+from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
 LARGEST_GAIN = 1e6
@@ -33,6 +36,13 @@ class ControllerParameters:
         self._tracked = node.parameter(
             "near_rigid.tracked", "", "coordinates that follow the path, with blanks between; empty: the heaviest"
         )
+        self._actuations = {
+            name: node.parameter(
+                f"{name}.actuation", ACTUATIONS[0], f"what {name} sends: impedances survive a late computer, "
+                "efforts do not", choices=ACTUATIONS,
+            )
+            for name in self.names if "actuation" in controller_class(name).parameters()
+        }  # fmt: skip
         self._gains: dict[str, dict[str, float]] = {}
         for name in self.names:
             self._gains[name] = {
@@ -45,7 +55,12 @@ class ControllerParameters:
     def make(self, name: str) -> GoalController:
         """The controller of a name with the gains that are set. Raises TensegrityError."""
         name = self._checked_name(name)
-        shared = {"rigid_bars": self._rigid, "period": self.period, "tracked": self._tracked.split() or None}
+        shared: dict[str, Any] = {
+            "rigid_bars": self._rigid,
+            "period": self.period,
+            "tracked": self._tracked.split() or None,
+        }
+        shared["actuation"] = self._actuations.get(name)
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
         controller = make_controller(name, self._robot, **options, **self._gains[name])

@@ -1,7 +1,16 @@
-"""Plans for the controller node: in lock-step while the simulator waits, else in a thread beside the control."""
+"""Plans for the controller node, made in a thread beside the control, whatever the controller.
+
+By the clock the control goes on meanwhile. In lock-step the time stands still: the state that comes meanwhile is
+answered once the plan has begun, so that every run gives the same numbers. In both cases the node answers its services,
+and a plan can be called off.
+
+The kernels release the interpreter lock; what the plan does in Python itself gives it up after `TURN` at most, for
+which the control may have to wait.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from threading import Lock
@@ -11,32 +20,65 @@ from rclpy.task import Future
 
 from tensegrity_dynamics.errors import TensegrityError
 
+from ..cancellation import Cancellation, PlanCancelledError, can_be_cancelled
 from ..controller import Accepted
 from ..controllers.goal_controller import GoalController, PlannedMotion, RestPoint
 from ..inverse_kinematics.pose_goal import PoseGoal
 
+TURN = 0.0005
+"""s for which the plan may keep the interpreter lock while the control waits for it."""
+
 
 class PlanningThread:
-    """Plans one motion at a time; for a controller that plans at once where it controls.
+    """Plans one motion at a time.
 
     Args:
-        node: with the time (`now`) and the executor. lockstep: plan at once, so that every run gives the same numbers.
+        node: with the time (`now`) and the executor. lockstep: the time stands still meanwhile.
+
+    Attributes:
+        busy: a plan is being made for somebody.
     """
 
     def __init__(self, node: Any, lockstep: bool) -> None:
         self._node, self._lockstep = node, lockstep
         self._thread = futures.ThreadPoolExecutor(1, "planner")
         self._lock, self._closed = Lock(), False
+        self._cancellation = Cancellation()
+        self._under_way: futures.Future[Any] | None = None
+        self._done: Future | None = None
         self.busy = False
+        sys.setswitchinterval(TURN)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether states must wait for their answer until the plan is made."""
+        return self._lockstep and self.busy
 
     def close(self) -> None:
-        """Take no more results; a plan that is being made is abandoned, for it cannot be stopped."""
+        """Take no more results; a plan that is being made is given up."""
         with self._lock:
             self._closed = True
+        self._cancellation.cancel("the node ends")
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def cancel(self, reason: str) -> None:
+        """Give up the plan that is being made; whoever asked for it is told at once, the thread ends it soon."""
+        self._cancellation.cancel(reason)
+        done = self._done
+        if done is not None and not done.done():
+            given_up: futures.Future[Any] = futures.Future()
+            given_up.set_exception(PlanCancelledError(f"the plan was given up: {reason}"))
+            with self._lock:
+                if not done.done():
+                    done.set_result(given_up)
+
+    @property
+    def rests(self) -> bool:
+        """Whether the thread has left the arrays that it shares with the controller, cancelled plans included."""
+        return self._under_way is None or self._under_way.done()
+
     async def goal(self, controller: GoalController, goal: PoseGoal, duration: float, profile: str) -> Accepted:
-        """Go to a pose. Raises what `GoalController.plan_goal` and `begin` raise."""
+        """Go to a pose. Raises what `GoalController.plan_goal` and `begin` raise, PlanCancelledError."""
         controller.check_goal(duration, profile)
 
         def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
@@ -47,7 +89,7 @@ class PlanningThread:
     async def through(
         self, controller: GoalController, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str
     ) -> Accepted:
-        """Pass through poses at times [s]. Raises what `GoalController.plan_through` and `begin` raise."""
+        """Pass through poses at times [s]. Raises as `goal` and `GoalController.plan_through`."""
         controller.check_waypoints([time for time, _ in waypoints], interpolation)
 
         def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
@@ -58,27 +100,32 @@ class PlanningThread:
     async def _begin(
         self, controller: GoalController, plan: Callable[[float, RestPoint | None], PlannedMotion]
     ) -> Accepted:
-        """Plan and begin; in the thread a motion under way is braked first, so that the plan's start is certain."""
-        now = self._node.now
-        if self._lockstep or controller.plans_at_once:
-            return controller.begin(now, plan(now, None))
+        """Plan and begin; by the clock a motion under way is braked first, so that the plan's start is certain."""
         if self.busy:
-            raise TensegrityError("another motion is being planned; wait for its answer.")
-        if controller.status(now).phase == "moving":
+            raise TensegrityError("another motion is being planned; wait for its answer, or call hold.")
+        now = self._node.now
+        if not self._lockstep and controller.status(now).phase == "moving":
             controller.hold(now)
             now = controller.status(now).arrival
-        done = Future(executor=self._node.executor)
+        rest = controller.rest(now)
+        done = self._done = Future(executor=self._node.executor)
         done.add_done_callback(lambda _: None)  # an executor that waits is woken by callbacks alone
+        cancellation = self._cancellation = Cancellation()
         self.busy = True
+
+        def work() -> PlannedMotion:
+            with can_be_cancelled(cancellation):
+                return plan(now, rest)
 
         def hand_over(plan_made: futures.Future[Any]) -> None:
             with self._lock:
-                if not self._closed:  # else the executor that would take it is gone
+                if not self._closed and not done.done():  # else the executor that would take it is gone
                     done.set_result(plan_made)
 
-        self._thread.submit(plan, now, controller.rest(now)).add_done_callback(hand_over)
+        self._under_way = self._thread.submit(work)
+        self._under_way.add_done_callback(hand_over)
         try:
             finished = await done
+            return controller.begin(now if self._lockstep else self._node.now, finished.result())
         finally:
-            self.busy = False
-        return controller.begin(self._node.now, finished.result())
+            self.busy, self._done = False, None

@@ -1,4 +1,4 @@
-"""From messages to what controllers learn of a robot: positions of actuators, shape, pose and velocity."""
+"""From messages to what controllers learn of a robot (positions, shape, pose, velocity), and commands to messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tensegrity.msg import ActuatorCommand
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
@@ -13,7 +14,32 @@ from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.geometry_messages import pose_from_message
 from tensegrity_dynamics.ros.state_decoding import state_record
 
-from ..controller import RobotState
+from ..controller import Command, RobotState
+
+MODES = {
+    "position": ActuatorCommand.POSITION,
+    "velocity": ActuatorCommand.VELOCITY,
+    "effort": ActuatorCommand.EFFORT,
+    "impedance": ActuatorCommand.IMPEDANCE,
+}
+
+
+def command_message(command: Command, source: str, session: int, period: float) -> ActuatorCommand:
+    """A command as the simulator and the driver take it, without a stamp.
+
+    Args:
+        source: who commands. session: of the source. period: s between two commands, or 0.
+    """
+    message = ActuatorCommand(
+        source=source, session=session, period=period, mode=MODES[command.mode], name=list(command.names)
+    )
+    if command.mode != "impedance":
+        message.value = command.values.tolist()
+        return message
+    message.effort = command.values.tolist()
+    for field in ("position", "velocity", "stiffness", "damping"):
+        setattr(message, field, getattr(command, field).tolist())
+    return message
 
 
 class StateReader:

@@ -114,39 +114,61 @@ class PathClock:
 
     def __init__(self, begin: float, duration: float) -> None:
         self.begin, self.duration = begin, duration
-        self._brake: tuple[float, float] | None = None  # begin, length
+        self._lost = 0.0
+        self._ramp: tuple[float, float, float, float] | None = None  # begin, length, the plan's time and the pace there
+        self._brake: tuple[float, float, float, float] | None = None  # the same
 
     @property
     def end(self) -> float:
         """Time [s] at which the motion is over."""
-        return self.begin + self.duration if self._brake is None else sum(self._brake)
+        return self.begin + self._lost + self.duration if self._brake is None else self._brake[0] + self._brake[1]
 
     @property
     def last(self) -> float:
         """The plan's time [s] at which it will rest."""
         if self._brake is None:
             return self.duration
-        begin, length = self._brake
-        return begin - self.begin + 0.5 * length
+        _, length, before, pace = self._brake
+        return before + 0.5 * pace * length
 
     def at(self, time: float) -> Progress:
         """Progress at a time [s]."""
         if time >= self.end:
             return Progress(self.last, 0.0, 0.0)
-        passed = time - self.begin
+        if self._brake is not None and time >= self._brake[0]:
+            begin, length, before, pace = self._brake
+            x = (time - begin) / length
+            done = x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+            passed = length * (x - x**4 * (2.5 - 3.0 * x + x * x))
+            change = -30.0 * (x * (1.0 - x)) ** 2 / length
+            return Progress(before + pace * passed, pace * max(1.0 - done, 0.0), pace * change)
+        if self._ramp is not None and time < self._ramp[0] + self._ramp[1]:
+            begin, length, before, slow = self._ramp
+            x = max(time - begin, 0.0) / length
+            more = (1.0 - slow) * x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
+            passed = length * (slow * x + (1.0 - slow) * x**4 * (2.5 - 3.0 * x + x * x))
+            return Progress(before + passed, slow + more, (1.0 - slow) * 30.0 * (x * (1.0 - x)) ** 2 / length)
+        passed = time - self.begin - self._lost
         if passed < 0.0:
             return Progress(0.0, 0.0, 0.0)
-        if self._brake is None or time < self._brake[0]:
-            return Progress(passed, 1.0, 0.0)
-        begin, length = self._brake
-        x = (time - begin) / length
-        done = x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
-        passed = length * (x - x**4 * (2.5 - 3.0 * x + x * x))
-        return Progress(begin - self.begin + passed, max(1.0 - done, 0.0), -30.0 * (x * (1.0 - x)) ** 2 / length)
+        return Progress(passed, 1.0, 0.0)
+
+    def resume(self, now: float, before: float, pace: float, longest: float) -> None:
+        """Go on at `now` from the plan's time `before` [s] and the pace there, at full pace within `longest` s.
+
+        For a motion that slowed down without having been braked, because nobody was there to command it. The time
+        that was lost comes on top of its duration. A motion that brakes, rests or has not begun goes on as it was.
+        """
+        if self._brake is not None or now < self.begin or before >= self.duration:
+            return
+        length = min(longest * (1.0 - pace), 2.0 / (1.0 + pace) * (self.duration - before))
+        self._ramp = (now, length, before, pace) if length > 0.0 else None
+        self._lost = now + 0.5 * (1.0 - pace) * length - before - self.begin
 
     def brake(self, now: float, longest: float) -> None:
         """Come to rest within `longest` s from now; a motion that brakes, rests, or ends before that goes on."""
         if self._brake is None and self.begin <= now < self.end and now + longest < self.end + 0.5 * longest:
-            self._brake = (now, longest)
+            progress = self.at(now)
+            self._brake = (now, longest, progress.time, progress.pace)
         elif now < self.begin:
-            self._brake = (self.begin, np.finfo(float).tiny)
+            self._brake = (self.begin, np.finfo(float).tiny, 0.0, 0.0)

@@ -141,6 +141,19 @@ class Bus:
             self._examine_leftover()
         self._answered.clear()
 
+    def write_block(self, servo: int, address: int, data: bytes) -> bool:
+        """Write registers of one servo in a cycle, once; returns whether it has answered that it did."""
+        try:
+            status = self.protocol.write(servo, address, data)
+        except BusError:
+            self._count_loss()
+            raise
+        self._answered.clear()
+        if isinstance(status, Status):
+            return self.protocol.rejection(status) is None
+        self.port.drain()
+        return False
+
     def _may_retry(self) -> bool:
         if self._retries_left <= 0:
             return False

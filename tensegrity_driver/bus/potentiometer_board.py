@@ -13,12 +13,21 @@ from dataclasses import dataclass
 from tensegrity_dynamics.errors import BusError
 
 from .potentiometer_protocol import (
+    ALL_CHANNELS,
+    DRIVE,
     POSITIONS,
+    REFUSED,
+    SERVO,
+    SETUP,
     STATE,
     AnswerReader,
+    BoardAction,
     BoardAnswer,
+    BoardReason,
     BoardRequest,
+    BoardServo,
     BoardState,
+    ChannelSetup,
     encode_request,
 )
 from .serial_port import SerialPort
@@ -27,6 +36,8 @@ ANSWER_BYTES = 7
 """Bytes of a state answer without channels."""
 CHANNEL_BYTES = 6
 """Bytes of a state answer per channel."""
+SERVO_BYTES = 14
+"""Bytes of the answer about a servo beyond those of a state answer without channels."""
 
 
 @dataclass
@@ -48,13 +59,14 @@ class PotentiometerBoard:
         channels: number of its potentiometers; answers with another number are discarded.
 
     Attributes:
-        problem: error of the last request, or None.
+        problem: error of the last request, or None. refusal: reason of the board to refuse it, or None.
     """
 
     def __init__(self, port: SerialPort, channels: int) -> None:
         self.port, self.channels = port, channels
         self.statistics = BoardStatistics()
         self.problem: str | None = None
+        self.refusal: BoardReason | None = None
         self._reader = AnswerReader()
         self._sequence = 0
         self._pending = False
@@ -89,12 +101,34 @@ class PotentiometerBoard:
         """
         if len(positions) != self.channels:
             raise BusError(f"the potentiometer board has {self.channels} channels, not {len(positions)}.")
-        sent = self._send(BoardRequest(POSITIONS, self._next_sequence(), tuple(positions)), 0)
-        if not sent or self._receive(POSITIONS) is None:
-            why = self.problem or "it did not answer"
-            raise BusError(
-                f"the potentiometer board at {self.port.path} did not take the positions: {why}. Send again."
-            )
+        self._ask(BoardRequest(POSITIONS, self._next_sequence(), tuple(positions)), 0, "positions")
+
+    def set_up(self, setup: ChannelSetup) -> None:
+        """Tell a board that drives which servo winds a channel, and its limits; raises BusError, see `move_to`."""
+        self._ask(BoardRequest(SETUP, self._next_sequence(), setup=setup), 0, f"setting of channel {setup.channel}")
+
+    def drive(self, action: BoardAction, channel: int = ALL_CHANNELS) -> None:
+        """Let a board that drives arm, stop or release its servos (or release that of one channel; all others stop).
+
+        Raises:
+            BusError: see `move_to`.
+        """
+        request = BoardRequest(DRIVE, self._next_sequence(), number=int(action), channel=channel)
+        self._ask(request, 0, f"request to {action.name.lower()}")
+
+    def servo(self, channel: int) -> BoardServo:
+        """State of a board that drives, and of the servo of one channel; raises BusError, see `move_to`."""
+        request = BoardRequest(SERVO, self._next_sequence(), channel=channel)
+        answer = self._ask(request, SERVO_BYTES, f"question about channel {channel}")
+        assert answer.servo is not None
+        return answer.servo
+
+    def _ask(self, request: BoardRequest, size: int, what: str) -> BoardAnswer:
+        answer = self._receive(request.flag) if self._send(request, size) else None
+        if answer is None:
+            why = self.problem or (self.refusal.text if self.refusal else "it did not answer")
+            raise BusError(f"the potentiometer board at {self.port.path} did not take the {what}: {why}. Send again.")
+        return answer
 
     def _next_sequence(self) -> int:
         self._sequence = (self._sequence + 1) & 0xFF
@@ -114,7 +148,7 @@ class PotentiometerBoard:
         self._reader = AnswerReader()
         self.port.setPacketTimeout(ANSWER_BYTES + size + len(packet))
         self.statistics.asked += 1
-        self.problem, self._pending = None, True
+        self.problem, self.refusal, self._pending = None, None, True
         return True
 
     def _note_error(self, error: BusError) -> None:
@@ -125,15 +159,18 @@ class PotentiometerBoard:
         if not self._pending:
             return None
         self._pending = False
-        missing = ANSWER_BYTES + CHANNEL_BYTES * self.channels if flag == STATE else ANSWER_BYTES - 1
+        sizes = {STATE: ANSWER_BYTES + CHANNEL_BYTES * self.channels, SERVO: ANSWER_BYTES + SERVO_BYTES}
+        missing = sizes.get(flag, ANSWER_BYTES - 1)
         reader, accepted = self._reader, None
         try:
-            while accepted is None:
+            while accepted is None and self.refusal is None:
                 data = self.port.readPort(missing)
                 if not data:
                     break
                 for answer in reader.feed(data):
-                    if self._matches(answer, flag):
+                    if answer.flag == REFUSED and answer.sequence == self._sequence:
+                        self.refusal = answer.reason
+                    elif self._matches(answer, flag):
                         accepted = answer
                 missing = max(1, missing - len(data))
         except BusError as error:
@@ -146,4 +183,4 @@ class PotentiometerBoard:
         if answer.flag != flag or answer.sequence != self._sequence:
             self.statistics.late += 1
             return False
-        return flag == POSITIONS or (answer.state is not None and len(answer.state.positions) == self.channels)
+        return flag != STATE or (answer.state is not None and len(answer.state.positions) == self.channels)

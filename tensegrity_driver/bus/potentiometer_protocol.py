@@ -8,6 +8,16 @@ checksum are defined here:
     host   FF B0 02 sequence n·u16 crc                      desired positions, one per channel
     board  FF B1 02 sequence crc                            confirmation
 
+A board that drives the servos itself (see `firmware/`) knows three more, and refuses what it cannot do:
+
+    host   FF B0 03 sequence channel id sense low·u16 high·u16 speed·u16 torque·u16 crc       set a channel up
+    host   FF B0 04 sequence action channel crc             release (one, or 255 all), arm or stop
+    host   FF B0 05 sequence channel crc                    request of its own state and that of one servo
+    board  FF B1 05 sequence mode reason where channel misses errors torque model·u16 position·u16 load·u16
+           voltage temperature crc
+    board  FF B1 03/04 sequence crc                         confirmation
+    board  FF B1 7F sequence reason crc                     refusal of what was asked under this sequence number
+
 Numbers are little-endian. `crc` is the CRC-16 of Dynamixel protocol 2.0 (polynomial 0x8005, start 0) over all bytes
 before it, low byte first. The sequence number counts modulo 256 and is repeated in the answer, which identifies late
 answers. Positions are counts; velocities are counts per second above `VELOCITY_ZERO`.
@@ -19,11 +29,16 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from tensegrity_dynamics.errors import BusError
 
 STATE, POSITIONS = 1, 2
 """Flags of the requests: read the state, move to new positions."""
+SETUP, DRIVE, SERVO, REFUSED = 3, 4, 5, 0x7F
+"""Flags of a board that drives: set a channel up, release or arm or stop, read one servo; and of a refusal."""
+ALL_CHANNELS = 255
+"""Channel number that stands for all."""
 HOST, BOARD = b"\xff\xb0", b"\xff\xb1"
 """First bytes of requests and of answers."""
 RADIANS_PER_COUNT = 10.0 * 2.0 * math.pi / 4096.0
@@ -32,6 +47,48 @@ VELOCITY_ZERO = 32768
 """Number that stands for velocity zero, since the numbers are unsigned."""
 MAX_CHANNELS = 255
 """Largest value of the channel count, one byte."""
+
+
+class BoardAction(IntEnum):
+    """What a DRIVE request asks for: torque off, follow positions from where the spools stand, speed zero."""
+
+    RELEASE, ARM, STOP = range(3)
+
+
+class BoardMode(IntEnum):
+    """What a board that drives does."""
+
+    IDLE, ARMING, ARMED, STOPPED, RELEASING = range(5)
+
+
+class BoardReason(IntEnum):
+    """Why a board stopped its servos, or refused a request."""
+
+    NONE, HOST_SILENT, ASKED, SERVO_SILENT, SERVO_MODEL, SERVO_REFUSES, TORQUE_LOST, SENSOR_BROKEN, LIMIT = range(9)
+    NOT_ARMED, NOT_SET_UP, BAD_NUMBERS, IN_USE = range(9, 13)
+
+    @property
+    def text(self) -> str:
+        """Words for people."""
+        return REASONS[self]
+
+
+REASONS = {
+    BoardReason.NONE: "nothing",
+    BoardReason.HOST_SILENT: "the host sent no positions",
+    BoardReason.ASKED: "the host asked for it",
+    BoardReason.SERVO_SILENT: "a servo does not answer the board",
+    BoardReason.SERVO_MODEL: "a servo is no AX-12A",
+    BoardReason.SERVO_REFUSES: "a servo does not take its settings",
+    BoardReason.TORQUE_LOST: "a servo lost its torque",
+    BoardReason.SENSOR_BROKEN: "a potentiometer is at the end of its range",
+    BoardReason.LIMIT: "a spool is beyond its limits",
+    BoardReason.NOT_ARMED: "the board is not armed",
+    BoardReason.NOT_SET_UP: "no channel is set up",
+    BoardReason.BAD_NUMBERS: "a number is out of range or used twice",
+    BoardReason.IN_USE: "the board drives its servos",
+}
+"""Words for the reasons."""
 
 
 def _crc_table() -> tuple[int, ...]:
@@ -72,21 +129,75 @@ class BoardState:
 
 
 @dataclass(frozen=True)
+class ChannelSetup:
+    """Servo of one channel of a board that drives.
+
+    Attributes:
+        channel: of the potentiometer. id: of the servo, an AX-12A.
+        sense: whether the counts grow in the positive direction of the servo.
+        low, high: limits of the spool [counts]. speed, torque: greatest raw speed and raw torque limit of the servo.
+    """
+
+    channel: int
+    id: int
+    sense: bool
+    low: int
+    high: int
+    speed: int
+    torque: int
+
+
+@dataclass(frozen=True)
+class BoardServo:
+    """State of a board that drives and of one of its servos.
+
+    Attributes:
+        mode: of the board. reason: why it stopped. where: channel that made it stop, or 255.
+        channel: of the servo. misses: questions in a row that it left open. errors: its error bits. torque: it is on.
+        model: its number. position, load: raw. voltage: 0.1 V. temperature: degrees Celsius.
+    """
+
+    mode: BoardMode
+    reason: BoardReason
+    where: int
+    channel: int
+    misses: int
+    errors: int
+    torque: bool
+    model: int
+    position: int
+    load: int
+    voltage: int
+    temperature: int
+
+
+@dataclass(frozen=True)
 class BoardRequest:
-    """Request of the host: `flag` STATE, or POSITIONS with one position [counts] per channel."""
+    """Request of the host: `flag` STATE, POSITIONS with one position [counts] per channel, SETUP, DRIVE or SERVO."""
 
     flag: int
     sequence: int
     positions: tuple[int, ...] = ()
+    setup: ChannelSetup | None = None
+    number: int = 0
+    """Action of DRIVE."""
+    channel: int = ALL_CHANNELS
+    """Channel of SERVO, and of DRIVE where it releases one alone."""
 
 
 @dataclass(frozen=True)
 class BoardAnswer:
-    """Answer of the board: its state to STATE, a confirmation to POSITIONS."""
+    """Answer of the board: its state to STATE, that of a servo to SERVO, a refusal, else a confirmation."""
 
     flag: int
     sequence: int
     state: BoardState | None = None
+    servo: BoardServo | None = None
+    reason: BoardReason = BoardReason.NONE
+
+
+_SETUP = struct.Struct("<BBB4H")
+_SERVO = struct.Struct("<7B3H2B")
 
 
 def encode_request(request: BoardRequest) -> bytes:
@@ -95,7 +206,22 @@ def encode_request(request: BoardRequest) -> bytes:
         return _with_crc(HOST + bytes((STATE, request.sequence & 0xFF)))
     if request.flag == POSITIONS:
         return _with_crc(HOST + bytes((POSITIONS, request.sequence & 0xFF)) + _pack(request.positions))
-    raise BusError(f"potentiometer board: there is no request {request.flag}; known: {STATE} state, {POSITIONS} move.")
+    head = HOST + bytes((request.flag & 0xFF, request.sequence & 0xFF))
+    if request.flag == SETUP and request.setup is not None:
+        each = request.setup
+        numbers = (each.channel, each.id, int(each.sense), each.low, each.high, each.speed, each.torque)
+        try:
+            return _with_crc(head + _SETUP.pack(*numbers))
+        except struct.error as problem:
+            raise BusError(f"potentiometer board: {each} does not fit into bytes and 16-bit numbers.") from problem
+    if request.flag == DRIVE:
+        return _with_crc(head + bytes((request.number & 0xFF, request.channel & 0xFF)))
+    if request.flag == SERVO:
+        return _with_crc(head + bytes((request.channel & 0xFF,)))
+    raise BusError(
+        f"potentiometer board: there is no request {request.flag}; known: {STATE} state, {POSITIONS} move, {SETUP} set "
+        f"up, {DRIVE} drive, {SERVO} servo."
+    )
 
 
 def encode_answer(answer: BoardAnswer) -> bytes:
@@ -105,9 +231,13 @@ def encode_answer(answer: BoardAnswer) -> bytes:
         state = answer.state
         body = _pack((*state.positions, *state.desired, *state.velocities))
         return _with_crc(head + bytes((len(state.positions),)) + body)
-    if answer.flag == POSITIONS and answer.state is None:
+    if answer.flag in (POSITIONS, SETUP, DRIVE) and answer.state is None:
         return _with_crc(head)
-    raise BusError(f"potentiometer board: answer {answer.flag} with state {answer.state} is neither of the two known.")
+    if answer.flag == SERVO and answer.servo is not None:
+        return _with_crc(head + _SERVO.pack(*(int(value) for value in vars(answer.servo).values())))
+    if answer.flag == REFUSED:
+        return _with_crc(head + bytes((answer.reason,)))
+    raise BusError(f"potentiometer board: answer {answer.flag} with state {answer.state} is none of those known.")
 
 
 class RequestReader:
@@ -130,13 +260,23 @@ class RequestReader:
         self._buffer += data
         requests: list[BoardRequest] = []
         for message in _split(self, HOST, self._length):
-            requests.append(BoardRequest(message[2], message[3], _unpack(message[4:-2])))
+            flag, sequence, contents = message[2], message[3], message[4:-2]
+            if flag == SETUP:
+                channel, id_, sense, *numbers = _SETUP.unpack(contents)
+                requests.append(BoardRequest(flag, sequence, setup=ChannelSetup(channel, id_, sense == 1, *numbers)))
+            elif flag == DRIVE:
+                requests.append(BoardRequest(flag, sequence, number=contents[0], channel=contents[1]))
+            elif flag == SERVO:
+                requests.append(BoardRequest(flag, sequence, channel=contents[0]))
+            else:
+                requests.append(BoardRequest(flag, sequence, _unpack(contents)))
         return requests
 
     def _length(self, start: bytearray) -> int | None:
         if len(start) < 3:
             return None
-        return {STATE: 6, POSITIONS: 6 + 2 * self.channels}.get(start[2], 0)
+        lengths = {STATE: 6, POSITIONS: 6 + 2 * self.channels, SETUP: 6 + _SETUP.size, DRIVE: 8, SERVO: 7}
+        return lengths.get(start[2], 0)
 
     def end_of_burst(self) -> None:
         """Discard an incomplete message after a pause on the line."""
@@ -156,11 +296,19 @@ class AnswerReader:
         self._buffer += data
         answers: list[BoardAnswer] = []
         for message in _split(self, BOARD, self._length):
-            state = None
-            if message[2] == STATE:
+            flag, sequence = message[2], message[3]
+            if flag == STATE:
                 count, numbers = message[4], _unpack(message[5:-2])
                 state = BoardState(numbers[:count], numbers[count : 2 * count], numbers[2 * count :])
-            answers.append(BoardAnswer(message[2], message[3], state))
+                answers.append(BoardAnswer(flag, sequence, state))
+            elif flag == SERVO:
+                servo = _servo(message[4:-2])
+                if servo is not None:
+                    answers.append(BoardAnswer(flag, sequence, servo=servo))
+            elif flag == REFUSED:
+                answers.append(BoardAnswer(flag, sequence, reason=_reason(message[4])))
+            else:
+                answers.append(BoardAnswer(flag, sequence))
         return answers
 
     def _length(self, start: bytearray) -> int | None:
@@ -168,7 +316,8 @@ class AnswerReader:
             return None
         if start[2] == STATE:
             return 7 + 6 * start[4] if len(start) > 4 else None
-        return 6 if start[2] == POSITIONS else 0
+        lengths = {POSITIONS: 6, SETUP: 6, DRIVE: 6, SERVO: 6 + _SERVO.size, REFUSED: 7}
+        return lengths.get(start[2], 0)
 
     def end_of_burst(self) -> None:
         """Discard an incomplete message after a pause on the line."""
@@ -198,6 +347,19 @@ def _split(
         else:  # only the first byte is certainly wrong: a message may begin right after it
             reader.skipped += 1
             del buffer[:1]
+
+
+def _reason(number: int) -> BoardReason:
+    """A reason, BAD_NUMBERS for one that this version does not know."""
+    return BoardReason(number) if number in REASONS else BoardReason.BAD_NUMBERS
+
+
+def _servo(contents: bytes) -> BoardServo | None:
+    """State of a servo, or None for a mode that this version does not know."""
+    mode, reason, where, channel, misses, errors, torque, *numbers = _SERVO.unpack(contents)
+    if mode > max(BoardMode):
+        return None
+    return BoardServo(BoardMode(mode), _reason(reason), where, channel, misses, errors, torque != 0, *numbers)
 
 
 def _with_crc(body: bytes) -> bytes:

@@ -10,6 +10,7 @@ Bytes that arrived in time but were read late are valid; bytes that are unread w
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import termios
@@ -20,6 +21,7 @@ from dynamixel_sdk.port_handler import PortHandler
 
 from tensegrity_dynamics.errors import BusError
 
+from .port_holders import port_holders
 from .usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
 
 BITS_PER_BYTE = 10
@@ -87,10 +89,18 @@ class SerialPort(PortHandler):
             return
         try:
             self._serial = serial.Serial(self.port_name, self.baudrate, timeout=0, exclusive=True)
+            fcntl.ioctl(self._serial.fileno(), termios.TIOCEXCL)  # flock keeps out only programs that ask for it
         except (OSError, ValueError, termios.error) as problem:  # SerialException is an OSError
+            if self._serial is not None:
+                self._serial.close()
+                self._serial = None
+            holders = port_holders(self.port_name)
+            who = f"It is held by {', '.join(holders)}; end that program." if holders else (
+                "Check that the adapter is plugged in, that you may use it (group dialout), and that no other program "
+                "does."
+            )  # fmt: skip
             raise BusError(
-                f"port {self.port_name} cannot be opened at {self.baudrate} bit/s: {problem}. Check that the adapter "
-                "is plugged in, that you may use it (group dialout), and that no other program does."
+                f"port {self.port_name} cannot be opened at {self.baudrate} bit/s: {problem}. {who}"
             ) from problem
         self._file = self._serial.fileno()
         self._poll = select.poll()
@@ -108,6 +118,11 @@ class SerialPort(PortHandler):
         self.is_open, self.is_using = False, False
         self._buffer.clear()
         if port is not None:
+            try:
+                # a terminal that somebody else keeps open, such as an emulator, would stay closed to all others
+                fcntl.ioctl(port.fileno(), termios.TIOCNXCL)
+            except (OSError, termios.error):
+                pass
             try:
                 port.close()
             except OSError:  # the device has gone: nothing is left to be closed

@@ -109,17 +109,20 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             encoder_turn=not motor.counts_turns,
             stiffness=robot.model.tendon_stiffness(actuators[name].drives),
             load_at_rest=motor.counts_turns,
+            on_board=robot.servos.get("position_loop") == "board",
         )
     return spools
 
 
 def make_loops(spools: Mapping[str, Spool], period: float) -> dict[str, Loop]:
-    """Position loop of every spool: set points of position for multi-turn servos, of velocity for wheel mode.
+    """Position loop of every spool: positions for multi-turn servos and for boards, velocities for wheel mode.
 
     Args:
         spools: by actuator. period: of the bus cycle [s].
     """
     return {
-        name: PositionLoop(spool, period) if spool.measured_by == "encoder" else FreeRunLoop(spool, period)
+        name: PositionLoop(spool, period)
+        if spool.measured_by == "encoder" or spool.on_board
+        else FreeRunLoop(spool, period)
         for name, spool in spools.items()
     }

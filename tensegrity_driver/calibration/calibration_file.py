@@ -13,7 +13,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..bus.identity import BusIdentity
 from ..spools.spool import SENSORS, Line
+from .file_lock import file_lock
 from .line_fit import CalibrationError, LineFit
 
 FORMAT = 1
@@ -124,12 +125,21 @@ def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(sorted(rows, key=str), default=str).encode()).hexdigest()[:16]
 
 
-def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCalibration:
-    """Replace the calibration in a file; returns it with its new revision.
+def save_calibration(
+    path: str | Path,
+    calibration: RobotCalibration,
+    *,
+    before_it_counts: Callable[[RobotCalibration | None, RobotCalibration], None] | None = None,
+) -> RobotCalibration:
+    """Replace the calibration in a file; returns it with its new revision. One program at a time, see `file_lock`.
+
+    Args:
+        before_it_counts: called with what is in the file (None: nothing that can be read) and what will be, just
+            before. Where it fails nothing is saved.
 
     Raises:
-        CalibrationError: it could not be written (the old file is as it was), or the file has changed since this
-            calibration was loaded.
+        CalibrationError: it could not be written (the old file is as it was), the file has changed since this
+            calibration was loaded, or another program has been saving for long.
     """
     path = Path(path).resolve()
     try:
@@ -138,21 +148,31 @@ def save_calibration(path: str | Path, calibration: RobotCalibration) -> RobotCa
         raise CalibrationError(
             f"the folder {path.parent} cannot be made ({problem.strerror}); name another calibration file."
         ) from problem
+    with file_lock(path):
+        return _replace(path, calibration, before_it_counts)
+
+
+def _replace(
+    path: Path,
+    calibration: RobotCalibration,
+    before_it_counts: Callable[[RobotCalibration | None, RobotCalibration], None] | None,
+) -> RobotCalibration:
     old: bytes | None = None
+    there: RobotCalibration | None = None
     if path.exists():
         old = _read(path)
-        try:
-            revision: int | None = _parse(path, old).revision
-        except CalibrationError:
-            revision = None  # a damaged file may be replaced; it stays as .previous
-        if revision is not None and revision != calibration.revision:
+        with contextlib.suppress(CalibrationError):  # a damaged file may be replaced; it stays as .previous
+            there = _parse(path, old)
+        if there is not None and there.revision != calibration.revision:
             raise CalibrationError(
-                f"{path} holds revision {revision}, this calibration came from {calibration.revision}: another program "
-                "saved it meanwhile. Load it again and repeat the last step."
+                f"{path} holds revision {there.revision}, this calibration came from {calibration.revision}: another "
+                "program saved it meanwhile. Load it again and repeat the last step."
             )
     saved = replace(calibration, revision=calibration.revision + 1)
     if old is not None:
         save_atomically(path.with_name(path.name + ".previous"), old)
+    if before_it_counts is not None:
+        before_it_counts(there, saved)
     save_atomically(path, _serialise(saved))
     return saved
 

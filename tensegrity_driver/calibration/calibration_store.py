@@ -5,12 +5,17 @@ The driver and the servo commands use the same store, so that a file that one of
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
+from tensegrity_dynamics.errors import BusError
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.identity import BusIdentity
+from ..spools.readings import ServoReading
+from .calibrated_spools import make_spools
 from .calibration_file import (
     RobotCalibration,
     SensorCalibration,
@@ -19,11 +24,12 @@ from .calibration_file import (
     save_calibration,
 )
 from .line_fit import CalibrationError, LineFit
+from .turn_counter import renew_turns
 
 
 def timestamp() -> str:
-    """Present date and time in UTC as calibrations carry it (ISO 8601, whole seconds)."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    """Present date and time in UTC as calibrations carry it (ISO 8601), no two have the same."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")
 
 
 class CalibrationStore:
@@ -33,12 +39,16 @@ class CalibrationStore:
         robot: with servos. identity: of the open bus.
         path: of the calibration file; None: nothing can be saved.
         exact: calibration of simulated spools, used instead of the file; None: the file is loaded.
+
+    Attributes:
+        read: reads the servos, so that the turns of a spool that is calibrated are known; by default they are not.
     """
 
     def __init__(
         self, robot: Robot, identity: BusIdentity, path: Path | None, exact: RobotCalibration | None = None
     ) -> None:
         self.robot, self.identity, self.path, self.exact = robot, identity, path, exact
+        self.read: Callable[[], Mapping[str, ServoReading]] = dict
 
     @property
     def exists(self) -> bool:
@@ -67,12 +77,21 @@ class CalibrationStore:
     def save(self, calibration: RobotCalibration) -> RobotCalibration:
         """Save a calibration to the file; returns it with its new revision.
 
+        What is known of the turns of the servos goes on to the new revision, but for spools that were calibrated.
+
         Raises:
             CalibrationError: no file to save to, or it could not be written.
         """
         if self.path is None:
             raise self._no_file()
-        return save_calibration(self.path, calibration)
+        return save_calibration(self.path, calibration, before_it_counts=self._renew_turns)
+
+    def _renew_turns(self, before: RobotCalibration | None, saved: RobotCalibration) -> None:
+        assert self.path is not None
+        readings: Mapping[str, ServoReading] = {}
+        with contextlib.suppress(BusError):
+            readings = self.read()
+        renew_turns(self.path, before, saved, make_spools(self.robot, None), readings)
 
     @staticmethod
     def _no_file() -> CalibrationError:

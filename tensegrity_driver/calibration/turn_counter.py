@@ -1,16 +1,18 @@
 """Turn counts of multi-turn servos across power cycles: saved when a driver ends, compared when the next one begins.
 
 A servo without supply loses all but a part of one turn, and no register shows how many. Encoder position and length of
-every spool are therefore saved beside the calibration file, for one revision of it; homing and calibrating, which
-raise the revision, invalidate them.
+every spool are therefore saved beside the calibration file, for one revision of it. From the moment in which a driver
+begins, before torque comes on, until it has ended they are void, and those of a spool whose tendon is tight stay void:
+without supply it runs out. What is void is refused once its servo has been switched off. Homing and calibrating a spool
+save where it stands then, and its neighbours stay in the file as they are.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tensegrity_dynamics.errors import CommandRefused
@@ -22,6 +24,9 @@ from .line_fit import CalibrationError
 
 SAME_POSITION_TURNS = 0.02
 """Largest distance from the saved length at which a spool counts as unmoved [turn]."""
+MAX_FILE_BYTES = 1_000_000
+MAX_LOOSE_TENSION = 0.02
+"""Largest tension at which a spool without supply stays where it is, as a fraction of the effort of its actuator."""
 MAX_TURN_REMAINDER = 0.25
 """Largest deviation from a whole number of lost turns that still identifies the number [turn]."""
 
@@ -39,45 +44,140 @@ def turns_path(calibration: Path) -> Path:
     return calibration.with_name(calibration.name + ".turns")
 
 
+def _counts_turns(spool: Spool) -> bool:
+    return spool.encoder is not None and not spool.encoder_turn
+
+
+def void_turns(path: Path, calibration: RobotCalibration, spools: Mapping[str, Spool]) -> None:
+    """Mark the positions of all spools with multi-turn servos as not known; without such spools nothing is written.
+
+    Args:
+        path: of the calibration file. calibration: its revision is saved along. spools: by actuator.
+
+    Raises:
+        CalibrationError: the file could not be written; without it lost turns would not be noticed.
+    """
+    _save(path, calibration.revision, {name: None for name, spool in spools.items() if _counts_turns(spool)})
+
+
 def save_turns(
-    path: Path, calibration: RobotCalibration, spools: Mapping[str, Spool], readings: Mapping[str, ServoReading]
+    path: Path,
+    calibration: RobotCalibration,
+    spools: Mapping[str, Spool],
+    readings: Mapping[str, ServoReading],
+    doubtful: Collection[str] = (),
 ) -> None:
     """Save the positions of spools with multi-turn servos; without such spools no file is written.
 
     Args:
         path: of the calibration file. calibration: its revision is saved along. spools, readings: by actuator.
+        doubtful: actuators whose lengths are in doubt. They stay void, as do those whose tendons are tight.
 
     Raises:
         CalibrationError: the file could not be written.
     """
-    positions: dict[str, list[float]] = {}
-    for name, spool in spools.items():
-        reading = readings.get(name)
-        if spool.encoder is None or spool.encoder_turn or reading is None or not finite(reading.position):
-            continue
-        assert reading.position is not None
-        positions[name] = [reading.position, spool.encoder(reading.position)]
-    if positions:
-        body = {"revision": calibration.revision, "spools": positions}
-        save_atomically(turns_path(path), json.dumps(body).encode())
+    positions = {
+        name: None if name in doubtful else _known(spool, spool.encoder, readings.get(name))
+        for name, spool in spools.items()
+        if _counts_turns(spool)
+    }
+    _save(path, calibration.revision, positions)
 
 
-def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosition]:
-    """Saved positions by actuator; empty for another revision of the calibration, and for no file or a damaged one."""
+def _known(spool: Spool, encoder: Line | None, reading: ServoReading | None) -> SavedPosition | None:
+    """Where a spool stands, if it will be there without supply, too."""
+    if reading is None or encoder is None or reading.age > 0 or not finite(reading.position):
+        return None
+    loose = spool.tension(reading) <= MAX_LOOSE_TENSION * spool.actuator.effort
+    assert reading.position is not None
+    return SavedPosition(reading.position, encoder(reading.position)) if loose else None
+
+
+def renew_turns(
+    path: Path,
+    before: RobotCalibration | None,
+    saved: RobotCalibration,
+    spools: Mapping[str, Spool],
+    readings: Mapping[str, ServoReading],
+) -> None:
+    """Save where the spools stand that are calibrated between two revisions; the others stay as they are, void or not.
+
+    Args:
+        path: of the calibration file. before: what is in it, None: nothing. saved: what will be in it.
+        spools: by actuator, by any calibration. readings: of the servos at present; without them these are void.
+
+    Raises:
+        CalibrationError: the file could not be written.
+    """
+    old = {} if before is None else before.sensors
     try:
-        body = json.loads(turns_path(path).read_bytes())
-        if body["revision"] != calibration.revision:
-            return {}
-        spools = body["spools"].items()
-        return {name: SavedPosition(float(position), float(length)) for name, (position, length) in spools}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = {} if before is None else load_turns(path, before)
+    except CalibrationError:  # nothing is known of any, and this is how it is mended
+        known = dict.fromkeys(spools)
+    positions: dict[str, SavedPosition | None] = {}
+    for name, spool in spools.items():
+        encoder = saved.sensors.get(name, {}).get("encoder")
+        if spool.encoder is None or spool.encoder_turn or encoder is None:
+            continue
+        if old.get(name) != saved.sensors.get(name):
+            reading = readings.get(name)
+            if reading is not None and reading.torque_on is False:
+                reading = replace(reading, load=0.0, current=0.0)  # it was measured as it stands without torque
+            positions[name] = _known(spool, encoder.line, reading)
+        elif name in known:
+            positions[name] = known[name]
+    _save(path, saved.revision, positions)
+
+
+def _save(path: Path, revision: int, positions: Mapping[str, SavedPosition | None]) -> None:
+    if positions or turns_path(path).exists():
+        spools = {name: each and [each.position, each.length] for name, each in positions.items()}
+        save_atomically(turns_path(path), json.dumps({"revision": revision, "spools": spools}).encode())
+
+
+def load_turns(path: Path, calibration: RobotCalibration) -> dict[str, SavedPosition | None]:
+    """Saved positions by actuator, None for void ones, as are those of another revision; empty without a file.
+
+    Raises:
+        CalibrationError: the file cannot be read, or is damaged.
+    """
+    file = turns_path(path)
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError("it is far too long")
+        body = json.loads(file.read_bytes())
+        if type(body["revision"]) is not int:
+            raise ValueError("its revision is no number")
+        positions = {str(name): _position(each) for name, each in body["spools"].items()}
+        return positions if body["revision"] == calibration.revision else dict.fromkeys(positions)
+    except FileNotFoundError:
         return {}
+    except OSError as problem:
+        raise CalibrationError(
+            f"{file} cannot be read ({problem.strerror or problem}); mend its permissions."
+        ) from problem
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
+        raise CalibrationError(
+            f"{file} is damaged ({type(problem).__name__}: {problem}), so that nothing tells whether turns were lost; "
+            "home the tendons of the servos that were switched off, or delete it if you know that none was."
+        ) from problem
+
+
+def _position(row: object) -> SavedPosition | None:
+    if row is None:
+        return None
+    if not isinstance(row, list) or len(row) != 2 or not all(type(each) in (int, float) for each in row):
+        raise ValueError(f"{str(row)[:40]} is no position with a length")
+    position, length = (float(each) for each in row)
+    if not (math.isfinite(position) and math.isfinite(length)):
+        raise ValueError(f"{position:g} rad and {length:g} m are no position with a length")
+    return SavedPosition(position, length)
 
 
 def check_turns(
     names: Iterable[str],
     spools: Mapping[str, Spool],
-    saved: Mapping[str, SavedPosition],
+    saved: Mapping[str, SavedPosition | None],
     readings: Mapping[str, ServoReading],
 ) -> None:
     """Compare servos that were switched off with their saved positions.
@@ -90,8 +190,15 @@ def check_turns(
     """
     errors = []
     for name in names:
-        spool, before = spools[name], saved.get(name)
-        if before is None or spool.encoder is None or spool.encoder_turn or name not in readings:
+        spool = spools[name]
+        if name not in saved or not _counts_turns(spool) or name not in readings:
+            continue
+        before = saved[name]
+        if before is None and not finite(spool.potentiometer(readings[name].sensor) if spool.potentiometer else None):
+            errors.append(
+                f"{name} lost power and may have lost turns: it was being driven, or its tendon was tight, when its "
+                "position was last known; home it again."
+            )
             continue
         try:
             line = recover_turns(spool, before, readings[name])

@@ -13,7 +13,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ..bus.control_tables import ServoModel, model_named
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
 from ..servos.motors import MOTORS
 from ..spools.spool import Line
+from .driving_board import DrivingBoard
 from .emulated_servo import EmulatedServo
 from .fault_injection import EmulatedParts, FaultInjection
 from .potentiometer_board import Potentiometer, PotentiometerBoard
@@ -43,6 +44,7 @@ BYTES_PATIENCE_S = 0.001
 """Time to wait for bytes under way before `advance` [s]."""
 MAX_CATCH_UP_S = 0.1
 """Longest time that is caught up at once in real time [s]; on a slower machine the emulated time runs slower."""
+MakeBoard = Callable[[Mapping[int, Potentiometer], ServoChain], PotentiometerBoard]
 _log = logging.getLogger(__name__)
 
 
@@ -68,6 +70,8 @@ class EmulatedRobot:
         start: initial configuration, see `Simulation`.
         potentiometers: (counts at the start, direction +1 or -1) by actuator; others start near the middle.
         prepared: servos are configured for the driver; else all but id and baud rate have the values of the factory.
+        make_board: the board of these potentiometers, with the servos at its own bus; None: one that closes the
+            position loops where the robot file says so, else one that only measures.
         torque_on: torque is on at the start. droop: of servos in wheel mode under load, see `ServoPhysics`.
 
     Attributes:
@@ -91,6 +95,7 @@ class EmulatedRobot:
         droop: float = DROOP,
         step: float = STEP_S,
         seed: int = 0,
+        make_board: MakeBoard | None = None,
     ) -> None:
         self.robot, self._step = robot, step
         self.protocol = int(robot.servos.get("protocol") or 2)
@@ -111,7 +116,12 @@ class EmulatedRobot:
                 offset, direction = (potentiometers or {}).get(name, (1840.0 + 40.0 * number, 1))
                 by_channel[int(row["potentiometer"])] = Potentiometer(offset, direction)
                 channels[name] = int(row["potentiometer"])
-        board = PotentiometerBoard(by_channel, seed) if by_channel else None
+        chain = ServoChain(servos, self.protocol)
+        if make_board is None and robot.servos.get("position_loop") == "board":
+            make_board = DrivingBoard
+        board = None
+        if by_channel:
+            board = make_board(by_channel, chain) if make_board else PotentiometerBoard(by_channel, seed)
         self._temporary = tempfile.TemporaryDirectory(prefix="tensegrity-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else str(directory))
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -130,7 +140,7 @@ class EmulatedRobot:
         lock = threading.RLock()
         with lock:  # the server answers once all parts are in place
             self._parts = EmulatedParts(
-                lock, servos, channels, ServoChain(servos, self.protocol), WireDelay(wire or WireSettings(), seed),
+                lock, servos, channels, chain, WireDelay(wire or WireSettings(), seed),
                 body, board, terminals, Server(list(terminals.values()), lock),
             )  # fmt: skip
         self.faults = FaultInjection(self._parts)
@@ -267,6 +277,7 @@ class EmulatedRobot:
                     by_channel[channel] = speeds[name]
             if self._parts.board is not None:
                 self._parts.board.convert(by_channel)
+                self._parts.board.run(step)
             for second in self._parts.second_servos.values():
                 second.motion.turned(second.motion.angle + step * second.motion.move(0.0, 0.0, step), step)
 
@@ -339,4 +350,5 @@ def with_servos(robot: Robot, model: str) -> Robot:
     rows = [{**row, "model": servo_model.name, "potentiometer": None} for row in robot.servos.get("servos") or ()]
     if not rows:
         raise BusError(f"{robot.name} has no servos to exchange; add a servos block to its file.")
-    return replace(robot, servos={**robot.servos, "protocol": servo_model.protocol, "servos": rows})
+    settings = {"protocol": servo_model.protocol, "position_loop": "driver", "servos": rows}
+    return replace(robot, servos={**robot.servos, **settings})

@@ -83,6 +83,13 @@ class FaultInjection:
         with self._parts.lock:
             self._parts.chain.mute.add(self._actuator(name))
 
+    def lose_writes(self, name: str, *, singles: bool = True) -> None:
+        """Let a servo miss all writes to groups, and with `singles` those to it alone; it answers reads."""
+        with self._parts.lock:
+            self._parts.chain.loses_groups.add(self._actuator(name))
+            if singles:
+                self._parts.chain.loses_writes.add(name)
+
     def damage(self, name: str, share: float = 1.0) -> None:
         """Flip a bit in a share (0 to 1) of the answers of a servo."""
         with self._parts.lock:
@@ -263,6 +270,8 @@ class FaultInjection:
         motion = self._parts.servos[name].motion
         self._parts.chain.deaf.discard(name)
         self._parts.chain.mute.discard(name)
+        self._parts.chain.loses_groups.discard(name)
+        self._parts.chain.loses_writes.discard(name)
         self._parts.chain.servos.pop(f"second {name}", None)
         self._parts.second_servos.pop(name, None)
         self._parts.wire.damaged.pop(name, None)

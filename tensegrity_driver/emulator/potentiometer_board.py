@@ -109,6 +109,9 @@ class PotentiometerBoard:
                 answers.append(encode_answer(BoardAnswer(POSITIONS, request.sequence)))
         return answers
 
+    def run(self, seconds: float) -> None:
+        """Let its time pass [s]; a board that only measures does nothing in it."""
+
     def end_of_burst(self) -> None:
         """Discard an incomplete message after a pause."""
         self._reader.end_of_burst()

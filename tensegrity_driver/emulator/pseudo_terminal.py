@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import heapq
 import logging
 import os
@@ -125,11 +126,19 @@ class PseudoTerminal:
         now = time.monotonic()
         if self._last_received is not None and now >= self._last_received + PAUSE_S:
             self._last_received = None
+            self._end_exclusion()
             self._plan(self._on_pause())
         while self._queue and self._queue[0][0] <= now:
             self._write(heapq.heappop(self._queue)[2])
 
     # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _end_exclusion(self) -> None:
+        """Let others open it: a user that was killed had it for itself, which ends with a device, but not here where
+        the slave side stays open."""
+        if self._slave is not None:
+            with contextlib.suppress(OSError, termios.error):
+                fcntl.ioctl(self._slave, termios.TIOCNXCL)
 
     def _plan(self, delivery: Delivery) -> None:
         now = time.monotonic()

@@ -32,6 +32,7 @@ class ServoChain:
     Attributes:
         baud_rate: present speed of the host [bit/s], or None to ignore speeds.
         deaf: names of servos that neither receive nor answer. mute: of those that receive but do not answer.
+        loses_groups: names of servos that miss every sync and bulk write. loses_writes: of those that miss every write.
         breaks: a sync read ends at the first missing servo, for which the next ones wait.
     """
 
@@ -40,6 +41,8 @@ class ServoChain:
         self.baud_rate: int | None = None
         self.deaf: set[str] = set()
         self.mute: set[str] = set()
+        self.loses_groups: set[str] = set()
+        self.loses_writes: set[str] = set()
         self.breaks = False
         self.reader = instruction_reader(protocol)
         self._group_instructions: dict[int, Callable[[bytes], list[Answer]]] = {
@@ -97,6 +100,8 @@ class ServoChain:
     def _answers(self, slot: int, packet: InstructionPacket, servos: list[tuple[str, EmulatedServo]]) -> list[Answer]:
         answers = []
         for name, servo in servos:
+            if packet.instruction == Instruction.WRITE and name in self.loses_writes:
+                continue
             delay = servo.return_delay  # as it was before the instruction
             data = servo.answer(packet)
             if data is not None:
@@ -113,8 +118,9 @@ class ServoChain:
         if size == 0 or len(rows) % (size + 1):
             return []  # contradictory lengths
         for start in range(0, len(rows), size + 1):
-            for _, servo in self._with_id(rows[start]):
-                servo.write(address, rows[start + 1 : start + 1 + size])
+            for name, servo in self._with_id(rows[start]):
+                if name not in self.loses_groups:
+                    servo.write(address, rows[start + 1 : start + 1 + size])
         return []
 
     def _bulk_write(self, parameters: bytes) -> list[Answer]:
@@ -123,8 +129,9 @@ class ServoChain:
             id_, address, size = _row(parameters, start)
             if start + 5 + size > len(parameters):
                 break
-            for _, servo in self._with_id(id_):
-                servo.write(address, parameters[start + 5 : start + 5 + size])
+            for name, servo in self._with_id(id_):
+                if name not in self.loses_groups:
+                    servo.write(address, parameters[start + 5 : start + 5 + size])
             start += 5 + size
         return []
 

@@ -19,7 +19,7 @@ from ..calibration.calibration_file import (
     hardware_fingerprint,
     save_calibration,
 )
-from ..emulator.emulated_robot import EmulatedRobot
+from ..emulator.emulated_robot import EmulatedRobot, MakeBoard
 from ..spools.spool import Line
 from .serial_hardware import SerialHardware
 
@@ -79,7 +79,7 @@ class EmulatedHardware(SerialHardware):
 
     Args:
         robot: a structure with servos.
-        realtime: its time follows the clock; else it passes only by `advance`.
+        realtime: its time follows the clock; else it passes only by `advance`. make_board: see `EmulatedRobot`.
 
     Raises:
         BusError: a robot that cannot be emulated.
@@ -87,9 +87,9 @@ class EmulatedHardware(SerialHardware):
 
     overrun = LONGEST_CYCLE_PERIODS
 
-    def __init__(self, robot: Robot, *, realtime: bool = False) -> None:
+    def __init__(self, robot: Robot, *, realtime: bool = False, make_board: MakeBoard | None = None) -> None:
         self.steps_time = not realtime
-        self.emulated = EmulatedRobot(robot, realtime=realtime)
+        self.emulated = EmulatedRobot(robot, realtime=realtime, make_board=make_board)
         super().__init__(self.emulated.servo_port, self.emulated.board_port, patience=PACKET_PATIENCE_S)
 
     def make_port(self, path: str, baud_rate: int) -> SerialPort:

@@ -14,6 +14,10 @@ from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength
 from ..calibration.homing_settings import HomingSettings
 from ..safety.settings import SafetySettings
 
+BOARD_MODELS = ("AX-12A",)
+"""Servo models that the firmware of the potentiometer board drives."""
+BOARD_CHANNELS = 16
+"""Most channels of the firmware of the potentiometer board."""
 Channel = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -48,6 +52,7 @@ class HardwareBlock(Block):
 
     protocol: Literal[1, 2] = 2
     baud_rate: Count = 1_000_000
+    position_loop: Literal["driver", "board"] = "driver"
     calibration: Text | None = None
     safety: SafetySettings = SafetySettings()
     homing: HomingSettings = HomingSettings()
@@ -64,8 +69,10 @@ def read_servos(block: HardwareBlock, actuators: tuple[Actuator, ...], problems:
         own = servo.model_dump()
         servos.append({**own, **{name: value for name, value in defaults.items() if own[name] is None}})
     _check_servos(servos, block.board.channels, actuators, problems)
+    if block.position_loop == "board":
+        _check_board_drives(servos, block, problems)
     return {
-        **block.model_dump(include={"protocol", "baud_rate", "calibration", "board"}),
+        **block.model_dump(include={"protocol", "baud_rate", "position_loop", "calibration", "board"}),
         "safety": block.safety.model_dump(mode="json", exclude_unset=True),
         "homing": block.homing.model_dump(mode="json", exclude_unset=True),
         "servos": servos,
@@ -96,3 +103,23 @@ def _check_servos(
         for field in ("model", "spool_radius") if servo["actuator"] in tendons else ("model",):
             if servo[field] is None:
                 problems.add(path, f"no {field} is given, here or under servos.defaults; add one.")
+
+
+def _check_board_drives(servos: list[dict[str, Any]], block: HardwareBlock, problems: Problems) -> None:
+    """A board that closes the position loop speaks protocol 1 to servos in wheel mode, each with a potentiometer."""
+    for i, servo in enumerate(servos):
+        path = ("servos", "servos", i)
+        if servo["model"] not in (None, *BOARD_MODELS):
+            problems.add(
+                (*path, "model"),
+                f"position_loop: board drives {', '.join(BOARD_MODELS)} alone; found {servo['model']}. Take "
+                "position_loop: driver.",
+            )
+        elif servo["potentiometer"] is None or servo["potentiometer"] >= BOARD_CHANNELS:
+            problems.add(
+                (*path, "potentiometer"),
+                f"position_loop: board closes the loop by the potentiometer; give its channel, 0 to "
+                f"{BOARD_CHANNELS - 1}.",
+            )
+    if block.protocol != 1:
+        problems.add(("servos", "protocol"), "position_loop: board speaks protocol 1 to its servos; set protocol: 1.")

@@ -25,6 +25,8 @@ def choose_hardware(
     Raises:
         TensegrityError: no port, or own time with real servos. BusError: a robot that cannot be emulated.
     """
+    if board and robot.servos.get("position_loop") == "board":
+        port = port or board  # the only one there is
     if not port:
         raise TensegrityError(
             "no port is given; name the serial port of the servos, such as port:=/dev/ttyUSB0, or port:=emulated."

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -92,6 +93,11 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         )
         ending = self.parameter("deactivate", "hold", "what the servos do when it is deactivated", choices=DEACTIVATE)
         self._release_torque = ending == "torque off"
+        identify = self.parameter("identify", True, "move every spool a little at the start, to see that it answers")
+        if not identify:
+            servos = self._robot.servos
+            safety = {**(servos.get("safety") or {}), "identify": 0.0}
+            self._robot = replace(self._robot, servos={**servos, "safety": safety})
         self._lockstep = self.parameter("lockstep", False, "wait for the controller's answer; emulated servos only")
         self._patience = self.parameter(
             "patience", 0.25, "s of wall time until a state is sent again in lock-step", low=0.01, high=10.0
@@ -251,6 +257,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
                 self._hardware.advance(period)
                 self._ticks += 1
             self._stamp = self._now
+            if not self._lockstep:
+                driver.see_publishers(self.command_publishers())
             step = driver.run(period, 1e-9 * self._stamp)
         except Exception as error:  # after any error the servos must stop
             self.note_failure(error)
@@ -276,6 +284,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _tick_lockstep(self) -> None:
         """Publish the state again where no command answers it, and report a longer silence."""
         wall = time.monotonic()
+        if self._driver is not None:
+            self._driver.see_publishers(self.command_publishers())
         if wall - self._published < self._patience:
             return
         self._publish()
@@ -292,7 +302,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         for note in step.notes:
             self.get_logger().warning(note, throttle_duration_sec=1.0)
         if not step.faults:
-            self.tell(OK, "running")
+            identifying = self._driver is not None and self._driver.identifying
+            self.tell(OK, "every spool is moved a little, to see that it is the one" if identifying else "running")
             return
         serious = [each for each in step.faults if not self._harmless(each)]
         shown = (serious or list(step.faults))[0].line
@@ -315,20 +326,28 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
 
     def _command(self, message: ActuatorCommand) -> None:
         driver, stamp = self._driver, nanoseconds(message.header.stamp)
-        if not self._active or driver is None or (self._lockstep and stamp != self._stamp):
+        if driver is None:
+            return
+        if not self._active or (self._lockstep and stamp != self._stamp):
+            driver.hear(message.source, int(message.session), 1e-9 * self._now, names=message.name)
             return
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
+            what = f"unknown mode {message.mode}"
+            if message.mode == ActuatorCommand.IMPEDANCE:
+                named = ", ".join(message.name) or "no actuator"
+                what = f"impedance for {named}: the servos' own loops are not used for it yet, send positions"
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {what}")
             return
         verdict = driver.command(
-            message.name, message.value, mode, source=message.source, stamp=1e-9 * stamp, now=1e-9 * self._now
-        )
-        for refusal in verdict.refusals:
+            message.name, message.value, mode, source=message.source, session=int(message.session),
+            stamp=1e-9 * stamp, now=1e-9 * self._now,
+        )  # fmt: skip
+        for refusal in () if verdict.holds is not None else verdict.refusals:
             self.get_logger().warning(
                 f"command from {message.source or 'unnamed'} refused: {refusal}", throttle_duration_sec=1.0
             )
-        if self._lockstep and (verdict.accepted or driver.stop_reason is not None):
+        if self._lockstep and (verdict.accepted or verdict.holds is not None):
             self._answered = time.monotonic()
             self._cycle()
 
@@ -348,7 +367,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if driver is None:
             response.success, response.message = True, "released; the driver is not configured"
             return response
-        driver.release_stop()
+        driver.release_stop(1e-9 * self._now)
         try:
             driver.recover()
             self._cycle()  # the causes must be absent in a cycle of its own
@@ -359,6 +378,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         texts = [f"cleared {fault.kind.value}" + (f" of {fault.tendon}" if fault.tendon else "") for fault in cleared]
         response.success = bool(cleared) or was_stopped
         response.message = "; ".join(texts) or ("released" if was_stopped else "there was nothing to release")
+        if response.success:
+            response.message += "; the robot holds until the next goal or `hold` of the controller"
         return response
 
     def _calibrate(self, request: Calibrate.Request, response: Calibrate.Response) -> Calibrate.Response:

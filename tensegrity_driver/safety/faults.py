@@ -55,6 +55,9 @@ TORQUE_OFF, RELEASE, WARN = Reaction.TORQUE_OFF, Reaction.RELEASE, Reaction.WARN
 A_DAMAGED_READING = 2
 """Bus cycles that make a fault where one reading alone could be a damaged one."""
 
+CONFIRMED = 3
+"""Bus cycles within which a servo must say that its torque is off once it was told so."""
+
 
 class FaultKind(Enum):
     """Every kind of fault; the value is its name in robot files."""
@@ -149,6 +152,17 @@ class FaultKind(Enum):
         "check the direction of servo and sensor in the robot file, and whether it is overpowered",
         TORQUE_OFF, untrusted_length=True,
     )  # fmt: skip
+    TORQUE_STAYS_ON = (
+        "torque_stays_on",
+        FaultRow("cut the supply: nothing else stops this servo", TORQUE_OFF, CONFIRMED, untrusted_length=True),
+    )
+    WRONG_SPOOL = (
+        "wrong_spool",
+        FaultRow(
+            "exchange ids, plugs or channels back, see that nothing is jammed, then deactivate and activate the driver",
+            untrusted_length=True,
+        ),
+    )
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(
@@ -180,7 +194,7 @@ class FaultKind(Enum):
         "supply_overdrawn",
         FaultRow("lower the pretension, move fewer tendons at once, or take a stronger supply", persistence="persist"),
     )
-    STALE_COMMAND = "stale_command", FaultRow("start the controller again; its next command is followed", latched=False)
+    STALE_COMMAND = "stale_command", FaultRow("start the controller again, or send it a goal", latched=False)
     TWO_SOURCES = "two_sources", FaultRow("stop one of the two", latched=False)
     REFUSED_COMMANDS = (
         "refused_commands",

@@ -27,6 +27,7 @@ from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Rea
 from .monitors import Monitor, make_monitors, tendon_monitors
 from .monitors.limits import CeilingMemory, slack_tension
 from .settings import SafetySettings
+from .spool_identification import SpoolIdentification
 
 
 def plausible(length: float, spool: Spool) -> bool:
@@ -128,6 +129,7 @@ class SafetyLayer:
         self.tension_lead = self.settings.tension_lag * self.settings.period
         self._points = {spool.name: SetPoint(spool, 2.0 * self.lead) for spool in spools}
         self._reset()
+        self.identification: SpoolIdentification | None = None
         self.latch = FaultLatch(self.settings)
 
     def _reset(self) -> None:
@@ -152,6 +154,12 @@ class SafetyLayer:
         return self._spools
 
     # -- begin and end ---------------------------------------------------------------------------------------------
+
+    def identify(self) -> None:
+        """Move every spool a little from the next cycle on, before commands are followed; see `SpoolIdentification`."""
+        if self.settings.identify > 0.0:
+            spools = tuple(self._spools.values())
+            self.identification = SpoolIdentification(spools, self.settings.identify, self.settings.period)
 
     def take_over(self, readings: Readings) -> None:
         """Begin, or begin again, from the measured lengths: every tendon holds where it is until it is commanded.
@@ -228,6 +236,15 @@ class SafetyLayer:
     def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
         """One cycle, with what was read in it and the set points that the gate accepted since the last one."""
         found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
+        moves: Mapping[str, DriveCommand] = {}
+        if self.identification is not None:
+            if any(self.latch.reaction(name) is not None for name in self._spools):
+                self.identification.restart()
+            else:
+                moves = self.identification.update(cycle, readings)
+            found += self.identification.faults
+            if self.identification.done:
+                self.identification = None
         new = self.latch.update(fault for fault in found if fault is not None)
         blind = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_LENGTH}
         lost = {fault.tendon for fault in self.latch.faults if fault.kind in UNTRUSTED_ENCODER}
@@ -239,9 +256,12 @@ class SafetyLayer:
             reaction = self.latch.reaction(name)
             if name in lost and spool.measured_by == "encoder":
                 reaction = Reaction.TORQUE_OFF
-            if name in set_points and reaction is None:
+            if name in set_points and reaction is None and self.identification is None:
                 self._follow[name] = set_points[name]
             command = self._choose(name, tendon, reaction, name in blind, period, notes)
+            if reaction is None and name in moves:
+                command = moves[name]
+                self._loops[name].take_over(math.nan)
             memory = self._ceilings[name]
             observed = None if tendon is None else memory.update(cycle, tendon, self._sent.get(name))
             observed = None if name in blind else observed

@@ -11,6 +11,7 @@ from tensegrity_dynamics.errors import unknown_name
 from tensegrity_dynamics.robots.file_errors import worded_error
 from tensegrity_dynamics.robots.schema import (
     Count,
+    Length,
     PositiveForce,
     PositiveLength,
     PositiveNumber,
@@ -78,6 +79,7 @@ class SafetySettings(SettingsBlock):
         overrun: factor on the period above which a cycle is late. overruns: late cycles allowed less one, of the last
             `overrun_window`.
         release_rate: m/s at which a tendon is paid out. release_distance: m paid out at most.
+        identify: m by which each spool is moved when a driver begins, to see that it is the one that answers; 0: not.
         reactions: by kind of fault, where they differ from the table of faults.
         others: what tendons without a fault of their own do.
         latched: faults that stay until they are cleared.
@@ -114,6 +116,7 @@ class SafetySettings(SettingsBlock):
     overrun_window: Count = 25
     release_rate: PositiveSpeed = 5.0e-3
     release_distance: PositiveLength = 10.0e-3
+    identify: Annotated[Length, Field(ge=0)] = 0.6e-3
     reactions: Mapping[Kind, Reaction] = {}
     others: Annotated[Reaction, BeforeValidator(_at_least_hold)] = Reaction.HOLD
     latched: tuple[Kind, ...] = tuple(kind for kind in FaultKind if kind.row.latched)
@@ -130,6 +133,14 @@ class SafetySettings(SettingsBlock):
         if problems:
             raise worded_error(*problems)
         return reactions
+
+    @property
+    def stale_time(self) -> float:
+        """s without a command, or without a bus cycle, that are a fault by themselves.
+
+        Where the robot file (or hardware whose time stands still with the driver) allows a longer cycle, that.
+        """
+        return max(self.stale, self.overrun) * self.period
 
     def reaction(self, kind: FaultKind) -> Reaction:
         """Reaction to a kind of fault: the chosen one, or that of the table of faults."""

@@ -11,6 +11,7 @@ rebooted receives no commands but torque off until `prepare` has set it up again
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -34,6 +35,8 @@ from .configuration import (
 )
 from .servo import Servo, Torque
 
+MAX_UNANSWERED = 2
+"""Acknowledged writes of one cycle that may stay without an answer; they bound its duration."""
 SILENT_CYCLES = 3
 """Cycles without an answer after which a servo is read alone, and may have rebooted."""
 MAX_BOARD_TRIES = 3
@@ -58,6 +61,7 @@ class ServoGroup:
         ceilings: first torque fraction and current, by actuator; others keep their last values.
 
     Attributes:
+        identity_port: port whose adapter stands for this bus; that of the servos unless the board drives them.
         switched_off: actuators of multi-turn servos that lost their supply since they were last driven; by `check`.
 
     Raises:
@@ -95,8 +99,9 @@ class ServoGroup:
         self._numbers: tuple[tuple[int, int], ...] = ()
         self._warnings: tuple[str, ...] = ()
         self.switched_off: tuple[str, ...] = ()
+        self.identity_port = bus.port
         self._cycle = 0
-        self._silent_index = 0
+        self._silent_index = self._single_index = 0
         self._port_was_lost = False
         self._read_all = False
 
@@ -156,7 +161,7 @@ class ServoGroup:
     @property
     def identity(self) -> BusIdentity:
         """Adapter, ids and models; complete after `check`."""
-        port = self.bus.port
+        port = self.identity_port
         name = EMULATED_ADAPTER if port.device.startswith(PSEUDO_TERMINALS) else f"without serial number at {port.path}"
         return BusIdentity(port.adapter.serial_number or name, self._numbers)
 
@@ -193,7 +198,8 @@ class ServoGroup:
         for servo in self._order:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\0")
         for (_, address, size), values in writes.items():
-            self.bus.sync_write(address, size, values)
+            with contextlib.suppress(BusError):  # each of them is told by itself, too
+                self.bus.sync_write(address, size, values)
         doubtful = []
         for servo in self._order:
             try:
@@ -291,6 +297,11 @@ class ServoGroup:
         self._port_was_lost |= self.bus.open()
         errors: list[str] = []
         writes: Writes = {}
+        told_before = [  # that their torque shall go off, and it is still on
+            servo
+            for servo in map(self._servo, (name for name, each in commands.items() if each.kind is Drive.TORQUE_OFF))
+            if servo.torque is Torque.OFF and servo.reading.torque_on is not False
+        ]
         for name, command in commands.items():
             servo = self._servo(name)
             try:
@@ -300,8 +311,19 @@ class ServoGroup:
         for key in sorted(writes):
             _, address, size = key
             self.bus.sync_write(address, size, writes[key])
+        self._let_go_one_by_one(told_before)
         if errors:
             raise BusError(" ".join(errors))
+
+    def _let_go_one_by_one(self, servos: list[Servo]) -> None:
+        """The second way for servos that have torque after a write to the group: a write to each, which it answers."""
+        unanswered = 0
+        for k in range(len(servos)):
+            if unanswered >= MAX_UNANSWERED:
+                self._single_index += k  # in the next cycle the others come first
+                return
+            servo = servos[(self._single_index + k) % len(servos)]
+            unanswered += not self.bus.write_block(servo.id, servo.model.register("torque_enable").address, b"\0")
 
     def _collect(self, servo: Servo, command: ServoCommand, writes: Writes) -> None:
         """Add the writes for one command."""

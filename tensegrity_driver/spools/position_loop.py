@@ -6,7 +6,8 @@ A servo in free-run (wheel) mode is driven by velocities; the loop is closed her
     v = clip(k_p e + s, ±rate),   s ← clip(s + T k_i e, ±rate / 2),   e = goal − length
 
 Anti-windup: s is frozen where the last speed sent was limited, here or by the safety layer, and s would grow in that
-direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit.
+direction. T is the measured period. Multi-turn servos receive positions, which move at no more than the rate limit, and
+so do servos whose loop the potentiometer board closes (`firmware/`).
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ class FreeRunLoop:
 
 
 class PositionLoop:
-    """Rate-limited positions for a multi-turn servo.
+    """Rate-limited positions for a multi-turn servo, or for the potentiometer board where it closes the loop.
 
     Args:
-        spool: with a calibrated encoder.
+        spool: with a calibrated encoder, or driven by the board.
         period: planned period of the bus cycle [s].
         tension: tension limit of a servo in current-based position mode [N], at most the effort of the actuator; None:
             the effort.
@@ -133,7 +134,7 @@ class PositionLoop:
     """
 
     def __init__(self, spool: Spool, period: float, *, tension: float | None = None) -> None:
-        if spool.encoder is None or spool.encoder_turn or spool.measured_by != "encoder":
+        if not spool.on_board and (spool.encoder is None or spool.encoder_turn or spool.measured_by != "encoder"):
             raise TensegrityError(
                 f"{spool.name}: its servo counts no turns, or its encoder has no calibration or does not measure; use "
                 "the free-run loop, or calibrate the encoder and measure by it."

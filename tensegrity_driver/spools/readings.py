@@ -61,17 +61,19 @@ class CommandState:
     """State of the command gate in one cycle.
 
     Attributes:
-        source: name of the present sender. age: cycles since its last accepted command, or None before the first.
-        rival: another source whose command was refused in this cycle.
+        source: name of the present sender. age: s since its last accepted command, or None before the first.
+        contest: why nobody's commands count, because more than one commands; or None.
         refusals: (actuator, reason) of this cycle; actuator None: the whole command.
         stopped: reason of the latched emergency stop, or None.
+        waits: why the commands that come do not count until a goal or `hold`, or None.
     """
 
     source: str | None = None
-    age: int | None = 0
-    rival: str | None = None
+    age: float | None = 0.0
+    contest: str | None = None
     refusals: tuple[tuple[str | None, str], ...] = ()
     stopped: str | None = None
+    waits: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class ServoCommand:
 
     Attributes:
         position: rad. speed: rad/s, of a position command its limit.
+        counts: position by the potentiometer, where its board closes the loop; else None.
         torque_fraction: torque limit as a fraction of the stall torque, or None for servos without this limit.
         current: current limit [A], or None for servos without this limit.
     """
@@ -140,6 +143,7 @@ class ServoCommand:
     speed: float = 0.0
     torque_fraction: float | None = None
     current: float | None = None
+    counts: int | None = None
 
 
 class ServoLink(Protocol):

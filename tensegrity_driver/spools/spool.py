@@ -66,6 +66,7 @@ class Spool:
         stiffness: of the tendon [N/m], or None; distinguishes a snapped tendon from one that was paid out.
         load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
             load only while it turns against it.
+        on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
 
     Raises:
         TensegrityError: a sensor without calibration, or values out of range.
@@ -83,6 +84,7 @@ class Spool:
     encoder_turn: bool = False
     stiffness: float | None = None
     load_at_rest: bool = True
+    on_board: bool = False
     _line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +107,19 @@ class Spool:
     def name(self) -> str:
         """The actuator's name."""
         return self.actuator.name
+
+    @property
+    def count_sense(self) -> int:
+        """+1 where the counts of the potentiometer grow in the positive direction of the servo, else −1."""
+        if self.potentiometer is None:
+            raise TensegrityError(f"spool {self.name} has no calibration of its potentiometer; calibrate it first.")
+        return -self.direction if self.potentiometer.slope > 0.0 else self.direction
+
+    def counts(self, length: float) -> int:
+        """Counts of the potentiometer at a length [m], within the range of a healthy one."""
+        assert self.potentiometer is not None
+        low, high = self.sensor_range
+        return round(min(max(self.potentiometer.inverse(length), low), high))
 
     @property
     def wrap(self) -> float | None:
@@ -150,6 +165,10 @@ class Spool:
         if drive.kind is Drive.VELOCITY:
             speed = -self.direction * drive.value / self.radius
             return ServoCommand(Drive.VELOCITY, 0.0, speed, fraction, current)
+        if self.on_board and self.potentiometer is not None and math.isfinite(drive.value):
+            return ServoCommand(
+                Drive.POSITION, 0.0, drive.rate / self.radius, fraction, current, self.counts(drive.value)
+            )
         if self.encoder is None or self.encoder_turn:
             raise TensegrityError(
                 f"spool {self.name} cannot be sent to a position: its servo counts no turns or its encoder has no "

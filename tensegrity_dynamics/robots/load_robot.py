@@ -18,7 +18,7 @@ from .repetition import expand
 from .robot import Provenance, Robot, TourStop
 from .robot_types import BuiltModel, RobotType, robot_type, robot_types
 from .schema import CommonBlock
-from .units import SI, BaseUnits
+from .units import SI, BaseUnits, RefusedParametersError
 from .yaml_source import YamlSource, read_text
 
 
@@ -124,8 +124,8 @@ def _parameters(source: YamlSource, units: BaseUnits, problems: Problems) -> Bas
         found = {}
     try:
         units = units.with_parameters(found)
-    except KeyError as error:
-        for name, reason in error.args[0]:
+    except RefusedParametersError as error:
+        for name, reason in error.reasons:
             problems.add(("parameters", name), f"{reason}.")
     problems.stop_if_any()
     return units

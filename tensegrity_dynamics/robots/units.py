@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from keyword import iskeyword
@@ -53,6 +53,18 @@ _WORD = r"(?:[A-Za-zµμΩ°][A-Za-z_]*)(?:\s*(?:\^|\*\*)\s*-?\d|[²³])?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_WORD}(?:(?:\s*[*/·]\s*|\s+){_WORD})*")
 
 
+class RefusedParametersError(ValueError):
+    """Parameters of a robot file that have no value.
+
+    Attributes:
+        reasons: (name, reason) of each.
+    """
+
+    def __init__(self, reasons: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in reasons))
+        self.reasons = tuple(reasons)
+
+
 @dataclass(frozen=True)
 class BaseUnits:
     """The units of plain numbers in a file, by dimension (unnamed ones are SI), and the file's named numbers.
@@ -94,7 +106,7 @@ class BaseUnits:
         """The same units with named numbers; each may be an expression of those before it.
 
         Raises:
-            KeyError: of one argument that is a list of (name, reason) for every parameter that is refused.
+            RefusedParametersError: some are refused; carries all of them.
         """
         made: dict[str, Value] = {}
         refused: list[tuple[str, str]] = []
@@ -105,7 +117,7 @@ class BaseUnits:
             except ValueError as error:
                 refused.append((name, str(error)))
         if refused:
-            raise KeyError(refused)
+            raise RefusedParametersError(refused)
         return BaseUnits(self.names, made)
 
     def _named(self, value: Any) -> Value:

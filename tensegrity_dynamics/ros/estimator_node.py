@@ -39,6 +39,7 @@ class EstimatorNode(RobotNode):
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
         self._codec = type_of(robot).codec(robot)
+        self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
@@ -55,7 +56,11 @@ class EstimatorNode(RobotNode):
         if missing:
             self.tell(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         stamp = nanoseconds(message.header.stamp)
-        estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
+        try:
+            estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
+        except TensegrityError as error:
+            self.tell(WARN, f"a reading is not taken: {error}")
+            return
         self._publisher.publish(self._message(time_message(stamp), estimate))
         self._read = read
         if not estimate.converged:
@@ -77,7 +82,8 @@ class EstimatorNode(RobotNode):
         tendons = self._tendons
         if tendons is None or tendons.estimated or nanoseconds(tendons.header.stamp) != stamp:
             return (efforts,)
-        return efforts, dict(zip(tendons.name, tendons.tension, strict=False))
+        tensions = zip(tendons.name, tendons.tension, strict=False)
+        return efforts, {name: tension for name, tension in tensions if name in self._names}
 
     def _message(self, stamp: Any, estimate: Estimate) -> StructureState:
         record = self._codec.encode(

@@ -29,17 +29,25 @@ class PacedNode(RobotNode):
         """Take note of the messages, work, rest; until the end is asked for."""
         while not ending.asked and self.context.ok():
             until = time.monotonic() + 1.0 / self.rate
-            _handle_waiting(executor)
+            self._handle_waiting(executor)
             self.work()
             ending.wait(until - time.monotonic())
 
+    def _handle_waiting(self, executor: SingleThreadedExecutor) -> None:
+        nothing = False
 
-def _handle_waiting(executor: SingleThreadedExecutor) -> None:
-    for _ in range(MOST):
-        try:
-            handler, _, _ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
-        except TimeoutException:
-            return
-        handler()
-        if (problem := handler.exception()) is not None:
-            raise problem
+        def take() -> None:
+            nonlocal nothing
+            try:
+                handler, _, _ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
+            except TimeoutException:
+                nothing = True
+                return
+            handler()
+            if (problem := handler.exception()) is not None:
+                raise problem
+
+        for _ in range(MOST):
+            self.survive(take)
+            if nothing:
+                return

@@ -1,8 +1,16 @@
-"""What all nodes share: declared parameters, diagnostics, quality of service, and a clean end."""
+"""What all nodes share: declared parameters, diagnostics, quality of service, and a clean end.
+
+Nothing that comes from outside ends a node: not a message, a call, a parameter, nor bytes that are no message. What a
+callback did not foresee is answered by a refusal and said in the diagnostics. An error in the node's own work (a timer)
+does end it, since nobody knows what it would do next.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -11,13 +19,15 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
-from ..ending import Ending, leave_threads
+from ..command_streams import publisher_names
+from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
@@ -25,16 +35,31 @@ STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 WORLD = "world"
+CLOSING = 30.0
+"""s that a node may take from its end to the last line of its closing; then its process ends all the same."""
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 LEVELS = {OK: 0, WARN: 1, ERROR: 2}
 
 
+NEWS = 20
+"""Problems that are published and logged at once per second; of more the last one is in the next diagnostics."""
+LONGEST_WORDS = 2000
+"""Characters of one text in the diagnostics; names in hostile messages may be of any length."""
+
+
 class RobotNode(Node):
-    """A node with checked parameters and diagnostics once a second of wall time."""
+    """A node with checked parameters and diagnostics once a second of wall time.
+
+    Attributes:
+        survived: errors that came from outside and that no callback had foreseen.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self.survived = 0
+        self._own_error: Exception | None = None
+        self._news, self._news_since = 0, 0.0
         self._choices: dict[str, Sequence[str]] = {}
         self._changed: Callable[[str, Any], None] | None = None
         self._said_level, self._said = WARN, "starting"
@@ -50,10 +75,90 @@ class RobotNode(Node):
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes until the end is asked for."""
         while not ending.asked and self.context.ok():
-            executor.spin_once()
+            self.survive(executor.spin_once)
+
+    def survive(self, step: Callable[[], Any]) -> None:
+        """Do a step of the executor; only errors of the node's own work come out of it."""
+        try:
+            step()
+        except ExternalShutdownException:
+            raise
+        except Exception as error:  # bytes that are no message, a goal that is none, ...
+            if error is self._own_error:
+                raise
+            self._note_survived("what came in could not be read", error)
+
+    def _note_survived(self, what: str, error: Exception) -> None:
+        self.survived += 1
+        words = str(error) or type(error).__name__
+        where = traceback.extract_tb(error.__traceback__)[-1:]
+        place = "".join(f" ({each.filename.rsplit('/', 1)[-1]}:{each.lineno})" for each in where)
+        self.tell(ERROR, f"{what}: {type(error).__name__}: {words}{place}", survived_errors=self.survived)
 
     def close(self) -> None:
         """Let go of what is not ROS; called once at the end."""
+
+    # -- what comes from outside ----------------------------------------------------------------------------------
+
+    def create_subscription(self, msg_type: Any, topic: str, callback: Any, *options: Any, **more: Any) -> Any:
+        """As rclpy's, but no message makes the callback end the node."""
+
+        def shielded(message: Any) -> None:
+            try:
+                callback(message)
+            except Exception as error:
+                self._note_survived(f"a message of {topic} could not be handled", error)
+
+        more.setdefault("event_callbacks", SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic)))
+        return super().create_subscription(msg_type, topic, shielded, *options, **more)
+
+    def _incompatible(self, topic: str) -> Callable[[Any], None]:
+        """Says that a publisher of a topic offers less than this node asks for, so that nothing of it arrives."""
+
+        def note(event: Any) -> None:
+            policy = str(event.last_policy_kind).rsplit(".", 1)[-1].lower()
+            text = f"{event.total_count} publishers of {topic} cannot be heard: their quality of service ({policy}) is"
+            self.tell(WARN, f"{text} less than what this node asks for; publish reliably", unheard_publishers=topic)
+
+        return note
+
+    def create_service(self, srv_type: Any, srv_name: str, callback: Any, *options: Any, **more: Any) -> Any:
+        """As rclpy's, but a request that the callback did not foresee is refused."""
+
+        def refuse(error: Exception) -> Any:
+            self._note_survived(f"a request to {srv_name} could not be handled", error)
+            response, reason = srv_type.Response(), f"{type(error).__name__}: {error}"[:LONGEST_WORDS]
+            for name in ("reason", "message"):
+                if hasattr(response, name):
+                    setattr(response, name, reason)
+            return response
+
+        def shielded(request: Any, response: Any) -> Any:
+            try:
+                return callback(request, response)
+            except Exception as error:
+                return refuse(error)
+
+        async def shielded_coroutine(request: Any, response: Any) -> Any:
+            try:
+                return await callback(request, response)
+            except Exception as error:
+                return refuse(error)
+
+        chosen = shielded_coroutine if inspect.iscoroutinefunction(callback) else shielded
+        return super().create_service(srv_type, srv_name, chosen, *options, **more)
+
+    def create_timer(self, timer_period_sec: float, callback: Any, *options: Any, **more: Any) -> Any:
+        """As rclpy's; an error in the callback is the node's own."""
+
+        def own() -> None:
+            try:
+                callback()
+            except Exception as error:
+                self._own_error = error
+                raise
+
+        return super().create_timer(timer_period_sec, own, *options, **more)
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -94,12 +199,28 @@ class RobotNode(Node):
                     self._changed(each.name, each.value)
                 except TensegrityError as error:
                     return SetParametersResult(successful=False, reason=str(error))
+                except Exception as error:
+                    self._note_survived(f"parameter {each.name} could not be set", error)
+                    return SetParametersResult(successful=False, reason=f"{type(error).__name__}: {error}")
         return SetParametersResult(successful=True)
+
+    # -- the graph ------------------------------------------------------------------------------------------------
+
+    def command_publishers(self, topic: str = "actuator_command") -> tuple[str, ...]:
+        """Names of all publishers of the topic of commands, as the graph knows them; one that was killed stays in it
+        until its lease is over."""
+        if self.count_publishers(topic) < 2:  # the usual case, in a few microseconds
+            return ()
+        return publisher_names(
+            [(each.node_namespace, each.node_name) for each in self.get_publishers_info_by_topic(topic)]
+        )
 
     # -- diagnostics ----------------------------------------------------------------------------------------------
 
     def tell(self, level: bytes, message: str, **values: Any) -> None:
         """What the diagnostics say from now on; a new problem is published and logged at once."""
+        if len(message) > LONGEST_WORDS:
+            message = message[:LONGEST_WORDS] + " ..."
         fresh = message != self._told and level != OK
         self._said_level, self._said = level, message
         self._said_values.update(values)
@@ -107,8 +228,17 @@ class RobotNode(Node):
             self._told = ""
         elif fresh:
             self._told = message
-            self.get_logger().warning(message)
-            self.report()
+            if self._may_tell_now():
+                self.get_logger().warning(message)
+                self.report()
+
+    def _may_tell_now(self) -> bool:
+        """Whether there were not too many news within a second: a flood must fill neither the log nor the network."""
+        now = time.monotonic()
+        if now - self._news_since > 1.0:
+            self._news, self._news_since = 0, now
+        self._news += 1
+        return self._news <= NEWS
 
     def report(self) -> None:
         """Publish the diagnostics now."""
@@ -146,5 +276,6 @@ def run_node(make: Callable[[], RobotNode]) -> int:
                     status = 1
             except ExternalShutdownException:
                 pass
+        end_within(CLOSING, status)
     leave_threads(status)
     return status

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -23,6 +24,7 @@ from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Simulation, pace
+from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
 from .state_encoding import state_message
@@ -35,7 +37,21 @@ MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
     ActuatorCommand.VELOCITY: Mode.VELOCITY,
     ActuatorCommand.EFFORT: Mode.EFFORT,
+    ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
+
+
+LEAST_PACE = 0.95
+"""Part of the wanted pace below which the simulator says so."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """A command that has passed the gate: set points, stamp [s] and period of its sender [s], 0 where unknown."""
+
+    set_points: Mapping[str, tuple[Mode, Any]]
+    stamp: float
+    period: float
 
 
 class SimulatorNode(RobotNode):
@@ -77,7 +93,7 @@ class SimulatorNode(RobotNode):
             "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
         )
         delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
-        self._late: deque[Mapping[str, tuple[Mode, float]]] = deque()
+        self._late: deque[Late] = deque()
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
         self._period, self._delay = round(period * 1e9), round(delay / period)
@@ -86,7 +102,9 @@ class SimulatorNode(RobotNode):
         self._choice = ""
         if not (self._lockstep or chosen or longest) and "implicit" in kind.integrators:
             self._keep_pace(period)
-        self._gate = CommandGate(robot.actuators, freshness=freshness)
+        self._gate = CommandGate(
+            robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
+        )
         self._ticks, self._holding = 0, True
         self._codec, self._tendons = kind.codec(robot), robot.model.tension_names
         # compile before anybody waits for the first answer
@@ -147,11 +165,14 @@ class SimulatorNode(RobotNode):
         if self._paused:
             self._publish()
             return
-        if not self._gate.is_fresh(self._now) and not self._holding:
+        self._gate.streams.publishers = self.command_publishers()
+        if self._gate.must_hold(self._now) is not None and not self._holding:
             self._hold()
         self._advance()
         if self._gate.stopped:
             self.tell(ERROR, f"emergency stop: {self._gate.stopped}; call simulator/release when it is safe")
+        elif (contest := self._gate.streams.contest(self._now)) is not None:
+            self.tell(ERROR, contest)
         elif self._holding and self._gate.source:
             self.tell(WARN, f"no command from {self._gate.source} for {self._gate.freshness:g} s: the actuators hold")
         elif not self._holding:
@@ -160,6 +181,7 @@ class SimulatorNode(RobotNode):
     def _tick_lockstep(self) -> None:
         """Send the state again where no answer comes, and say so where none comes at all."""
         wall = time.monotonic()
+        self._gate.streams.publishers = self.command_publishers()
         if wall - self._published < self._patience:
             return
         self._publish()
@@ -191,9 +213,13 @@ class SimulatorNode(RobotNode):
             wall = time.monotonic()
             factor = 1e-9 * (self._ticks - self._started_ticks) * self._period / max(1e-9, wall - self._started_wall)
             self._started_wall, self._started_ticks = wall, self._ticks
+            # by the clock the pace that was asked for counts; in lock-step nobody asked for one
+            late = not self._lockstep and factor < LEAST_PACE * self._factor
+            slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
+            said = slow if late else "running"
             notes = {"note": self._simulation.note} if self._simulation.note else {}
             notes |= {"integrator": self._choice} if self._choice else {}
-            self.tell(OK, "running", real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes)
+            self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes)
 
     def _hold(self) -> None:
         """Actuators hold where they are."""
@@ -230,39 +256,50 @@ class SimulatorNode(RobotNode):
     def _command(self, message: ActuatorCommand) -> None:
         stamp = nanoseconds(message.header.stamp)
         now = self._ticks * self._period
+        source, session = message.source or "unnamed", int(message.session)
         if self._lockstep and (stamp != now or self._paused):
+            if message.name or not self._gate.streams.announce(source, session, self._now):
+                self._gate.streams.hear(source, session, self._now)
             return  # an answer to a state that is past, or sent again
         mode = MODES.get(message.mode)
         if mode is None:
-            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 position, 1 velocity, 2 effort")
+            self.tell(WARN, f"command refused: mode {message.mode} is unknown; 0 to 3, see ActuatorCommand")
+            return
+        try:
+            values = message_values(message)
+        except TensegrityError as error:
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = self._gate.check(
-            list(message.name), list(message.value), mode, source=message.source or "unnamed", stamp=1e-9 * stamp,
-            now=self._now, positions=self._seen.positions,
+            list(message.name), values, mode, source=source, session=session, stamp=1e-9 * stamp, now=self._now,
+            positions=self._seen.positions, period=message.period,
         )  # fmt: skip
-        for refusal in verdict.refusals:
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {refusal}")
+        if verdict.holds is None:
+            for refusal in verdict.refusals:
+                self.tell(WARN, f"command from {source} refused: {refusal}")
         if verdict.accepted and not verdict.set_points:
             self._hold()  # all of it was refused
         elif verdict.accepted:
             self._holding = False
-            self._apply(verdict.set_points)
-        elif self._gate.stopped:
+            self._apply(Late(verdict.set_points, 1e-9 * stamp, message.period))
+        elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
             self._hold()
+            self.tell(ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}")
         else:
-            return  # another source; the one in charge still answers
+            return  # a command that makes no sense is not an answer
         self._answered = time.monotonic()
         if self._lockstep:
             self._advance()
             if not verdict.refusals:
                 self._running()
 
-    def _apply(self, set_points: Mapping[str, tuple[Mode, float]]) -> None:
+    def _apply(self, command: Late) -> None:
         """Take what the gate let pass, or what it let pass `command_delay` ago (the first as long as there is none)."""
-        self._late.append(set_points)
+        self._late.append(command)
         taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
-        for name, (kind, value) in taken.items():
-            self._simulation.command(kind.value, {name: value})
+        age = max(0.0, self._now - taken.stamp)
+        for name, (kind, value) in taken.set_points.items():
+            self._simulation.command(kind.value, {name: value}, age=age, period=taken.period)
 
     # -- services -------------------------------------------------------------------------------------------------
 
@@ -292,8 +329,9 @@ class SimulatorNode(RobotNode):
 
     def _release(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         try:
-            self._gate.release()
-            response.success, response.message = True, "commands are taken again"
+            self._gate.release(self._now)
+            response.success = True
+            response.message = "released: the actuators hold until the next goal or `hold` of the controller"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
         return response

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
 from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
-from ..runtime.processes import NodeProcesses, own_domain
+from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
 from .arguments import RobotArgument
 from .running_robot import need_ros
 
@@ -35,8 +34,14 @@ def up(
         str, typer.Option(help="sim: rest (shapes at rest), observer or truth; empty for what the controller needs")
     ] = "",
     control_period: Annotated[float, typer.Option(help="sim: s between commands; 0 for what the controller needs")] = 0,
+    command_delay: Annotated[
+        float, typer.Option(help="sim: s by which commands come late on purpose, rounded to control periods")
+    ] = 0.0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
+    view_address: Annotated[
+        str, typer.Option(help="that the view listens on; 0.0.0.0 lets other machines in, with the token, unencrypted")
+    ] = "127.0.0.1",
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
     board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
@@ -57,16 +62,23 @@ def up(
                 "state": state,
                 "control_period": control_period,
                 "lockstep": lockstep,
-                "watching": Watching(view=view, view_port=view_port),
+                "watching": Watching(view=view, view_port=view_port, view_address=view_address),
             }
             if what == "sim":
-                graph = simulation_graph(robot, real_time_factor=real_time_factor, **common)
+                graph = simulation_graph(
+                    robot, real_time_factor=real_time_factor, command_delay=_checked_delay(command_delay), **common
+                )
             else:
-                folder = release.enter_context(tempfile.TemporaryDirectory(prefix="tensegrity_emulated_"))
+                folder = release.enter_context(temporary_folder("emulated"))
                 graph = hardware_graph(
                     robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
                 )
-            loaded = _checked(robot, tour)
+            loaded, loose = _checked(robot, tour)
+            if loose:
+                if tour or what != "sim":
+                    raise TensegrityError(loose)
+                console.print(f"{loose} It is shown without control.", style="yellow", soft_wrap=True)
+                graph = graph.without("controller")
             if tour and not loaded.tour:  # then it takes no goals: it is shown as it stands
                 console.print(f"no tour: {loaded.name} {loaded.model.takes_no_goals}.")
                 tour = False
@@ -83,8 +95,14 @@ def up(
         sys.exit(status)
 
 
-def _checked(name: str, tour: bool) -> Any:
-    """The robot, or a plain word on why it cannot be driven."""
+def _checked_delay(delay: float) -> float:
+    if not 0.0 <= delay <= 1.0:
+        raise TensegrityError(f"--command-delay is {delay} s; give 0 to 1.")
+    return delay
+
+
+def _checked(name: str, tour: bool) -> tuple[Any, str]:
+    """The robot, and why it cannot be driven, "" where it can."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
     from tensegrity_dynamics.robots.robot_types import type_of
@@ -93,12 +111,12 @@ def _checked(name: str, tour: bool) -> Any:
     with console.status("finding the robot's shape (the first time its kernels are compiled, about a minute)"):
         stable = make_estimator(loaded).solve({}).stable
     if not stable:
-        raise TensegrityError(type_of(loaded).report(loaded).not_stable(name))
+        return loaded, type_of(loaded).report(loaded).not_stable(name)
     if tour and not loaded.tour and not loaded.model.takes_no_goals:
         raise TensegrityError(
             f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
         )
-    return loaded
+    return loaded, ""
 
 
 def _run(
@@ -120,11 +138,20 @@ def _run(
                 start_emulator(nodes, graph.emulator, check)
             nodes.start(source.name, source.parameters)
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
+        if tour and not alive.runs("controller"):
+            return 1
+        alive.began = True
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         console.print(f"{loaded.name} is running after {time.monotonic() - began:.0f} s in ROS domain {domain}.")
         if "view" in watcher.diagnostics and alive.runs("view"):
             values = {value.key: value.value for value in watcher.diagnostics["view"].values}
-            console.print(f"watch it in a browser: [bold]{values.get('url', '?')}[/bold]")
+            # in one piece on a line of its own, so that a narrow terminal does not cut the token
+            console.print("watch it in a browser:")
+            console.print(values.get("url", "?"), style="bold", soft_wrap=True, highlight=False)
+            from ..view.guard import EXPOSED, Guard
+
+            if not Guard(graph["view"].parameters["host"]).is_local:
+                console.print(f"The view is open to other machines: {EXPOSED}.", style="yellow")
         line = StatusLine(watcher, loaded)
         status = 0
         if tour:
@@ -154,12 +181,20 @@ def _not_ready(watcher: Any, graph: NodeGraph, alive: Living) -> list[str]:
     if own is not None and own.message.startswith("cannot be"):
         raise TensegrityError(f"the {source} {own.message}")
     there = watcher.estimate is not None and (source != "simulator" or watcher.truth is not None)
-    goals = [] if watcher.offered("set_goal_pose") and "controller" in watcher.diagnostics else ["the controller"]
+    goals = (
+        []
+        if not alive.runs("controller") or (watcher.offered("set_goal_pose") and "controller" in watcher.diagnostics)
+        else ["the controller"]
+    )
     page = watcher.diagnostics.get("view")
     shown = page is not None and any(v.key == "url" for v in page.values)
     hidden = ["the browser view"] if alive.runs("view") and not shown else []
     ready = watcher.diagnostics.get("controller")
-    taken = [] if ready is not None and ready.message in ("holding", "moving") else ["the controller's first answer"]
+    taken = (
+        []
+        if not alive.runs("controller") or (ready is not None and ready.message in ("holding", "moving"))
+        else ["the controller's first answer"]
+    )
     return ([] if there else ["the first state"]) + (goals or taken) + hidden
 
 
@@ -176,21 +211,33 @@ def _wait(alive: Living, watcher: Any, missing: Callable[[], list[str]]) -> None
 
 
 class Living:
-    """Which nodes still run: the end of one that others need is an error, that of one that only shows is said once."""
+    """Which nodes still run: the end of one that others need is an error, that of one that only shows is said once.
+
+    Attributes:
+        began: all nodes are ready and the robot is driven.
+    """
 
     def __init__(self, nodes: NodeProcesses, graph: NodeGraph) -> None:
         self._nodes, self._graph = nodes, graph
         self._missed: set[str] = set()
+        self.began = False
 
     def runs(self, name: str) -> bool:
         """Whether the node belongs to the graph and has not ended."""
         return name in self._graph and name not in self._missed
 
+    def _may_end(self, name: str, status: int, words: str) -> bool:
+        """Whether the others go on. A simulated robot that no controller can hold is shown without one."""
+        if name not in self._graph:
+            return False
+        unfit = name == "controller" and "simulator" in self._graph and not self.began
+        return self._graph[name].may_end or (unfit and status == 1 and "Traceback" not in words)
+
     def check(self) -> None:
         """Raise where a node has ended that the others need."""
         for name, status in self._nodes.ended().items():
             words = self._nodes.last_words(name)
-            if name not in self._graph or not self._graph[name].may_end:
+            if name not in self._missed and not self._may_end(name, status, words):
                 raise TensegrityError(
                     f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
                 )
@@ -201,14 +248,18 @@ class Living:
 
 def _summary(arrivals: list[Any]) -> bool:
     rows = [
-        (a.name, "reached" if a.reached else "NOT reached", f"{1e3 * a.position_error:.3f}",
-         f"{np.degrees(a.orientation_error):.4f}", f"{a.duration:.2f}", a.reason)
+        (a.name, "reached, BUT" if a.reached and a.fault else "reached" if a.reached else "NOT reached",
+         f"{1e3 * a.position_error:.3f}",
+         f"{np.degrees(a.orientation_error):.4f}", f"{a.duration:.2f}", a.reason or a.fault)
         for a in arrivals
     ]  # fmt: skip
     console.print(table("tour", ("goal", "", "error mm", "error deg", "time s", ""), rows))
     reached = sum(a.reached for a in arrivals)
-    console.print(f"{reached} of {len(arrivals)} goals reached")
-    return reached == len(arrivals) > 0
+    faults = [each for each in arrivals if each.fault]
+    console.print(f"{reached} of {len(arrivals)} goals reached" + (f", {len(faults)} not as planned" if faults else ""))
+    for each in faults:
+        console.print(f"on the way to '{each.name}': {each.fault}", soft_wrap=True)
+    return all(each.success for each in arrivals) and len(arrivals) > 0
 
 
 class StatusLine:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
+from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
@@ -51,6 +52,8 @@ def run_trajectory(
     **options: Any,
 ) -> TrajectoryRun:
     """A run, see `through_libraries`; `nodes` takes the real ones in lock-step."""
+    if "actuation" in controller_class(controller).parameters():
+        parameters = {"actuation": "effort", **(parameters or {})}  # as the documents do
     if nodes:
         from ..runtime.lockstep_run import through_nodes
 

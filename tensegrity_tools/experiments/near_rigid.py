@@ -107,7 +107,7 @@ def run(
             file = strut_file(variants, young)
             robot = load_robot(str(file))
             points = waypoints(NearRigidModel(robot, TRACKED))
-            control = planned_control(robot, "near_rigid", points, None, period, "cubic")
+            control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
             for label, factors in PLANTS.items():
                 if round(factors.get("delay", period) / period) > 0:  # a delay below the period is none
                     ours.append(_ours(variants, young, period, label, nodes, file, control))

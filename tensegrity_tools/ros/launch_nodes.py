@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..runtime.node_graph import STATES, NodeGraph, Watching
@@ -34,6 +37,7 @@ COMMON_ARGUMENTS = (
     argument("control_period", "0", "s between two commands; 0: what the controller needs"),
     argument("view", "true", "the browser view", YES_NO),
     argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
+    argument("view_address", "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token"),
     argument("rviz", "false", "start rviz2 too", YES_NO),
 )
 
@@ -52,10 +56,12 @@ def description(
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
         try:
+            if texts["rviz"] == "true":
+                _check_rviz()
             made = graph(texts)
         except TensegrityError as error:
             raise RuntimeError(str(error)) from None
-        return [*_nodes(made), _rviz(made)]
+        return [*_nodes(made), *_rviz(made, texts)]
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
@@ -66,7 +72,11 @@ def common_choices(texts: Arguments) -> dict[str, Any]:
         "controller": texts["controller"],
         "state": texts["state"],
         "control_period": number(texts, "control_period"),
-        "watching": Watching(view=texts["view"] == "true", view_port=int(number(texts, "view_port"))),
+        "watching": Watching(
+            view=texts["view"] == "true",
+            view_port=int(number(texts, "view_port")),
+            view_address=texts["view_address"],
+        ),
     }
 
 
@@ -86,6 +96,8 @@ def _nodes(graph: NodeGraph) -> list[Node]:
             executable=f"{node.name}_node",
             name=node.name,
             output="screen",
+            # whatever ends launch, even SIGKILL, ends its nodes
+            additional_env={END_WITH_PARENT: str(os.getpid())},
             on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
             parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
         )
@@ -93,11 +105,23 @@ def _nodes(graph: NodeGraph) -> list[Node]:
     ]
 
 
-def _rviz(graph: NodeGraph) -> Node:
-    return Node(
+def _check_rviz() -> None:
+    """Raise TensegrityError where rviz2 is not installed; launch would say so only when all others run."""
+    try:
+        found = (Path(get_package_prefix("rviz2")) / "lib" / "rviz2" / "rviz2").exists()
+    except (PackageNotFoundError, ValueError):
+        found = False
+    if not found:
+        raise TensegrityError("rviz:=true, but rviz2 is not installed; install ros-$ROS_DISTRO-rviz2, or leave it out.")
+
+
+def _rviz(graph: NodeGraph, texts: Arguments) -> list[Node]:
+    if texts["rviz"] != "true":
+        return []
+    node = Node(
         package="rviz2",
         executable="rviz2",
         arguments=["-d", PathJoinSubstitution([FindPackageShare("tensegrity"), "rviz", "tensegrity.rviz"])],
         parameters=[{"use_sim_time": graph.simulated_time}],
-        condition=IfCondition(LaunchConfiguration("rviz")),
     )
+    return [node]

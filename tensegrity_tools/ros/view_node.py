@@ -28,6 +28,7 @@ from tensegrity_dynamics.ros.robot_node import LATCHED, OK, WARN, WORLD, run_nod
 from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
+from ..view.guard import EXPOSED
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
@@ -46,7 +47,7 @@ class ViewNode(PacedNode):
         if not 0 < port < 65536:
             raise TensegrityError(f"parameter port is {port}; give a number from 1 to 65535.")
         host = self.parameter(
-            "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view, with its stop, to all"
+            "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view to other machines, see docs/nodes.md"
         )
         self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
         self._decoder = StateDecoder(robot)
@@ -69,6 +70,8 @@ class ViewNode(PacedNode):
         )
         if self.view.port_note:
             self.get_logger().warning(self.view.port_note)
+        if not self.view.guard.is_local:
+            self.get_logger().warning(f"the view listens on {host} at port {self.view.port}: {EXPOSED}")
         self.get_logger().info(f"open {self.view.url} in a browser")
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
@@ -121,9 +124,15 @@ class ViewNode(PacedNode):
         )
         if self.view.show(state):
             self.view.warn("")
-            self.tell(OK, "showing the robot", browsers=self.view.clients, pictures=self.view.drawn)
+            self.tell(OK, "showing the robot", browsers=self.view.clients, pictures=self.view.drawn, **self._refusals())
         else:
             self.tell(WARN, "a state cannot be drawn", ignored_states=self.view.ignored)
+
+    def _refusals(self) -> dict[str, int]:
+        """What did not get through the door, where anything tried to."""
+        guard = self.view.guard
+        counts = {"refused_requests": guard.refused, "dropped_messages": guard.dropped}
+        return {name: count for name, count in counts.items() if count}
 
     def _complain(self, problem: str, detail: str = "") -> None:
         self.view.warn(problem + detail)

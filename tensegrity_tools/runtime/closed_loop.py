@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensegrity_control import make_controller
-from tensegrity_control.controller import RobotState
+from tensegrity_control.controller import Command, RobotState
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
@@ -105,7 +105,7 @@ def through_libraries(
     simulation = Simulation(model, period / steps)
     estimator = make_estimator(robot, observer=True) if observer else None
     rows: list[tuple[Array, ...]] = []
-    commands: list[Array] = []
+    commands: list[Command] = []
 
     def look() -> RobotState:
         state, seen = simulation.state, simulation.observe()
@@ -122,10 +122,10 @@ def through_libraries(
     count = round((waypoints[-1][0] + hold) / period)
     for k in range(count):
         command = control.command(k * period, state)
-        commands.append(command.values)
+        commands.append(command)
         late = commands[max(0, k - delay)]
-        values: dict[str, Any] = {command.mode: dict(zip(command.names, late.tolist(), strict=True))}
-        simulation.advance(steps, **values)
+        simulation.command(late.mode, late.set_points(), age=min(k, delay) * period, period=period)
+        simulation.advance(steps)
         state = look()
     wall = time.perf_counter() - planned
     q, v, poses, seen_q, seen_v, tensions = (np.array(each) for each in zip(*rows, strict=True))
@@ -136,7 +136,7 @@ def through_libraries(
         poses,
         seen_q,
         seen_v,
-        np.array(commands),
+        np.array([each.values for each in commands]),
         tensions,
         wall,
         planned - began,

@@ -107,6 +107,10 @@ class NodeGraph:
         changed = replace(self[name], parameters={**self[name].parameters, **parameters})
         return replace(self, nodes=tuple(changed if node.name == name else node for node in self.nodes))
 
+    def without(self, name: str) -> NodeGraph:
+        """The same graph but for one node."""
+        return replace(self, nodes=tuple(node for node in self.nodes if node.name != name))
+
     def only(self, *names: str) -> NodeGraph:
         """The same graph with these nodes alone, as far as it has them."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.name in names))
@@ -118,11 +122,13 @@ class Watching:
 
     Attributes:
         markers: for RViz. view: the browser view. view_port: where browsers find it, or the next free port.
+        view_address: that the view listens on; this machine alone, unless asked otherwise.
     """
 
     markers: bool = True
     view: bool = True
     view_port: int = 8080
+    view_address: str = "127.0.0.1"
 
 
 def choose(robot: Robot, controller: str = "", state: str = "", period: float = 0.0) -> Choice:
@@ -166,6 +172,7 @@ def simulation_graph(
     control_period: float = 0.0,
     lockstep: bool = False,
     real_time_factor: float = 1.0,
+    command_delay: float = 0.0,
     watching: Watching | None = None,
 ) -> NodeGraph:
     """The nodes of a simulated robot.
@@ -174,6 +181,7 @@ def simulation_graph(
         robot: name of a shipped one, or a file. controller, state, control_period: see `choose`.
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
         real_time_factor: simulated seconds per second, where it is not in lock-step.
+        command_delay: s by which commands come late on purpose, rounded to whole periods.
 
     Raises:
         TensegrityError: what was asked for does not exist or does not go together; one sentence.
@@ -186,6 +194,7 @@ def simulation_graph(
         "real_time_factor": float(real_time_factor),
         "control_period": choice.period,
         "truth_as_state": choice.state == "truth",
+        "command_delay": float(command_delay),
     }
     followers = _followers(name, choice, lockstep, True, watching or Watching())
     return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *followers), simulated_time=True)
@@ -254,7 +263,9 @@ def _followers(
     if watching.markers:
         nodes.append(NodeDescription("markers", common, may_end=True))
     if watching.view:
-        nodes.append(NodeDescription("view", {**common, "port": watching.view_port}, may_end=True))
+        nodes.append(
+            NodeDescription("view", {**common, "port": watching.view_port, "host": watching.view_address}, may_end=True)
+        )
     return nodes
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -29,7 +31,7 @@ class NodeProcesses:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = {**os.environ, **(environment or {})}
-        self._folder = tempfile.TemporaryDirectory(prefix="tensegrity_")
+        self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
@@ -84,6 +86,26 @@ class NodeProcesses:
                 process.wait()
         with contextlib.suppress(OSError):
             self._folder.cleanup()
+
+
+def temporary_folder(purpose: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder that this process removes; those that killed processes have left behind are removed first."""
+    for left in Path(tempfile.gettempdir()).glob("tensegrity_*_*_*"):
+        owner = re.fullmatch(r"tensegrity_[a-z]+_(\d+)_.*", left.name)
+        with contextlib.suppress(OSError):
+            if owner and left.is_dir() and left.stat().st_uid == os.getuid() and not _lives(int(owner[1])):
+                shutil.rmtree(left, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=f"tensegrity_{purpose}_{os.getpid()}_")
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _end_with_parent() -> None:

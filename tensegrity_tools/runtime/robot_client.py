@@ -22,11 +22,18 @@ from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_messa
 
 PLANNING = 120.0
 """s of wall time that a plan may take."""
+EVERY = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+MISSED = "no command from"
+"""How simulator and driver begin the sentence that a controller was silent."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Watcher:
     """The latest of everything, and calls that wait for their answer. Spins only while it waits.
+
+    Attributes:
+        lowest: N and s by name, the lowest tension of each tendon and when, since `forget`.
+        missed: what simulator or driver said of a command that did not come since `forget`; "" where none was missed.
 
     Args:
         check: called again and again while it waits; what it raises ends the wait.
@@ -42,9 +49,11 @@ class Watcher:
         self.tendons: TendonState | None = None
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self._marks: list[tuple[float, float]] = []
+        self.lowest: dict[str, tuple[float, float]] = {}
+        self.missed = ""
         self.node.create_subscription(StructureState, "simulator/truth", self._keep_truth, WATCH)
         self.node.create_subscription(StructureState, "structure_state", self._keep_estimate, WATCH)
-        self.node.create_subscription(TendonState, "tendon_states", self._keep_tendons, WATCH)
+        self.node.create_subscription(TendonState, "tendon_states", self._keep_tendons, EVERY)
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._keep_diagnostics, QoSProfile(depth=20))
         self._clients: dict[str, Any] = {
             "set_goal_pose": self.node.create_client(SetGoalPose, "set_goal_pose"),
@@ -67,9 +76,20 @@ class Watcher:
 
     def _keep_tendons(self, message: TendonState) -> None:
         self.tendons = message
+        now = seconds(message.header.stamp)
+        for name, tension in zip(message.name, message.tension, strict=False):
+            if tension < self.lowest.get(name, (np.inf, 0.0))[0]:  # never for NaN
+                self.lowest[name] = (tension, now)
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
         self.diagnostics.update({status.name: status for status in message.status})
+        for status in message.status:
+            if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
+                self.missed = status.message
+
+    def forget(self) -> None:
+        """Begin anew to keep the lowest tensions and whether a command was missed."""
+        self.lowest, self.missed = {}, ""
 
     def spin(self, duration: float) -> None:
         """Listen for so many seconds of wall time."""
@@ -109,6 +129,14 @@ class Watcher:
                 "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."
             )
         return pose
+
+    @property
+    def moving(self) -> bool:
+        """Whether the controller's diagnostics say that a motion is under way; they come once a second."""
+        controller = self.diagnostics.get("controller")
+        return controller is not None and any(
+            each.key == "phase" and each.value == "moving" for each in controller.values
+        )
 
     @property
     def tensions(self) -> np.ndarray:

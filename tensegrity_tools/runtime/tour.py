@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,17 @@ from tensegrity_dynamics.robots.robot import Robot, TourStop
 POSITION_TOLERANCE = 1e-3  # m
 ORIENTATION_TOLERANCE = np.radians(0.2)
 SETTLING = 10.0  # s of the robot's time after the predicted arrival
+FLOOR_TOLERANCE = 0.02  # part of a floor by which a tension may be below it: sensors and models are no better
+LATEST = 10.0  # times the predicted duration, for a motion that is still under way
 SILENCE = 30.0  # s of wall time without any progress
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """What became of one stop: errors in m and rad at the end, duration in s of the robot's time."""
+    """What became of one stop: errors in m and rad at the end, duration in s of the robot's time.
+
+    `fault` says what was wrong on the way: a tension below its floor, or a command that did not come.
+    """
 
     name: str
     reached: bool
@@ -31,6 +36,12 @@ class Arrival:
     orientation_error: float
     duration: float
     reason: str = ""
+    fault: str = ""
+
+    @property
+    def success(self) -> bool:
+        """Whether it was reached and nothing was wrong on the way."""
+        return self.reached and not self.fault
 
 
 def goal_of(stop: TourStop, home: Pose) -> Pose:
@@ -47,6 +58,24 @@ def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
     return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
 
 
+def fault_of(robot: Robot, lowest: Mapping[str, tuple[float, float]], missed: str) -> str:
+    """What was wrong on the way, "" where nothing was.
+
+    Args:
+        lowest: N and s of every tendon, see `Watcher`. missed: what was said of a command that did not come.
+    """
+    broken = [
+        (floor - lowest[name][0], name, floor)
+        for name, floor in ((each.drives, each.minimum_tension) for each in robot.actuators)
+        if name in lowest and lowest[name][0] < (1.0 - FLOOR_TOLERANCE) * floor
+    ]
+    if broken:
+        _, name, floor = max(broken)
+        tension, when = lowest[name]
+        return f"tension floor broken: {name} fell to {tension:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
+    return missed
+
+
 def run_tour(
     robot: Robot, watcher: Any, show: Callable[[str, Pose | None], None], alive: Callable[[], None]
 ) -> list[Arrival]:
@@ -59,25 +88,29 @@ def run_tour(
     home, arrivals = watcher.pose, []
     for stop in robot.tour:
         goal, start = goal_of(stop, home), watcher.time
+        watcher.forget()
         answer = watcher.send_goal(*goal, duration=stop.duration or 0.0)
         if not answer.accepted:
             where = errors(robot, goal, watcher.pose)
             arrivals.append(Arrival(stop.name, False, *where, 0.0, answer.reason))
             continue
         arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
-        last, heard = watcher.time, time.monotonic()
+        last, heard, latest = watcher.time, time.monotonic(), LATEST * arrival - (LATEST - 1.0) * start
         while True:
             watcher.spin(0.1)
             alive()
             show(stop.name, goal)
+            if watcher.moving and watcher.time < latest:
+                arrival = max(arrival, watcher.time)  # a motion waits for its computer
             if watcher.time > last:
-                last, heard = watcher.time, time.monotonic()
+                last, heard, latest = watcher.time, time.monotonic(), LATEST * arrival - (LATEST - 1.0) * start
             elif time.monotonic() - heard > SILENCE:
                 raise TensegrityError(f"the robot's time has stood still for {SILENCE:g} s; is the simulator running?")
             position, orientation = errors(robot, goal, watcher.pose)
             reached = position < POSITION_TOLERANCE and orientation < ORIENTATION_TOLERANCE
             if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
                 reason = "" if reached else "not within 1 mm and 0.2 deg"
-                arrivals.append(Arrival(stop.name, reached, position, orientation, watcher.time - start, reason))
+                fault = fault_of(robot, watcher.lowest, watcher.missed)
+                arrivals.append(Arrival(stop.name, reached, position, orientation, watcher.time - start, reason, fault))
                 break
     return arrivals

@@ -19,6 +19,9 @@ from . import meshes
 from .display_units import LengthUnit, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 from .state import Answer
 
+LONGEST = 600.0  # s, of a motion
+FARTHEST = 100.0  # of the robot's span, from its place
+
 # Called with a goal: position (3,) m, quaternion wxyz (4,), duration s (0: the shortest).
 GoalCallback = Callable[[NDArray[np.float64], NDArray[np.float64], float], Answer]
 
@@ -47,6 +50,7 @@ class GoalPanel:
     ) -> None:
         self._server, self._unit, self._on_goal = server, unit, on_goal
         self._turns = picture.goal_sets_orientation
+        self._reach = FARTHEST * picture.sizes.span
         self._touched = False
         self._present = start
         self._accepted: Pose | None = None
@@ -99,7 +103,7 @@ class GoalPanel:
             visible=self._turns,
         )
         self._duration = gui.add_number(
-            "Duration [s]", 0.0, min=0.0, max=600.0, step=0.1, hint="0: the shortest duration within the limits"
+            "Duration [s]", 0.0, min=0.0, max=LONGEST, step=0.1, hint="0: the shortest duration within the limits"
         )
         self._send = gui.add_button(
             "Send goal",
@@ -127,14 +131,36 @@ class GoalPanel:
     def _dragged(self, client: viser.ClientHandle | None) -> None:
         if client is not None:  # moves by the program also call this, without a client
             self._touch()
-            self._write_fields(*self.pose)
+            if self._pose_problem(*self.pose):
+                self._put(self._present)
+            else:
+                self._write_fields(*self.pose)
 
     def _typed(self, client: viser.ClientHandle | None) -> None:
         if client is not None:
             self._touch()
-            self._handle.position = np.array(self._position.value) * self._unit.metres
+            position, quaternion = np.array(self._position.value) * self._unit.metres, self.pose[1]
             if self._turns:
-                self._handle.wxyz = quaternion_from_roll_pitch_yaw(self._angles.value)
+                quaternion = quaternion_from_roll_pitch_yaw(self._angles.value)
+            if self._pose_problem(position, quaternion):
+                self._write_fields(*self.pose)
+            else:
+                self._handle.position, self._handle.wxyz = position, quaternion
+
+    def _pose_problem(self, position: NDArray[np.float64], quaternion: NDArray[np.float64]) -> str:
+        """What is wrong with a goal, "" where nothing is: the limits of fields are only kept by honest pages."""
+        if position.shape != (3,) or not np.all(np.isfinite(position)):
+            return "the position is no three finite numbers"
+        if np.abs(position - self._present[0]).max() > self._reach:
+            return f"the position is more than {self._reach:.3g} m from the robot"
+        if quaternion.shape != (4,) or not abs(float(np.linalg.norm(quaternion)) - 1.0) < 1e-3:
+            return "the orientation is no unit quaternion"
+        return ""
+
+    def _goal_problem(self, pose: Pose, duration: float) -> str:
+        if not 0.0 <= duration <= LONGEST:  # false for NaN, too
+            return f"the duration is {duration:g} s; give up to {LONGEST:g} s, or 0 for the shortest"
+        return self._pose_problem(*pose)
 
     def _touch(self) -> None:
         """Note that the handle was moved by hand; the last answer does not belong to this goal, so it is hidden."""
@@ -150,10 +176,14 @@ class GoalPanel:
         """Send the pose of the handle as a goal; all browsers show the answer."""
         if self._on_goal is None:
             return Answer(False, "this view is read-only")
+        pose, duration = self.pose, float(self._duration.value)
+        if problem := self._goal_problem(pose, duration):
+            self._show_answer(f"Refused: {problem}", "#b3261e")
+            return Answer(False, problem)
         self._send.disabled = True
         self._show_answer("Waiting for the controller ...", "#555")
         try:
-            answer = self._on_goal(*self.pose, float(self._duration.value))
+            answer = self._on_goal(*pose, duration)
         except Exception as error:  # whatever the callback raises is shown to the user who sent the goal
             answer = Answer(False, f"{type(error).__name__}: {error}")
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,12 +13,14 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
+from .guard import Guard
 from .robot_scene import RobotScene
 from .state import Answer, ViewState
 from .status_panel import ground_html, legend_html, status_html
@@ -40,8 +43,8 @@ class View:
     Args:
         robot: any robot that has a Picture.
         port: TCP port; the next free one is used where it is taken (`port_note` says so).
-        host: address to listen on. The default is this machine alone, because every browser can stop the robot;
-            "0.0.0.0" opens the view to the network.
+        host: address to listen on. The default is this machine alone; "0.0.0.0" opens the view to the network, where
+            whoever reads its address, or what is sent, can drive the robot. See `Guard` for who is let in.
         rate: largest number of pictures per second; more are smoother and take more computing time.
         on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
             `Answer`. Without it, the view takes no goals.
@@ -50,10 +53,11 @@ class View:
     Attributes:
         goal: the goal panel, None for a robot without outputs.
         drawn: pictures sent so far. ignored: states that could not be drawn.
-        port, url: where the view is.
+        port, url: where the view is; the address holds the token without which nobody is let in. guard: the door.
 
     Raises:
         TensegrityError: the robot has no Picture.
+        TensegrityError: the address cannot be listened on, or the server cannot be guarded.
         ValueError: rate is not above zero.
     """
 
@@ -74,11 +78,20 @@ class View:
         self.robot, self._picture = robot, picture
         self.ignored = self.drawn = 0
         self._period = 1.0 / rate
-        with _quiet():
+        check_address(host)
+        self.guard = Guard(host)
+        with _quiet(), self.guard.at_the_door():
             self._server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
+        self._server.request_share_url = _no_tunnel  # type: ignore[method-assign]
         self.port = self._server.get_port()
+        try:
+            self.guard.check(self.port, f"viser-v{viser.__version__}")
+        except TensegrityError:
+            with _quiet():
+                self._server.stop()
+            raise
         self.port_note = "" if self.port == port else f"port {port} is in use; the view is at port {self.port}"
-        self.url = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.port}"
+        self.url = self.guard.url
         self._full_scale = 1.0  # N
         self._peaks: list[tuple[float, float]] = []
         self._failure = ""  # of a button
@@ -247,6 +260,23 @@ class View:
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)
+
+
+def check_address(host: str) -> None:
+    """Raise TensegrityError where this machine cannot listen on an address."""
+    try:
+        kind, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.bind(where)
+    except OSError as error:
+        raise TensegrityError(
+            f"the view cannot listen on {host!r} ({error}); give an address of this machine: 127.0.0.1 for browsers "
+            "here alone, 0.0.0.0 for those of the network too."
+        ) from error
+
+
+def _no_tunnel(*_: object, **__: object) -> None:
+    """In the place of viser's tunnel to the public: there is none."""
 
 
 def _quiet() -> contextlib.redirect_stdout:

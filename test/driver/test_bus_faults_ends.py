@@ -10,6 +10,7 @@ import pytest
 from bus_fault_cases import HOME, K, N
 from emulated_cell import TURNING, WHEELS, EmulatedCell, emulated_cell
 
+from tensegrity_driver.calibration.line_fit import CalibrationError
 from tensegrity_driver.calibration.turn_counter import load_turns, turns_path
 from tensegrity_driver.safety.faults import FaultKind
 from tensegrity_dynamics.command_gate import Mode
@@ -198,16 +199,17 @@ def test_turns_lost_while_the_driver_was_off_are_refused_before_torque_comes_on(
         cell.run(5)
 
 
-def test_a_memory_of_turns_that_is_damaged_or_of_another_calibration_counts_as_none(tmp_path: Path) -> None:
+def test_a_memory_of_turns_of_another_calibration_is_void_and_a_damaged_one_an_error_in_words(tmp_path: Path) -> None:
     with emulated_cell(tmp_path, TURNING) as cell:
         cell.run(5)
         cell.driver.end()
         path = turns_path(cell.path)
         assert set(load_turns(cell.path, cell.driver.calibration)) == set(cell.driver.spools)
-        assert load_turns(cell.path, replace(cell.driver.calibration, revision=99)) == {}
+        assert load_turns(cell.path, replace(cell.driver.calibration, revision=99)) == dict.fromkeys(cell.driver.spools)
         for damaged in (b"", b"{", b"[]", b'{"revision": 1, "spools": {"draw_1": 3}}'):
             path.write_bytes(damaged)
-            assert load_turns(cell.path, cell.driver.calibration) == {}
+            with pytest.raises(CalibrationError, match="damaged"):
+                load_turns(cell.path, cell.driver.calibration)
         path.unlink()
         assert load_turns(cell.path, cell.driver.calibration) == {}
 

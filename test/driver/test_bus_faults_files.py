@@ -218,6 +218,7 @@ def full(*unused: object) -> int:
 def test_a_full_disk_loses_nothing_and_the_driver_goes_on_as_calibrated_before(
     where: str, cell: EmulatedCell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cell.path.with_name(cell.path.name + ".lock").touch()
     before, folder = cell.driver.spools, sorted(cell.path.parent.iterdir())
     with monkeypatch.context() as patch:
         patch.setattr(f"tensegrity_driver.calibration.calibration_file.os.{where}", full)

@@ -20,7 +20,8 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 
-ROBOT = load_robot("tensebot")
+SHIPPED = load_robot("tensebot")
+ROBOT = replace(SHIPPED, servos={**SHIPPED.servos, "safety": {"identify": 0.0}})
 
 
 def opened(tmp_path: Path, robot: Robot = ROBOT) -> Driver:
@@ -58,7 +59,7 @@ def test_settings_come_from_the_robot_and_what_is_asked_for_goes_before_them() -
     assert settings.safety.reaction(FaultKind.SLACK) is Reaction.HOLD
     assert settings.homing.look == 30
     assert hardware_settings(robot, period=0.05).safety.period == 0.05
-    assert hardware_settings(ROBOT).safety == SafetySettings()
+    assert hardware_settings(SHIPPED).safety == SafetySettings()
 
 
 def test_the_calibration_lies_beside_the_robot_file_or_in_the_home_of_the_user(tmp_path: Path) -> None:

@@ -111,7 +111,8 @@ def test_an_emergency_stop_latches_until_released():
     assert subject.stopped == "button"
     assert "button" in send(subject, {"draw_1": 0.2}).refusals[0].reason
     subject.release()
-    assert send(subject, {"draw_1": 0.2}).accepted
+    assert "before the release" in send(subject, {"draw_1": 0.2}).refusals[0].reason
+    assert send(subject, {"draw_1": 0.2}, session=5).accepted
     with pytest.raises(CommandRefused):
         subject.release()
 

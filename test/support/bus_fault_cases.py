@@ -166,6 +166,12 @@ def damage_all(cell: EmulatedCell) -> None:
         cell.emulated.faults.damage(name, 0.25)
 
 
+def hot_without_writes(cell: EmulatedCell) -> None:
+    """Its torque is to go off, and no write gets through to it."""
+    cell.emulated.faults.lose_writes(N)
+    cell.emulated.faults.heat(N, 70.0)
+
+
 def restart(cell: EmulatedCell) -> None:
     cell.emulated.faults.power_cycle(N)
 
@@ -282,6 +288,10 @@ CASES = [
     Case(
         "wrong_sign_x", K.WRONG_SIGN, emulated("run_away", N, fast(0.01)), mend, 31, R.TORQUE_OFF,
         gone=True, move=0.005, disobedient=(N,), servos=TURNING,
+    ),
+    Case(
+        "writes_lost", K.TORQUE_STAYS_ON, hot_without_writes, mend, S.persist + 3, R.TORQUE_OFF,
+        first=(K.OVERHEATING,), disobedient=(N,),
     ),
     Case("jammed", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True),
     Case("jammed_x", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True, servos=TURNING),

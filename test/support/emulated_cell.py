@@ -38,7 +38,7 @@ def robot_with(servos: str, *, limits: Mapping[str, tuple[float, float]] | None 
     """TenseBot with servos of a model, safety settings of its own, and narrower position limits where named."""
     robot = TENSEBOT if servos == WHEELS else with_servos(TENSEBOT, servos)
     actuators = tuple(replace(a, position=(limits or {}).get(a.name, a.position)) for a in robot.actuators)
-    return replace(robot, actuators=actuators, servos={**robot.servos, "safety": safety})
+    return replace(robot, actuators=actuators, servos={**robot.servos, "safety": {"identify": 0.0, **safety}})
 
 
 class EmulatedCell:
@@ -47,6 +47,7 @@ class EmulatedCell:
     Attributes:
         period, clock_step: s that pass in a cycle, and by which the clock that stamps commands goes on.
         goals, mode: what the controller sends in every cycle, by actuator; None: it is dead.
+        session: that the controller drew with its last goal, see `new_goal`.
         pulled: somebody outside pulls, so that no ceiling of a servo bounds the tensions.
         disobedient: actuators whose shafts obey nobody, so that no driver could keep them within their limits.
         worst_tension, worst_excursion: greatest tension over effort, and m beyond limits, of all cycles so far.
@@ -70,6 +71,7 @@ class EmulatedCell:
         self._start = {n: self.emulated.observe().positions[n] for n in self.driver.spools}
         self.goals: dict[str, float] | None = {}
         self.mode = Mode.POSITION
+        self.session = 1
         self.pulled = False
         self.disobedient: Collection[str] = ()
         self.worst_tension, self.worst_excursion = 0.0, -1.0
@@ -112,7 +114,7 @@ class EmulatedCell:
 
     def command(self, goals: Mapping[str, float], mode: Mode = Mode.POSITION, **other: object) -> Verdict:
         """One command of the controller, or of somebody else."""
-        given = {"source": "controller", "stamp": self.now, "now": self.now, **other}
+        given = {"source": "controller", "session": self.session, "stamp": self.now, "now": self.now, **other}
         return self.driver.command(list(goals), list(goals.values()), mode, **given)  # type: ignore[arg-type]
 
     def until(self, kind: FaultKind, tendon: str | None, within: int, first: Collection[FaultKind] = ()) -> Fault:
@@ -132,14 +134,20 @@ class EmulatedCell:
             self.run(1)
             try:
                 self.driver.clear()
+                self.new_goal()
                 return
             except CommandRefused as refusal:
                 reason = refusal
         raise AssertionError(f"not cleared within {within} cycles: {reason}")
 
+    def new_goal(self) -> None:
+        """Somebody sends the controller a goal, without which nothing moves after a release or a gap."""
+        self.session += 1
+
     def go_to(self, name: str, goal: float, within: int) -> None:
         """Send one tendon to a rest length [m], which it must reach to 0.4 mm within so many cycles."""
         self.goals = {name: goal}
+        self.new_goal()
         for _ in range(within):
             self.run(1)
             if abs(self.length(name) - goal) <= 4e-4:
@@ -200,6 +208,7 @@ class EmulatedCell:
         self.driver.close()
         self.driver = self.open()
         self.driver.begin(lambda: self.now)
+        self.new_goal()
 
     def put_register(self, name: str, field: str, raw: int) -> None:
         """Another program, or a fault inside, changes a register of a servo."""

@@ -235,6 +235,7 @@ class Soak:
                 cell.driver.recover()
                 self.step(4)
                 cell.driver.clear()
+                cell.new_goal()
                 break
             except TensegrityError as problem:
                 why = problem

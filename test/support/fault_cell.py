@@ -71,6 +71,8 @@ class Cell:
     def bound(self, kind: FaultKind) -> int:
         """Bus cycles within which the monitor of a kind of fault states to find it."""
         monitors = bus_monitors(self.settings, (kind,)) + tendon_monitors(self.spools[0], self.settings, (kind,))
+        if kind is FaultKind.WRONG_SPOOL:  # found by no monitor, but by the motions with which a driver begins
+            return self.settings.persistence(kind)
         (bound,) = (each.detects_within for each in monitors)
         return bound
 
@@ -150,6 +152,12 @@ def put_outside(cell: Cell) -> None:
     cell.layer.take_over(cell.bench.read())
 
 
+def jam_and_identify(cell: Cell) -> None:
+    """A spool that does not answer when the driver begins."""
+    cell.axis.jammed = True
+    cell.layer.identify()
+
+
 def loosen(cell: Cell) -> None:
     """The robot gives way by 1 mm/s until the tendon carries nothing."""
     cell.each_cycle = lambda: setattr(cell.axis, "reach", max(cell.axis.reach - 2e-5, 0.2))
@@ -176,6 +184,13 @@ CASES = [
     Case(K.RUNAWAY, put(drift=-SPEED)),
     Case(K.WRONG_SIGN, put(gain=0.0, drift=SPEED), encoder=True),
     Case(K.WRONG_SIGN, put(gain=-1.0), move=0.2),
+    Case(
+        K.TORQUE_STAYS_ON,
+        lambda cell: [put(drift=-SPEED)(cell), override(torque_on=True)(cell)],
+        shows_after=K.RUNAWAY.row.persistence + 12,
+        first=(K.RUNAWAY, K.WRONG_SIGN),
+    ),
+    Case(K.WRONG_SPOOL, jam_and_identify, shows_after=9),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7, encoder=True),
     Case(K.SPOOL_LIMIT, put_outside),
@@ -195,8 +210,8 @@ CASES = [
     Case(K.BAD_PACKETS, bus(bad_packets=3), None),
     Case(K.DUPLICATE_ID, bus(duplicate_ids=(7,)), None),
     Case(K.SUPPLY_OVERDRAWN, override(current=6.5), None, settings={"supply_current": 6.0}),
-    Case(K.STALE_COMMAND, command(age=26), None),
-    Case(K.TWO_SOURCES, command(rival="somebody"), None),
+    Case(K.STALE_COMMAND, command(age=0.53), None),
+    Case(K.TWO_SOURCES, command(contest="somebody commands, too"), None),
     Case(K.REFUSED_COMMANDS, command(refusals=(("draw_1", "nan is not a finite number"),)), None),
     Case(K.EMERGENCY_STOP, command(stopped="pressed"), None),
     Case(K.CLOCK_JUMP, bench(clock_step=3.0), None),

@@ -160,11 +160,19 @@ class Visitor:
         self.send("TransformControlsUpdateMessage", name="/goal", wxyz=quaternion, position=position, owner="")
 
 
+def knock(view: View, *, token: str | None = None, origin: str | None = "", **options: Any) -> ClientConnection:
+    """A websocket as a page of the view opens it, or with another token ("" for none) or origin (None for none)."""
+    query = f"?token={view.guard.token if token is None else token}" if token != "" else ""
+    origin = f"http://127.0.0.1:{view.port}" if origin == "" else origin
+    return connect(
+        f"ws://127.0.0.1:{view.port}/{query}", origin=origin, subprotocols=[f"viser-v{viser.__version__}"],
+        max_size=2**26, **options,
+    )  # fmt: skip
+
+
 @contextmanager
 def visit(view: View) -> Iterator[Visitor]:
-    address = f"ws://127.0.0.1:{view.port}"
-    protocol = f"viser-v{viser.__version__}"
-    with connect(address, subprotocols=[protocol], max_size=2**26) as connection:
+    with knock(view) as connection:
         visitor = Visitor(connection)
         assert wait(lambda: bool(visitor.text())), "the server sent no panel"
         assert wait(lambda: view.clients > 0)

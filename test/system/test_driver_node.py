@@ -33,7 +33,7 @@ class Bench:
 
     def __init__(self, **parameters):
         words = ["--ros-args", "--log-level", "fatal", "-p", "robot:=tensebot", "-p", "port:=test"]
-        for key, value in {"lockstep": True, **parameters}.items():
+        for key, value in {"lockstep": True, "identify": False, **parameters}.items():
             words += ["-p", f"{key}:={str(value).lower() if isinstance(value, bool) else value}"]
         rclpy.init(args=words)
         self.hardware = IdealHardware(ROBOT)
@@ -48,6 +48,7 @@ class Bench:
         self.tendons: TendonState | None = None
         self.statuses: dict[str, DiagnosticStatus] = {}
         self.goals: dict[str, float] = {}
+        self.session = 1
         self.answers, self.closed = True, False
         self.count = 0
         self.tester.create_subscription(JointState, "joint_states", self._take, STATE)
@@ -75,6 +76,7 @@ class Bench:
 
     def command(self, goals, source="tester", mode=ActuatorCommand.POSITION):
         command = ActuatorCommand(source=source, mode=mode, name=list(goals), value=list(goals.values()))
+        command.session = self.session
         command.header.stamp = self.joints.header.stamp
         self.publisher.publish(command)
 
@@ -275,6 +277,10 @@ def test_an_emergency_stop_latches_until_it_is_released(bench):
     assert answer.success
     assert "emergency_stop" in answer.message
     assert running.change(Transition.TRANSITION_ACTIVATE).success
+    running.cycles(50)
+    assert running.link.lengths["draw_1"] == pytest.approx(stands, abs=3e-4)
+    running.wait(lambda: running.says("send a goal or call `hold`", "driver: bus"))
+    running.session = 2  # as with a goal that came after the release
     running.cycles(150)
     assert running.link.lengths["draw_1"] == pytest.approx(0.19, abs=3e-4)
 
@@ -292,6 +298,7 @@ def test_a_fault_is_told_of_with_its_servo_and_released_once_its_cause_has_gone(
     running.link.voltage = 11.1
     running.cycles(5)
     assert running.call(Trigger, "driver/release").success
+    running.session = 2
     running.wait(lambda: running.says("running"))
     assert not running.call(Trigger, "driver/release").success
 
@@ -306,7 +313,7 @@ def test_an_unplugged_bus_stops_everything_and_is_driven_again_after_release(ben
     running.link.unplugged = False
     running.cycles(10)
     assert running.call(Trigger, "driver/release").success
-    running.goals = {"draw_4": 0.21}
+    running.goals, running.session = {"draw_4": 0.21}, 2
     running.cycles(100)
     assert running.link.lengths["draw_4"] == pytest.approx(0.21, abs=3e-4)
 

@@ -156,6 +156,11 @@ def test_an_emergency_stop_holds_the_robot_until_it_is_released(system, tmp_path
     running.wait(lambda: running.watcher.time > stopped + 2.0)
     np.testing.assert_allclose(running.rests(), rests, atol=1e-4)
     assert running.call(Trigger, "driver/release").success
+    running.wait(lambda: "send a goal or call `hold`" in running.diagnosis("driver"))
+    released = running.watcher.time
+    running.wait(lambda: running.watcher.time > released + 3.0)
+    np.testing.assert_allclose(running.rests(), rests, atol=1e-4)  # though the controller still commands
+    assert running.watcher.send_goal(position + [0.0, 0.0, 0.02], quaternion).accepted
     running.wait(lambda: running.diagnosis("driver") == "running")
     running.wait(lambda: np.linalg.norm(running.watcher.pose[0] - position - [0.0, 0.0, 0.02]) < 2e-3)
 
@@ -200,7 +205,7 @@ def test_a_second_source_of_commands_is_refused(system, tmp_path):
         command = ActuatorCommand(source="intruder", mode=ActuatorCommand.POSITION, name=["draw_1"], value=[0.18])
         command.header.stamp = running.watcher.node.get_clock().now().to_msg()
         publisher.publish(command)
-        return "'intruder' commands while 'controller' does" in running.diagnosis("driver: bus")
+        return "2 nodes publish commands" in running.diagnosis("driver: bus")
 
     running.wait(intrude)
     np.testing.assert_allclose(running.rests(), rests, atol=1e-3)
@@ -291,18 +296,10 @@ def test_up_hardware_starts_everything_on_emulated_servos_and_ctrl_c_ends_it(tmp
     assert not [child for child in children if os.path.exists(f"/proc/{child}")]
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["hardware", "tensebot"], "name the port"),
-        (["hardware", "three_prism", "--port", "emulated"], "has no servos"),
-        (["sim", "tensebot", "--port", "8081"], "--view-port"),
-        (["hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none"], "/dev/none"),
-    ],
-)
-def test_hardware_that_cannot_be_started_is_refused_in_plain_words(words, reason):
-    command = [sys.executable, "-m", "tensegrity_tools.cli", "up", *words, "--no-view"]
+def test_a_port_that_does_not_open_is_refused_in_plain_words():
+    words = ["up", "hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none", "--no-view"]
+    command = [sys.executable, "-m", "tensegrity_tools.cli", *words]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     assert ended.returncode == 1
-    assert reason in " ".join((ended.stdout + ended.stderr).split())
+    assert "/dev/none" in " ".join((ended.stdout + ended.stderr).split())
     assert "Traceback" not in ended.stderr

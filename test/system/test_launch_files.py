@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +68,13 @@ sys.exit(service.run())
         ("sim", "state:=observer", "tensebot is a structure"),
         ("hardware", "robot:=three_prism", "three_prism has no servos"),
         ("hardware", "robot:=tensebot", "name the port of the servos"),
+        ("sim", "rviz:=true", "rviz2 is not installed"),
     ],
 )
 def test_a_wrong_argument_is_one_sentence_and_starts_nothing(name: str, argument: str, words: str) -> None:
     pytest.importorskip("launch_ros", reason=NEEDS_LAUNCH)
+    if "rviz2" in words and shutil.which("rviz2"):
+        pytest.skip("rviz2 is installed here")
     path = ROOT / "launch" / f"{name}.launch.py"
     done = subprocess.run(
         [sys.executable, "-c", LAUNCH, str(path), argument], capture_output=True, text=True, timeout=120
@@ -100,3 +107,51 @@ def test_launched_nodes_report_the_shape_of_the_robot_and_end_on_ctrl_c(path: Pa
     assert received
     assert len(state.node_position) == len(state.node_name) > 0
     assert code == 0
+
+
+ROUNDS = int(os.environ.get("ENDINGS", "2"))
+NOISE = ("Traceback", "Exception", "terminate called", "KeyboardInterrupt", "never awaited")
+
+
+def living(mark: str) -> list[str]:
+    """Command lines of processes whose environment holds a mark."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found += [words] if words else []  # a zombie has none
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_launch_that_ends_at_any_instant_leaves_nothing_behind(number: int, seed: int, tmp_path: Path) -> None:
+    pytest.importorskip("launch_ros", reason=NEEDS_LAUNCH)
+    mark = f"TENSEGRITY_TEST_MARK={os.getpid()}_{number}_{seed}"
+    log = tmp_path / "launch.log"
+    words = [str(ROOT / "launch" / "hardware.launch.py"), "port:=emulated", "view:=false"]
+    with log.open("wb") as output:
+        launch = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *words], stdout=output, stderr=subprocess.STDOUT,
+            env={**os.environ, **dict([mark.split("=")])}, start_new_session=True,
+        )  # fmt: skip
+    try:
+        time.sleep(random.Random(f"{number} {seed}").uniform(0.5, 9.0))
+        if number == signal.SIGINT:
+            os.killpg(launch.pid, number)  # as a terminal sends it
+        else:
+            launch.send_signal(number)
+        launch.wait(timeout=30.0)
+        end = time.monotonic() + 5.0
+        while living(mark) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert living(mark) == []
+    finally:
+        if launch.poll() is None:
+            os.killpg(launch.pid, signal.SIGKILL)
+    said = log.read_text(errors="replace")
+    assert not [word for word in NOISE if word in said], said

@@ -182,6 +182,7 @@ PROGRAM = """
 import os, signal, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from std_msgs.msg import String
+from tensegrity_dynamics.ros import robot_node
 from tensegrity_dynamics.ros.paced_node import PacedNode
 from tensegrity_dynamics.ros.robot_node import RobotNode, run_node
 
@@ -235,7 +236,7 @@ class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
             self.threads = ThreadPoolExecutor(1)
             self.threads.submit(forever)
             hurt(sys.argv[1])
-        if sys.argv[1] in ("close", "destruction", "after the node"):
+        if sys.argv[1] in ("close", "a close without end", "destruction", "after the node"):
             os.kill(os.getpid(), signal.SIGINT)
 
     def work(self):
@@ -244,6 +245,11 @@ class Node(PacedNode if "work" in sys.argv[1] else RobotNode):
     def close(self):
         print("closed", flush=True)
         hurt("close")
+        if sys.argv[1] == "a close without end":
+            robot_node.end_within(1.0, 0)  # instead of CLOSING
+            os.kill(os.getpid(), signal.SIGINT)
+            print("now", sys.argv[1], flush=True)
+            forever()
 
     def destroy_node(self):
         hurt("destruction")
@@ -256,7 +262,8 @@ sys.exit(status)
 INSTANTS = (
     "construction", "a construction without end", "conversion of a message in rclpy", "callback",
     "a callback without end", "a callback that swallows the exception", "an error because of the exception",
-    "a thread without end", "work", "close", "destruction", "after the node",
+    "a thread without end", "work", "close", "a close without end",
+    "destruction", "after the node",
 )  # fmt: skip
 
 

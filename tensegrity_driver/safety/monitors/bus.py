@@ -57,7 +57,7 @@ def supply_overdrawn(readings: Readings, settings: SafetySettings) -> str | None
 
 @bus_monitor(FaultKind.STALE_COMMAND)
 class StaleCommandMonitor(BusMonitor):
-    """Age of the last accepted command; before the first one nothing is stale."""
+    """Age of the last accepted command, or commands that do not count; before the first one nothing is stale."""
 
     @property
     def detects_within(self) -> int:
@@ -65,16 +65,18 @@ class StaleCommandMonitor(BusMonitor):
         return self.settings.stale + 1
 
     def finding(self, readings: Readings) -> str | None:
-        age = readings.command.age
-        if age is None or age <= self.settings.stale:
+        age, waits = readings.command.age, readings.command.waits
+        if waits is not None:
+            return waits.rstrip(".")
+        if age is None or age <= self.settings.stale_time * (1.0 + 1e-9):
             return None
-        return f"no command from {readings.command.source!r} for {age} cycles"
+        return f"no command from {readings.command.source!r} for {age:.2f} s"
 
 
 @bus_monitor(FaultKind.TWO_SOURCES)
 def two_sources(readings: Readings, settings: SafetySettings) -> str | None:
-    command = readings.command
-    return None if command.rival is None else f"{command.rival!r} commands while {command.source!r} does"
+    contest = readings.command.contest
+    return None if contest is None else contest.rstrip(".")
 
 
 @bus_monitor(FaultKind.REFUSED_COMMANDS)
@@ -101,7 +103,7 @@ def clock_jump(readings: Readings, settings: SafetySettings) -> str | None:
 
 @bus_monitor(FaultKind.OVERRUN)
 class OverrunMonitor(BusMonitor):
-    """Number of cycles among the last ones that took longer than planned."""
+    """Number of cycles among the last ones that took longer than planned, or one in which the driver stood still."""
 
     def __init__(self, kind: FaultKind, settings: SafetySettings) -> None:
         super().__init__(kind, settings)
@@ -115,6 +117,8 @@ class OverrunMonitor(BusMonitor):
     def finding(self, readings: Readings) -> str | None:
         settings = self.settings
         self._past.append(not readings.period <= settings.overrun * settings.period)
+        if not readings.period <= settings.stale_time:
+            return f"the driver stood still for {readings.period:.2f} s, and the servos did what they were told last"
         late = sum(self._past)
         if late < settings.overruns or not self._past[-1]:
             return None

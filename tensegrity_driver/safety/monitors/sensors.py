@@ -59,12 +59,24 @@ class ServoRestartedMonitor(LostStateMonitor):
         return "its servo switched torque off by itself; it restarted or shut down" if lost else None
 
 
+@tendon_monitor(FaultKind.TORQUE_STAYS_ON)
+class TorqueStaysOnMonitor(TendonFindingMonitor):
+    """Torque that should be off, and of which the servo has not said so."""
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        if command is None or command.kind is not Drive.TORQUE_OFF or tendon.raw.torque_on is False:
+            return None
+        return f"its servo was told {self.persistence} times to switch torque off and has not said that it did"
+
+
 @tendon_monitor(FaultKind.WATCHDOG_UNARMED)
 class WatchdogUnarmedMonitor(LostStateMonitor):
     """A bus watchdog that is off: the servo would go on after the driver had died."""
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         lost = self.lost(tendon.raw.watchdog, command)
+        if lost and self.spool.on_board:
+            return "its potentiometer board has stopped all servos"
         return "the bus watchdog of its servo is off, so that a killed driver would not stop it" if lost else None
 
 

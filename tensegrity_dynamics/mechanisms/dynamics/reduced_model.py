@@ -39,8 +39,8 @@ class ReducedModel:
             one coordinate those that carry the most mass, as far as they are independent at the start.
 
     Attributes:
-        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives: (u,) of the actuators
-            in v.
+        index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives, q_drives: (u,) of the
+            actuators in v and in q.
 
     Raises:
         TensegrityError: the coordinates are not independent at the start, or not all of them.
@@ -57,6 +57,7 @@ class ReducedModel:
         )
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
+        self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
         all_names = mechanism.coordinate_names()
         if index is None:
             index, q_index = single_coordinates(
@@ -80,8 +81,15 @@ class ReducedModel:
         self._stages.v_sum[:] = 0.0
         error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
         if not error < 1e-9:
-            values = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, w, strict=True))
-            raise TensegrityError(f"the loops cannot close at {values}; choose other coordinates or a shorter step.")
+            moves = np.asarray(w) - start[self.q_index]
+            values = ", ".join(
+                f"{name} = {0.0 if abs(value) < 1e-9 else value:.4g} (moved by {move:.2g})"
+                for name, value, move in zip(self.names, w, moves, strict=True)
+            )
+            raise TensegrityError(
+                f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
+                "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
+            )
         return q
 
     def state(self, q: Array, v: Array) -> Array:

@@ -9,22 +9,35 @@ of its joint. The torque for that follows from the accelerations under the prese
 driven joints (P (G' M G)^-1 P' with P their rows of G), cut at the effort limit; the pull of a cable is so compensated
 in the same step. Set points move at no more than the actuator's rate; a joint that has reached a position limit is held
 there, whatever the mode.
+
+In impedance mode the actuator gives
+
+    tau = k_p (q_d - q) + k_d (v_d - v) + tau_ff
+
+within its effort limit. The implicit integrator has this law in its equations; for the others the torque of a step is
+that of the law at the step's end (backward Euler, by the same mobilities), so that no gain makes a step unstable. q_d
+moves on with v_d as `impedance` says. Where it is behind what is commanded, after a gap, all actuators catch up along a
+straight line between both, no faster than `CATCH_UP` of their rates, and the feed-forward with them.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ... import impedance
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky, cholesky_solve
-from ...simulation_interface import EFFORT, VELOCITY
+from ...robots.actuator import Actuator
+from ...simulation_interface import EFFORT, IMPEDANCE, VELOCITY
 from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics
-from .rosenbrock import rosenbrock
+from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
 PAST_END = 100
@@ -32,27 +45,108 @@ PAST_END = 100
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
 
+CATCH_UP = 0.1
+"""Part of an actuator's rate limit at which the set point of an impedance catches up."""
+
 Drives = namedtuple(
     "Drives",
-    "q v low high rate effort mode command set_point torque desired_acceleration servo mobility column response",
+    "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
+    "desired_acceleration compliance middle moving servo stiff mobility column response",
 )
 """Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
-state, the rest is scratch."""
+state; of impedances also the rate and the feed-forward commanded, the feed-forward given, gains, age of the command and
+s for which it moves on. The rest is scratch: of impedances `middle` and `moving` are set point and rate during a step,
+`stiff` says which follow the law."""
+
+
+def make_drives(actuators: Sequence[Actuator], positions: ArrayLike, velocities: ArrayLike, dofs: int) -> Drives:
+    """Drives in position mode at zero.
+
+    Args:
+        actuators: with their limits. positions, velocities: (a,) index of each one's joint in q and in v. dofs: of v.
+    """
+    count = len(actuators)
+    state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
+    scratch = "desired_acceleration compliance middle moving servo stiff".split()
+    kinds = {"mode": np.int64, "servo": np.int64, "stiff": np.bool_}
+    return Drives(
+        q=np.array(positions, dtype=np.int64), v=np.array(velocities, dtype=np.int64),
+        low=np.array([each.position[0] for each in actuators], dtype=np.float64),
+        high=np.array([each.position[1] for each in actuators], dtype=np.float64),
+        rate=np.array([each.rate for each in actuators], dtype=np.float64),
+        effort=np.array([each.effort for each in actuators], dtype=np.float64),
+        mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(dofs),
+        **{name: np.zeros(count, dtype=kinds.get(name, np.float64)) for name in state + scratch},
+    )  # fmt: skip
+
 
 Ends = namedtuple("Ends", "q radius longest")
 """Arrays over the cables: index of the involute joint in q, pulley radius, longest rest length."""
 
 
+travelled = compiled(impedance.travelled)
+
+
 @compiled
-def desired_accelerations(drives, q, v, step):
-    """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos."""
+def move_set_points(drives, step):
+    """Move the set points of impedances on by `step` s; fills `middle` and `moving`."""
+    slowest = step
+    for a in range(drives.q.shape[0]):
+        if drives.mode[a] != IMPEDANCE:
+            continue
+        age, lead, rate = drives.age[a], drives.lead[a], drives.rate[a]
+        ahead = travelled(age + step, lead)
+        target = min(max(drives.command[a] + drives.speed[a] * ahead, drives.low[a]), drives.high[a])
+        own = drives.speed[a] * (ahead - travelled(age, lead))
+        drives.moving[a] = min(max(own, -rate * step), rate * step)
+        drives.middle[a] = target
+        behind = abs(target - drives.set_point[a] - drives.moving[a])
+        slowest = max(slowest, behind / (CATCH_UP * rate))
+        drives.age[a] = age + step
+    share = step / slowest
+    for a in range(drives.q.shape[0]):
+        if drives.mode[a] != IMPEDANCE:
+            continue
+        before, reach = drives.set_point[a], drives.rate[a] * step
+        change = drives.moving[a] + share * (drives.middle[a] - before - drives.moving[a])
+        after = min(max(before + min(max(change, -reach), reach), drives.low[a]), drives.high[a])
+        drives.feed_forward[a] += share * (drives.feed[a] - drives.feed_forward[a])
+        drives.set_point[a] = after
+        drives.middle[a] = 0.5 * (before + after)
+        drives.moving[a] = (after - before) / step
+
+
+@compiled
+def desired_accelerations(drives, q, v, step, implicit):
+    """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos.
+
+    Impedances are among the servos, with a compliance, unless the integrator is implicit and has their law itself.
+    """
     bandwidth = SERVO_BANDWIDTH_TIMES_STEP / step
     servos = 0
+    move_set_points(drives, step)
     for a in range(drives.q.shape[0]):
         angle, speed = q[drives.q[a]], v[drives.v[a]]
         limit, low, high = drives.effort[a], drives.low[a], drives.high[a]
         mode, before = drives.mode[a], drives.set_point[a]
-        if mode == EFFORT:
+        drives.compliance[a], drives.stiff[a] = 0.0, False
+        if mode == IMPEDANCE:
+            stiffness, damping = drives.stiffness[a], drives.damping[a]
+            torque = drives.feed_forward[a] + damping * (drives.moving[a] - speed)
+            torque += stiffness * ((drives.middle[a] if implicit else before) - angle)
+            if not ((angle >= high and torque > 0.0) or (angle <= low and torque < 0.0)):
+                weight = step * (step * stiffness + damping)
+                drives.stiff[a] = implicit
+                if implicit or weight <= 0.0:
+                    drives.torque[a] = min(max(torque, -limit), limit)
+                    continue
+                drives.desired_acceleration[a] = (torque - stiffness * step * speed) / weight
+                drives.compliance[a] = 1.0 / weight
+                drives.servo[servos] = a
+                servos += 1
+                continue
+            goal = high if angle >= high else low
+        elif mode == EFFORT:
             torque = min(max(drives.command[a], -limit), limit)
             if not ((angle >= high and torque > 0.0) or (angle <= low and torque < 0.0)):
                 drives.torque[a], drives.set_point[a] = torque, angle
@@ -77,9 +171,9 @@ def desired_accelerations(drives, q, v, step):
 
 
 @compiled
-def servo_torques(flat, drives, q, v, effort, step, work, reduction):
+def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
     """Fill drives.torque and effort (nv,) for the next `step` s; returns a status of the forward dynamics."""
-    servos = desired_accelerations(drives, q, v, step)
+    servos = desired_accelerations(drives, q, v, step, implicit)
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
     if servos == 0:
@@ -102,9 +196,12 @@ def servo_torques(flat, drives, q, v, effort, step, work, reduction):
             for k in range(count):
                 total += reduction.basis[other, k] * drives.response[k]
             drives.mobility[i, j] = total
-        drives.column[i] = drives.desired_acceleration[drives.servo[i]] - reduction.acceleration[row]
+        a = drives.servo[i]
+        missing = drives.desired_acceleration[a] - drives.compliance[a] * drives.torque[a]
+        drives.column[i] = missing - reduction.acceleration[row]
     for i in range(servos):
         drives.mobility[i, i] *= 1.0 + 1e-9  # drives that depend on each other share
+        drives.mobility[i, i] += drives.compliance[drives.servo[i]]
     if cholesky(drives.mobility, servos) >= 0:
         return SINGULAR_MASS
     cholesky_solve(drives.mobility, servos, drives.column)
@@ -191,14 +288,14 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     cable_powers(flat, q, v, work, powers)
     pushing = load_power(flat, q, v, work)
     for done in range(steps):
-        status = servo_torques(flat, drives, q, v, effort, step, work, reduction)
+        status = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         before_q[:] = q
         before_v[:] = v
         damping, winding = powers[0], powers[1]
         if status != REGULAR:
             return status, done
         if implicit:
-            status = rosenbrock(flat, q, v, effort, step, 1, work, reduction, stages, scratch)
+            status = rosenbrock(flat, drives, q, v, effort, step, 1, work, reduction, stages, scratch)
         else:
             status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages)
         cable = past_end(ends, q)
@@ -206,7 +303,10 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             q[:] = before_q
             v[:] = before_v
             return (status if cable < 0 else PAST_END + cable), done
+        impedance_efforts(drives, q, v, effort)
         for a in range(drives.q.shape[0]):
+            if drives.stiff[a]:  # the mean over the step
+                drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
         cable_powers(flat, q, v, work, powers)
         works[1] += 0.5 * step * (damping + powers[0])

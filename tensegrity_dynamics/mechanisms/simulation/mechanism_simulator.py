@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, ImpedanceSetPoint
 from ...robots.robot import Robot
-from ...simulation_interface import EFFORT, MODES, POSITION, Energy, Observation, Simulator, checked_commands
+from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
@@ -22,9 +23,12 @@ from ..mechanism import Mechanism, check_state
 from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import PAST_END, Drives, Ends, cable_powers, drive, servo_torques
+from .actuation import PAST_END, Drives, Ends, cable_powers, drive, make_drives, servo_torques
 from .adaptive import integrate
 
+SOFTEST_HOLD = 0.01
+"""Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
+become a servo that holds the position."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
@@ -148,12 +152,23 @@ class MechanismSimulator(Simulator):
         """
         self._work.load[:] = load_array(self._mechanism, forces)
 
-    def command(self, mode: str, values: Mapping[str, float]) -> None:
+    def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
         drives = self._drives
         for index, value in checked_commands(mode, values, self._names).items():
-            if drives.mode[index] == EFFORT and MODES[mode] != EFFORT:
+            before, new = drives.mode[index], MODES[mode]
+            if before in (EFFORT, IMPEDANCE) and new != before:
                 drives.set_point[index] = self._q[drives.q[index]]
-            drives.mode[index], drives.command[index] = MODES[mode], value
+            drives.mode[index] = new
+            if isinstance(value, ImpedanceSetPoint):
+                if before != IMPEDANCE:
+                    drives.feed_forward[index] = drives.torque[index]
+                drives.command[index], drives.speed[index] = value.position, value.velocity
+                drives.feed[index] = min(max(value.effort, -drives.effort[index]), drives.effort[index])
+                drives.stiffness[index], drives.damping[index] = value.stiffness, value.damping
+                drives.age[index] = age
+                drives.lead[index] = EXTRAPOLATED_PERIODS * period if period > 0.0 else EXTRAPOLATION
+            else:
+                drives.command[index] = value
 
     def advance(self, steps: int) -> None:
         """Many steps in one call.
@@ -220,10 +235,13 @@ class MechanismSimulator(Simulator):
 
     def hold(self) -> None:
         drives = self._drives
-        moving = drives.mode == EFFORT
+        carried = drives.stiffness * SOFTEST_HOLD * (drives.high - drives.low) >= np.abs(drives.feed)
+        stays = (drives.mode == IMPEDANCE) & carried & (drives.stiffness > 0.0) & (drives.damping > 0.0)
+        drives.command[stays], drives.speed[stays] = drives.set_point[stays], 0.0
+        moving = (drives.mode == EFFORT) | (drives.mode == IMPEDANCE) & ~stays
         drives.set_point[moving] = self._q[drives.q][moving]
-        drives.mode[:] = POSITION
-        drives.command[:] = drives.set_point
+        drives.mode[~stays] = POSITION
+        drives.command[~stays] = drives.set_point[~stays]
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -253,18 +271,10 @@ class MechanismSimulator(Simulator):
         )  # fmt: skip
 
     def _make_drives(self) -> Drives:
-        count = len(self.actuators)
-        v = np.array([self._mechanism.velocities_of(name).start for name in self._joints], dtype=np.int64)
-        return Drives(
-            q=np.array([self._mechanism.positions_of(name).start for name in self._joints], dtype=np.int64), v=v,
-            low=np.array([each.position[0] for each in self.actuators], dtype=np.float64),
-            high=np.array([each.position[1] for each in self.actuators], dtype=np.float64),
-            rate=np.array([each.rate for each in self.actuators], dtype=np.float64),
-            effort=np.array([each.effort for each in self.actuators], dtype=np.float64),
-            mode=np.zeros(count, dtype=np.int64), command=np.zeros(count), set_point=np.zeros(count),
-            torque=np.zeros(count), desired_acceleration=np.zeros(count), servo=np.zeros(count, dtype=np.int64),
-            mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(self._v.size),
-        )  # fmt: skip
+        mechanism = self._mechanism
+        positions = [mechanism.positions_of(name).start for name in self._joints]
+        velocities = [mechanism.velocities_of(name).start for name in self._joints]
+        return make_drives(self.actuators, positions, velocities, self._v.size)
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
@@ -296,7 +306,9 @@ class MechanismSimulator(Simulator):
         spans = 1 if (drives.mode == EFFORT).all() else steps
         length = steps * self.time_step / max(1, spans)
         for _ in range(spans if steps else 0):
-            servo_torques(self._flat, drives, self._q, self._v, self._effort, length, self._work, self._reduction)
+            servo_torques(
+                self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
+            )
             path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))

@@ -15,20 +15,47 @@ import numpy as np
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
-from ..dynamics.state_derivative import NOT_CLOSED, displaced_state, state_derivative
+from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
 
 GAMMA = 1.0 + 1.0 / np.sqrt(2.0)
 
 
 @compiled
-def rosenbrock(flat, q, v, effort, step, steps, work, reduction, stages, scratch):
-    """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status."""
+def impedance_efforts(drives, q, v, effort):
+    """Fill the torques (nv,) of the impedances among the drives at a state, within their limits."""
+    for a in range(drives.q.shape[0]):
+        if drives.stiff[a]:
+            torque = drives.feed_forward[a] + drives.stiffness[a] * (drives.middle[a] - q[drives.q[a]])
+            torque += drives.damping[a] * (drives.moving[a] - v[drives.v[a]])
+            effort[drives.v[a]] = min(max(torque, -drives.effort[a]), drives.effort[a])
+
+
+@compiled
+def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
+    """As `state_derivative`, with the efforts of impedances as they are at the displaced state."""
+    if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
+        return NOT_CLOSED
+    impedance_efforts(drives, scratch.q, scratch.v, effort)
+    status, _ = accelerate(flat, scratch.q, scratch.v, effort, 0.0, work, reduction, True)
+    for i in range(count):
+        out[i] = u[count + i]
+        out[count + i] = reduction.acceleration[scratch.independent[i]]
+    return status
+
+
+@compiled
+def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
+    """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
+
+    Efforts of impedances among the drives are not constant: their law is a part of f.
+    """
     dofs = flat.dof_parent.shape[0]
     pivots = np.empty(2 * dofs, dtype=np.int64)
     u = np.zeros(2 * dofs)
     for _ in range(steps):
         # choose the independent coordinates of this step, and their rates
+        impedance_efforts(drives, q, v, effort)
         status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
         if status != REGULAR:
             return status
@@ -44,7 +71,7 @@ def rosenbrock(flat, q, v, effort, step, steps, work, reduction, stages, scratch
             for d in range(dofs):
                 scratch.basis[d, i] = reduction.basis[d, i]
         first, second, right, rate, other = scratch.first, scratch.second, scratch.right, scratch.rate, scratch.other
-        status = state_derivative(flat, q, u, count, effort, first, work, reduction, stages, scratch)
+        status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
         # 1 - g h J, column by column
@@ -53,7 +80,7 @@ def rosenbrock(flat, q, v, effort, step, steps, work, reduction, stages, scratch
             keep = u[c]
             h = 1e-7 * max(1.0, abs(keep)) if c < count else 1e-6 * max(1.0, abs(keep))
             u[c] = keep + h
-            status = state_derivative(flat, q, u, count, effort, other, work, reduction, stages, scratch)
+            status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
             u[c] = keep
             if status != REGULAR:
                 return status
@@ -65,7 +92,7 @@ def rosenbrock(flat, q, v, effort, step, steps, work, reduction, stages, scratch
         lu_solve(matrix, size, pivots, rate)
         for r in range(size):
             right[r] = u[r] + step * rate[r]
-        status = state_derivative(flat, q, right, count, effort, second, work, reduction, stages, scratch)
+        status = driven_derivative(flat, drives, q, right, count, effort, second, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
         for r in range(size):

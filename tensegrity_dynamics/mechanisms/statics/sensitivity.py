@@ -25,12 +25,17 @@ class EquilibriumSensitivity:
         motion: (nv, h), displacement of all coordinates per unit of each held one.
         tension: (c, h) N per rad or m.
         slowest_period: s, of the small vibrations about the shape with the held joints still; 0 where nothing vibrates.
+        inertia: (c, h) N per rad/s^2 or m/s^2 of each held joint: what the masses add to the tensions where they follow
+            it, -dT/dy K^-1 G' M dq/dp.
+        stretch: (c, h) N per rad or m of each held joint while the masses have not followed yet.
     """
 
     held: NDArray[np.int64]
     motion: NDArray[np.float64]
     tension: NDArray[np.float64]
     slowest_period: float
+    inertia: NDArray[np.float64]
+    stretch: NDArray[np.float64]
 
 
 def sensitivity(
@@ -52,7 +57,8 @@ def sensitivity(
     index = solver._reduction.independent[:count].copy()
     basis = solver._reduction.basis[:, :count].copy()
     evaluate(flat, q, np.zeros(effort.size), work)
-    mass = basis.T @ work.mass @ basis
+    full_mass = work.mass.copy()
+    mass = basis.T @ full_mass @ basis
     passive = np.setdiff1d(np.arange(effort.size), np.concatenate((held, index)))
     driven = np.zeros((effort.size, held.size))
     driven[held] = np.eye(held.size)
@@ -86,4 +92,7 @@ def sensitivity(
     period = 2.0 * np.pi / np.sqrt(squares.min()) if count and squares.min() > 0.0 else 0.0
     motion = np.asarray(driven + basis @ answer, dtype=np.float64)
     tension = np.asarray(pulls[:, count:] + pulls[:, :count] @ answer, dtype=np.float64)
-    return EquilibriumSensitivity(held, motion, tension, float(period))
+    inertia = np.zeros((cables, held.size))
+    if count:
+        inertia = -pulls[:, :count] @ np.linalg.solve(stiffness[:, :count], basis.T @ full_mass @ motion)
+    return EquilibriumSensitivity(held, motion, tension, float(period), inertia, pulls[:, count:].copy())

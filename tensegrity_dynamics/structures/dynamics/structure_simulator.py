@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -151,8 +152,21 @@ class StructureSimulator(Simulator):
         self._network.load[:] = self._network.weight + applied
         self._is_pushed = bool(applied.any())
 
-    def command(self, mode: str, values: Mapping[str, float]) -> None:
-        for index, value in checked_commands(mode, values, self._names).items():
+    @property
+    def without_impedance(self) -> Mapping[str, str]:
+        why = (
+            "it winds a tendon on a spool that holds by itself and has no inertia here; impedance is for joints and "
+            "pulleys of mechanisms, send positions"
+        )
+        return dict.fromkeys(self._names, why)
+
+    def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
+        commands = checked_commands(mode, values, self._names)
+        if mode == "impedance":
+            for index in commands:
+                name = self._names[index]
+                raise TensegrityError(f"actuator {name}: {self.without_impedance[name]}")
+        for index, value in commands.items():
             self._spools.mode[index] = MODES[mode]
             self._spools.target[index] = value
 

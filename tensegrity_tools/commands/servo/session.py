@@ -165,4 +165,6 @@ def _calibration_store(robot: Robot, bus: ServoGroup, hardware: SerialHardware, 
     numbers = tuple((int(row["id"]), model_named(row["model"]).number) for row in servo_rows(robot))
     identity = BusIdentity(bus.identity.adapter, numbers)
     exact = hardware.make_calibration(identity) if path is None else None
-    return CalibrationStore(robot, identity, path, exact)
+    store = CalibrationStore(robot, identity, path, exact)
+    store.read = lambda: bus.read()[0]
+    return store

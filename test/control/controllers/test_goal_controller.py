@@ -26,10 +26,12 @@ CASES = [
 class Machine:
     """A simulated mechanism under a controller."""
 
-    def __init__(self, robot: str, controller: str, period: float):
+    def __init__(self, robot: str, controller: str, period: float, **options):
         self.robot, self.period = load_robot(robot), period
         self.simulation = Simulation(self.robot)
-        self.control = make_controller(controller, self.robot, period=period)
+        if controller != "kinematic":  # feedback of the state; impedances: test_impedance_control
+            options = {"actuation": "effort", **options}
+        self.control = make_controller(controller, self.robot, period=period, **options)
         self.held = np.array(list(self.simulation.observe().efforts.values()))
         self.sent: list[np.ndarray] = []
         self.control.reset(0.0, self.state())
@@ -52,7 +54,8 @@ class Machine:
         for _ in range(round(duration / self.period)):
             command = self.control.command(self.now, None if blind else self.state())
             self.sent.append(command.values)
-            self.simulation.advance(duration=self.period, **{command.mode: command.as_dict()})
+            self.simulation.command(command.mode, command.set_points(), period=self.period)
+            self.simulation.advance(duration=self.period)
             wanted = self.control.reference(self.now).pose[0][self.robot.output.rows]
             worst = max(worst, float(np.linalg.norm(self.position - wanted)))
         return worst
@@ -262,3 +265,32 @@ def test_a_braked_clock_is_smooth_and_rests_within_the_brake_time(begin, duratio
         assert (ahead.time - behind.time) / (2 * h) == pytest.approx(here.pace, abs=1e-3)
     rest = clock.at(clock.end + 1.0)
     assert rest.pace == 0.0 and rest.time == pytest.approx(clock.last)
+
+
+@pytest.fixture(
+    scope="module", params=[("tensebot", "tendon_length"), ("biglide", "joint_position"), ("biglide", "kinematic")]
+)
+def resting(request):
+    simulation = Simulation(load_robot(request.param[0]))
+    made = make_controller(request.param[1], load_robot(request.param[0]), period=0.02)
+    seen = simulation.observe()
+    positions = np.array(list(seen.positions.values()))
+    made.reset(0.0, RobotState(positions=positions, pose=seen.pose, q=getattr(simulation.state, "q", None)))
+    return made
+
+
+@given(st.floats(width=64) | st.sampled_from([1e300, 3e9, 600.1, -1e-9]))
+def test_a_duration_that_no_motion_has_is_refused_whatever_the_controller(resting, duration):
+    if 0.0 <= duration <= 600.0:
+        resting.check_goal(duration)
+        return
+    with pytest.raises(TensegrityError, match="the duration is"):
+        resting.check_goal(duration)
+
+
+def test_more_waypoints_than_stated_are_refused(resting):
+    resting.check_waypoints(np.linspace(1.0, 500.0, 500).tolist())
+    with pytest.raises(TensegrityError, match="501 waypoints; send up to 500"):
+        resting.check_waypoints(np.linspace(1.0, 501.0, 501).tolist())
+    with pytest.raises(TensegrityError, match="600 s"):
+        resting.check_waypoints([1.0, 3e9])

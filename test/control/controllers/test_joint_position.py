@@ -135,3 +135,23 @@ def test_positions_that_make_no_sense_are_refused():
         controller.reset(0.0, RobotState(positions=np.array([0.0, np.nan, 0.0])))
     with pytest.raises(TensegrityError, match="has not seen the robot yet"):
         controller.set_goal(0.0, [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["manipulator", "single_strut"])
+@pytest.mark.parametrize("move", [(0.1, 0.0, 0.0), (0.02, 0.0, 0.0), (0.03, 0.06, -0.02)])
+@pytest.mark.parametrize("asked", [1e-3, None])
+def test_a_motion_leaves_the_tensions_above_their_floors_in_simulation(name, move, asked):
+    robot, period = load_robot(name), 0.02
+    controller, simulation = make_controller("joint_position", robot, swing_periods=0.0), Simulation(robot)
+    controller.reset(0.0, RobotState(positions=np.array(list(simulation.observe().positions.values()))))
+    accepted = controller.set_goal(0.0, controller.home.pose[0] + np.array(move), duration=asked)
+    floors = {each.drives: each.minimum_tension for each in robot.actuators}
+    lowest = dict.fromkeys(floors, np.inf)
+    while simulation.time < accepted.arrival + 0.5:
+        command = controller.command(simulation.time).as_dict()
+        for _ in range(4):
+            simulation.advance(duration=0.25 * period, position=command)
+            seen = simulation.observe().tensions
+            lowest = {each: min(lowest[each], seen[each]) for each in floors}
+    assert all(lowest[each] >= floors[each] for each in floors), lowest
+    assert (asked is not None) == ("needed by" in accepted.note)

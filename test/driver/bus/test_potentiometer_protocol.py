@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensegrity_driver.bus.potentiometer_protocol import (
+    DRIVE,
     POSITIONS,
+    REFUSED,
+    SERVO,
+    SETUP,
     STATE,
     AnswerReader,
     BoardAnswer,
+    BoardMode,
+    BoardReason,
     BoardRequest,
+    BoardServo,
     BoardState,
+    ChannelSetup,
     RequestReader,
     crc16,
     encode_answer,
@@ -22,7 +30,7 @@ from tensegrity_driver.bus.potentiometer_protocol import (
 )
 from tensegrity_dynamics.errors import BusError
 
-WORD = st.integers(0, 65535)
+WORD, BYTE = st.integers(0, 65535), st.integers(0, 255)
 
 
 @st.composite
@@ -34,8 +42,18 @@ def states(draw, most: int = 14) -> BoardState:
 
 answers = st.one_of(
     st.builds(BoardAnswer, st.just(STATE), st.integers(0, 255), states()),
-    st.builds(BoardAnswer, st.just(POSITIONS), st.integers(0, 255)),
-)
+    st.builds(BoardAnswer, st.sampled_from((POSITIONS, SETUP, DRIVE)), st.integers(0, 255)),
+    st.builds(BoardAnswer, st.just(REFUSED), st.integers(0, 255), reason=st.sampled_from(BoardReason)),
+    st.builds(
+        BoardAnswer,
+        st.just(SERVO),
+        st.integers(0, 255),
+        servo=st.builds(
+            BoardServo, st.sampled_from(BoardMode), st.sampled_from(BoardReason), BYTE, BYTE, BYTE, BYTE, st.booleans(),
+            WORD, WORD, WORD, BYTE, BYTE,
+        ),
+    ),
+)  # fmt: skip
 
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
@@ -68,11 +86,19 @@ def test_a_whole_answer_behind_garbage_is_found(garbage: bytes, answer: BoardAns
 @given(st.integers(1, 14), st.integers(0, 255), st.data())
 def test_requests_come_out_as_they_went_in(channels: int, sequence: int, data: st.DataObject) -> None:
     move = BoardRequest(POSITIONS, sequence, tuple(data.draw(st.lists(WORD, min_size=channels, max_size=channels))))
-    ask = BoardRequest(STATE, sequence)
-    stream = encode_request(move) + encode_request(ask)
+    numbers = [data.draw(WORD) for _ in range(4)]
+    setup = ChannelSetup(data.draw(BYTE), data.draw(BYTE), data.draw(st.booleans()), *numbers)
+    sent = [
+        move,
+        BoardRequest(STATE, sequence),
+        BoardRequest(SETUP, sequence, setup=setup),
+        BoardRequest(DRIVE, sequence, number=data.draw(BYTE), channel=data.draw(BYTE)),
+        BoardRequest(SERVO, sequence, channel=data.draw(BYTE)),
+    ]
+    stream = b"".join(map(encode_request, sent))
     cut = data.draw(st.integers(0, len(stream)))
     reader = RequestReader(channels)
-    assert reader.feed(stream[:cut]) + reader.feed(stream[cut:]) == [move, ask]
+    assert reader.feed(stream[:cut]) + reader.feed(stream[cut:]) == sent
 
 
 @given(answers, st.integers(0, 10_000), st.integers(1, 255))

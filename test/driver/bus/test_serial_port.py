@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,9 +14,12 @@ from bus_line import Line
 
 from tensegrity_driver.bus.serial_port import SerialPort
 from tensegrity_driver.bus.usb_adapter import DEFAULT_LATENCY_S, UsbAdapter, find_usb_adapter
+from tensegrity_driver.emulator.pseudo_terminal import PseudoTerminal
 from tensegrity_dynamics.errors import BusError
 
 PATIENCE = 0.2
+TIOCGEXCL = 0x80045440
+"""Linux: whether a terminal is open for one program alone."""
 
 
 def open_port(line: Line) -> SerialPort:
@@ -178,3 +185,45 @@ def test_a_pseudo_terminal_has_no_adapter_and_the_usual_patience(tmp_path: Path)
         assert port.device == line.path
         port.close()
     assert find_usb_adapter("/dev/ttyUSB7", tmp_path) == UsbAdapter()
+
+
+HOLDER = """
+import sys
+from tensegrity_driver.bus.serial_port import SerialPort
+port = SerialPort(sys.argv[1])
+port.open()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_port_is_for_one_program_alone_and_the_error_says_which(tmp_path: Path) -> None:
+    terminal = PseudoTerminal(tmp_path / "port", lambda data: [], lambda: [])
+    terminal.plug()
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "port")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=Path(__file__).resolve().parents[3],
+    )  # fmt: skip
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "open\n"
+        exclusive = array.array("i", [0])
+        fcntl.ioctl(terminal._slave, TIOCGEXCL, exclusive)
+        assert exclusive[0], "programs that ask for no lock are kept out, too"
+        port = SerialPort(str(tmp_path / "port"))
+        with pytest.raises(
+            BusError, match=rf"(?s)cannot be opened .* It is held by .*\(process {holder.pid}\); end that"
+        ):
+            port.open()
+        assert not port.is_open
+        holder.kill()
+        holder.wait()
+        terminal._end_exclusion()  # as the emulator does once nobody speaks; a device does it when it is closed
+        port.open()
+        port.close()
+        fcntl.ioctl(terminal._slave, TIOCGEXCL, exclusive)
+        assert not exclusive[0]
+    finally:
+        holder.kill()
+        holder.communicate()
+        terminal.unplug()

@@ -348,7 +348,9 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert load_calibration(path, **WHOM) == old
-    assert {each.name for each in tmp_path.iterdir()} <= {"tensebot.json", "tensebot.json.previous"}
+    assert {each.name for each in tmp_path.iterdir()} <= {
+        "tensebot.json", "tensebot.json.previous", "tensebot.json.lock",
+    }  # fmt: skip
 
 
 KILLED = """

@@ -235,7 +235,9 @@ def test_healthy_spools_with_delay_noise_and_wrong_gain_are_never_stopped(
     seed, delay, gain, encoder, mode, at_rest
 ) -> None:
     random = Random(seed)
-    cell = Cell(encoder=encoder, axis={"delay": delay, "gain": gain}, load_at_rest=at_rest or encoder)
+    # slow servos need the `lag` that they have: delay and the cycle in which a command acts, 1.4 periods long, gain 1.3
+    safety = SafetySettings(period=PERIOD, lag=max(SafetySettings().lag, math.ceil(1.4 * 1.3 * (delay + 1))))
+    cell = Cell(encoder=encoder, safety=safety, axis={"delay": delay, "gain": gain}, load_at_rest=at_rest or encoder)
     noise = 0.0 if encoder else COUNT
 
     def shake() -> None:

@@ -141,6 +141,7 @@ def test_cable_is_tangent_to_the_pulley_and_as_long_as_unwound():
     assert leaving @ along == pytest.approx(0.0, abs=1e-15)
 
 
+@pytest.mark.long
 def test_kernels_compile_whatever_is_compiled_first(tmp_path):
     """Without a cache, and beginning with a sweep that moves floating bodies on behalf of others."""
     program = (

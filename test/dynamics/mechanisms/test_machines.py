@@ -12,6 +12,7 @@ from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
 from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import assembly_modes, working_modes
 from tensegrity_dynamics.mechanisms.mechanism import Mechanism
+from tensegrity_dynamics.mechanisms.simulation.actuation import make_drives
 from tensegrity_dynamics.mechanisms.simulation.rosenbrock import rosenbrock
 from tensegrity_dynamics.mechanisms.simulation.runge_kutta import runge_kutta
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
@@ -32,7 +33,8 @@ def run(mechanism, q, effort, step, count, method="rk4"):
         status = runge_kutta(mechanism.flat, q, v, effort, step, count, 0.0, work, solver, stages)
     else:
         scratch = make_displacement_workspace(mechanism.flat, q.size)
-        status = rosenbrock(mechanism.flat, q, v, effort, step, count, work, solver, stages, scratch)
+        drives = make_drives((), (), (), v.size)
+        status = rosenbrock(mechanism.flat, drives, q, v, effort, step, count, work, solver, stages, scratch)
     assert status == 0
     evaluate(mechanism.flat, q, v, work)
     return q, v, work

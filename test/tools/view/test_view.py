@@ -285,7 +285,7 @@ def test_view_without_callbacks_is_read_only(view):
 
 
 def test_server_answers_and_serves_several_browsers(view, prism):
-    with urllib.request.urlopen(f"http://127.0.0.1:{view.port}", timeout=30) as answer:
+    with urllib.request.urlopen(view.url, timeout=30) as answer:
         assert answer.status == 200
         assert b"<html" in answer.read()[:2000].lower()
     with visit(view) as first, visit(view) as second:

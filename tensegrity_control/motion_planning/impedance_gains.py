@@ -1,0 +1,154 @@
+"""Stiffness and damping of the actuators' own loops, from the model of the robot and the rate of these loops.
+
+A pulley is held as much stiffer than the cable that it winds as `CABLE_SHARE` says, so that most of the compliance
+stays the cable's and a shape that is stable with its pulleys locked is stable on them; a joint without a cable is held
+as stiff as its inertia allows at the loop's rate:
+
+    k_p = CABLE_SHARE r^2 E A / l_0,   or   k_p = m (RATE_SHARE / h)^2
+
+with m = 1 / (P (G' M G)^-1 P')_ii, the inertia that the actuator feels, and h the period of its loop. The damping is
+the one, of c sqrt(k m), with which the slowest vibration of the whole robot dies out fastest while the sampled loop of
+all actuators stays stable with `DELAY_MARGIN` periods h of delay on top of its own sampling. Where there is none the
+stiffness is lowered. What is left holds the shape on its own, with no feedback from outside; else it is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.types import Array
+
+from .lqr import discretized
+
+INNER_PERIOD = 1e-3
+"""s of the loop at the actuator: a step of the simulation, a cycle in the servo."""
+CABLE_SHARE = 2.0
+"""Stiffness of a pulley over that of its cable."""
+RATE_SHARE = 0.05
+"""Bandwidth of a joint without a cable times the period of its loop."""
+DELAY_MARGIN = 2
+"""Periods of the inner loop by which its torques may come late."""
+DAMPING_FACTORS = np.geomspace(0.25, 16.0, 13)
+LOWERED = 0.8
+MOST_LOWERED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class ImpedanceGains:
+    """Gains of the actuators' loops.
+
+    Attributes:
+        stiffness: (a,) N m/rad or N/m. damping: (a,) N m s/rad or N s/m.
+        delay: periods of the inner loop by which torques may come late. period: s of the inner loop.
+        decay: 1/s, of the robot's slowest vibration with these gains.
+    """
+
+    stiffness: Array
+    damping: Array
+    delay: int
+    period: float
+    decay: float
+
+
+def impedance_gains(
+    model: ReducedModel, q: Array, effort: Array, *, period: float = INNER_PERIOD, delay: int = DELAY_MARGIN
+) -> ImpedanceGains:
+    """Gains for a robot near an equilibrium; see the module.
+
+    Args:
+        model: of the robot, in any independent coordinates. q: (nq,), effort: (a,) N m or N, an equilibrium.
+        period: s of the loop at the actuators. delay: periods of it by which torques may come late.
+
+    Raises:
+        InfeasibleControlError: no gains hold the shape at this rate.
+        TensegrityError: the period or the delay is out of range.
+    """
+    if not (np.isfinite(period) and period > 0.0 and delay >= 0):
+        raise TensegrityError(f"inner period {period} s and delay {delay} must be above zero and a whole number.")
+    rows, inertia = driven_rows(model, q)
+    dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
+    cables = cable_stiffness(model, q)
+    share = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / period) ** 2)
+    scale = 1.0
+    for _ in range(MOST_LOWERED):
+        stiffness = scale**2 * share
+        critical = np.sqrt((stiffness + cables) * inertia)
+        best, damping = -np.inf, critical
+        for factor in DAMPING_FACTORS:
+            tried = factor * critical
+            decay = _decay(dynamics, push, rows, stiffness, tried)
+            if decay > best and _sampled_radius(dynamics, push, rows, stiffness, tried, period, delay) < 1.0:
+                best, damping = decay, tried
+        if best > 0.0:
+            return ImpedanceGains(stiffness, damping, delay, period, best)
+        scale *= LOWERED
+    raise InfeasibleControlError(
+        f"no impedance at the actuators holds this shape with loops of {period:g} s and {delay} periods of delay; "
+        "shorten the loops' period."
+    )
+
+
+def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
+    """P (a, n), velocities of the actuators per w', and (a,) the inertia that each feels with all else free."""
+    count = model.index.size
+    rows = np.array([model.velocity(q, unit) for unit in np.eye(count)]).T[model.drives]
+    mobility = np.einsum("an,na->a", rows, np.linalg.solve(model.mass(q), rows.T))
+    return rows, 1.0 / mobility
+
+
+def cable_stiffness(model: ReducedModel, q: Array) -> Array:
+    """(a,) N m/rad of the cable that each actuator winds, r^2 E A / l_0; 0 where it winds none."""
+    mechanism_model = model.robot.model_as(MechanismModel)
+    mechanism = model.mechanism
+    cables, entries = (
+        {each.name: each for each in mechanism.cables},
+        {each.name: each for each in mechanism_model.entries},
+    )
+    result = []
+    for actuator in model.robot.actuators:
+        entry, cable = entries.get(actuator.drives), cables.get(actuator.drives)
+        if entry is None or cable is None:
+            result.append(0.0)
+            continue
+        rest = entry.radius * q[mechanism.positions_of(entry.joints[2]).start]
+        result.append(entry.radius**2 * cable.area * cable.young / max(float(rest), 1e-9))
+    return np.array(result)
+
+
+def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
+    """(2n, 2n) dynamics of (w, w') with the impedances closed without delay."""
+    return np.asarray(dynamics - push @ np.hstack((stiffness[:, None] * rows, damping[:, None] * rows)))
+
+
+def _decay(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> float:
+    """1/s, of the slowest vibration; motions that nothing drives back (drift) do not count."""
+    values = np.linalg.eigvals(closed_loop(dynamics, push, rows, stiffness, damping))
+    return -float(np.max(values.real))
+
+
+def _sampled_radius(
+    dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array, period: float, delay: int
+) -> float:
+    """Spectral radius of the loop with torques held over a period and late by 0 to `delay` periods, the worst."""
+    ahead, moved = discretized(dynamics, push, period)
+    gain = np.hstack((stiffness[:, None] * rows, damping[:, None] * rows))
+    size, inputs, worst = ahead.shape[0], push.shape[1], 0.0
+    for late in range(delay + 1):
+        whole = np.zeros((size + late * inputs, size + late * inputs))
+        whole[:size, :size] = ahead
+        if late == 0:
+            whole[:, :] = ahead - moved @ gain
+        else:
+            whole[:size, size : size + inputs] = moved  # the oldest torque acts now
+            for k in range(late - 1):
+                whole[
+                    size + k * inputs : size + (k + 1) * inputs, size + (k + 1) * inputs : size + (k + 2) * inputs
+                ] = np.eye(inputs)
+            whole[size + (late - 1) * inputs :, :size] = -gain
+        worst = max(worst, float(np.max(np.abs(np.linalg.eigvals(whole)))))
+    return worst

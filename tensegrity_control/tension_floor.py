@@ -1,0 +1,51 @@
+"""Watches that no tendon falls below the tension that plans keep in it, and remembers where one did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tensegrity_dynamics.robots.robot import Robot
+
+TOLERANCE = 0.01
+"""Part of the floor by which measured tensions may be below it: noise of what is measured or estimated."""
+
+
+class TensionFloor:
+    """The floors of one robot, `minimum_tension` of its actuators.
+
+    Args:
+        robot: with actuators.
+
+    Attributes:
+        breaches: how often a tendon has fallen below its floor.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._floors = {each.drives: each.minimum_tension for each in robot.actuators if each.minimum_tension > 0.0}
+        self._below: dict[str, tuple[float, float]] = {}
+        self.breaches = 0
+        self.last = ""
+        """What was broken last: tendon, tension, floor and time; empty where nothing ever was."""
+
+    def look(self, time: float, names: Iterable[str], tensions: Iterable[float]) -> str:
+        """What is broken at a time [s], tensions in N by name; empty where all floors are kept."""
+        now = []
+        for name, tension in zip(names, tensions, strict=False):
+            floor = self._floors.get(name)
+            if floor is None or not np.isfinite(tension):
+                continue
+            if tension >= (1.0 - TOLERANCE) * floor:
+                self._below.pop(name, None)
+                continue
+            if name not in self._below:
+                self.breaches += 1
+            since, least = self._below.get(name, (time, tension))
+            self._below[name] = (since, min(least, tension))
+            now.append(
+                f"tension floor broken: {name} has {tension:.3g} N, its floor is {floor:.3g} N, since {since:.2f} s"
+            )
+        if now:
+            self.last = "; ".join(now)
+        return "; ".join(now)

@@ -1,0 +1,58 @@
+"""A lock beside a file, so that of two programs which change it at once one waits for the other."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .line_fit import CalibrationError
+
+PATIENCE_S = 10.0
+"""s to wait for another program that holds the lock; to save takes milliseconds."""
+PAUSE_S = 0.005
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock `<path>.lock`, which the system takes back from a program that dies; the empty file stays.
+
+    Raises:
+        CalibrationError: the lock cannot be made, or another program has held it for `PATIENCE_S`.
+    """
+    lock = path.with_name(path.name + ".lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as problem:
+        raise CalibrationError(
+            f"{path} could not be saved: its lock {lock.name} cannot be opened ({problem.strerror or problem}). What "
+            "was there before is untouched. Free some space or choose a folder that may be written, and save again."
+        ) from problem
+    try:
+        _wait_for(handle, path, lock)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _wait_for(handle: int, path: Path, lock: Path) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise CalibrationError(
+                    f"{path} could not be saved: another program has held {lock.name} for {PATIENCE_S:g} s. End that "
+                    "program, and save again."
+                ) from None
+        except OSError as problem:
+            raise CalibrationError(
+                f"{path} could not be saved: {lock.name} cannot be locked ({problem.strerror or problem}). Choose a "
+                "folder on a disk of this machine."
+            ) from problem
+        time.sleep(PAUSE_S)

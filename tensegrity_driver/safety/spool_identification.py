@@ -1,0 +1,111 @@
+"""Does each spool answer when it is spoken to? Found by moving every spool a little before commands are followed.
+
+Exchanged ids, plugs or channels make a loop pull at one spool and look at another. When a driver begins, spools that
+potentiometers measure are therefore paid out a little and wound back, open loop, in as many rounds as their
+numbers 1 to n have binary digits: in round k those whose number has digit k. Whatever is exchanged with whatever, some
+round shows it: a sensor moves whose spool was not told to, or the other way round. Torque is on all the while, so that
+tight tendons are held, and after a mistake all spools stand still.
+
+A servo that counts its turns is its own sensor: exchanged ids of such servos cannot be seen here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..spools.readings import Drive, DriveCommand, Readings
+from ..spools.spool import Spool
+from .faults import Fault, FaultKind
+
+SPEED_SHARE = 1.0 / 3.0
+"""Part of its rate at which a spool is moved."""
+SEEN = 0.35
+"""Part of the distance above which a sensor counts as having moved."""
+SETTLING_CYCLES = 3
+"""Cycles from the last command of a motion to its end in what is read."""
+ROOM = 3.0
+"""Distances that a spool must have to its upper limit to be paid out; nearer to it, it is wound in instead."""
+
+
+class SpoolIdentification:
+    """The motions of all spools, and what their sensors must show.
+
+    Args:
+        spools: those that are measured by potentiometers are moved. distance: m. period: s of a bus cycle.
+    """
+
+    def __init__(self, spools: Sequence[Spool], distance: float, period: float) -> None:
+        moved = [each for each in spools if each.measured_by == "potentiometer"]
+        self.distance = distance
+        self._spools = {each.name: each for each in moved}
+        self._numbers = {each.name: k + 1 for k, each in enumerate(moved)}
+        self._speeds = {each.name: SPEED_SHARE * each.actuator.rate for each in moved}
+        slowest = min(self._speeds.values(), default=math.inf)
+        self._moving = math.ceil(distance / (slowest * period)) if moved else 0
+        self._speeds = {name: distance / (self._moving * period) for name in self._speeds}
+        self.rounds = len(moved).bit_length()
+        self.faults: tuple[Fault, ...] = ()
+        self.restart()
+
+    @property
+    def cycles(self) -> int:
+        """Bus cycles that it takes."""
+        return self.rounds * 2 * (self._moving + SETTLING_CYCLES)
+
+    @property
+    def done(self) -> bool:
+        """Whether every spool has answered."""
+        return self._round >= self.rounds
+
+    def restart(self) -> None:
+        """Begin again, as after another fault; a spool that did not answer stays one."""
+        self._round = self._step = 0
+        self._ways: dict[str, float] = {}
+        self._before: dict[str, float] = {}
+
+    def update(self, cycle: int, readings: Readings) -> Mapping[str, DriveCommand]:
+        """Commands of one cycle, none once it is done or has failed; what it has found is in `faults`."""
+        if self.done or self.faults:
+            return {}
+        lengths = {name: each.length for name, each in readings.tendons.items() if name in self._spools}
+        if self._step == 0:
+            self._begin_round(lengths)
+        out = self._moving + SETTLING_CYCLES
+        if self._step == out:
+            self.faults = tuple(self._compare(cycle, lengths))
+            if self.faults:
+                return {}
+        commands = {}
+        for name, spool in self._spools.items():
+            way = self._ways.get(name, 0.0)
+            speed = way if self._step < self._moving else -way if out <= self._step < out + self._moving else 0.0
+            commands[name] = DriveCommand(Drive.VELOCITY, speed, spool.actuator.rate, spool.actuator.effort)
+        self._step += 1
+        if self._step == 2 * out:
+            self._round, self._step = self._round + 1, 0
+        return commands
+
+    def _begin_round(self, lengths: Mapping[str, float]) -> None:
+        self._before, self._ways = dict(lengths), {}
+        for name, number in self._numbers.items():
+            if number >> self._round & 1:
+                room = self._spools[name].actuator.position[1] - lengths.get(name, math.nan)
+                self._ways[name] = self._speeds[name] * (-1.0 if room < ROOM * self.distance else 1.0)
+
+    def _compare(self, cycle: int, lengths: Mapping[str, float]) -> list[Fault]:
+        answered = {}
+        for name in self._spools:
+            moved = lengths.get(name, math.nan) - self._before.get(name, math.nan)
+            answered[name] = math.copysign(1.0, moved) if abs(moved) > SEEN * self.distance else 0.0
+        told = {name: math.copysign(1.0, self._ways[name]) if name in self._ways else 0.0 for name in self._spools}
+        wrong = [name for name in self._spools if answered[name] != told[name]]
+        faults = []
+        for name in wrong:
+            others = ", ".join(each for each in wrong if each != name)
+            beside = f"; so did not {others} as told" if others else ""
+            what = "moved without a command" if told[name] == 0.0 else (
+                "did not move when it was told to" if answered[name] == 0.0 else "moved the other way"
+            )  # fmt: skip
+            faults.append(Fault(FaultKind.WRONG_SPOOL, name, cycle, f"its sensor {what}{beside}"))
+        return faults

@@ -1,0 +1,290 @@
+"""Who may talk to the browser view: pages that it gave out itself, opened with the token in the printed address.
+
+A web page from anywhere may open a websocket to any address that its browser reaches, 127.0.0.1 included. So every
+request needs the token: in the address, or in the cookie that the page gets with it. A websocket must also come from a
+page of this very server (`Origin`). What then comes in is looked at frame by frame, before viser reads it: only what a
+user does by moving, typing and pressing, with finite numbers, gets through. In particular nothing opens viser's tunnel.
+
+viser has no hook for this. Its server is made by `websockets.asyncio.server.serve`, a public function, which is wrapped
+while viser starts; afterwards the guard knocks at its own door and refuses to go on where it is let in unasked.
+"""
+
+from __future__ import annotations
+
+import hmac
+import http
+import http.cookies
+import ipaddress
+import secrets
+import socket
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import websockets.asyncio.server
+import websockets.sync.client
+from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.http11 import Request, Response
+from websockets.typing import Data, Origin, Subprotocol
+
+from tensegrity_dynamics.errors import TensegrityError
+
+MAX_BROWSERS, MAX_CONNECTIONS = 16, 64
+"""Pages that are served at once, and connections that may be open, requests included."""
+MAX_FRAME, MAX_TEXT = 16384, 1000
+"""Bytes of an incoming frame, characters of one text in it. What a user does takes some hundred bytes."""
+LARGEST = 1e9
+"""Largest number that a message may hold; pixels, metres and degrees are far below."""
+TEXT, NUMBER, VALUE = "text", 1, "value"
+FIELDS: dict[str, dict[str, str | int]] = {
+    "GuiUpdateMessage": {"uuid": TEXT, "updates": VALUE},
+    "TransformControlsUpdateMessage": {"name": TEXT, "wxyz": 4, "position": 3, "owner": TEXT},
+    "TransformControlsDragStartMessage": {"name": TEXT, "owner": TEXT},
+    "TransformControlsDragEndMessage": {"name": TEXT, "owner": TEXT},
+    "ViewerCameraMessage": {
+        "wxyz": 4, "position": 3, "look_at": 3, "up_direction": 3,
+        "fov": NUMBER, "near": NUMBER, "far": NUMBER, "image_height": NUMBER, "image_width": NUMBER,
+    },
+}  # fmt: skip
+"""Messages that a browser may send, with their fields: text, so many finite numbers, or the value of a field."""
+OPTIONAL = {"owner"}
+PAGE_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",  # no other page may lay this one under its own buttons
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+REFUSED = "Open the address that was printed when the view started, with its token.\n"
+FULL = f"{MAX_BROWSERS} browsers look at this robot already; close one of them.\n"
+EXPOSED = (
+    "whoever has its address with the token, from any machine that reaches this one, sees the robot, sends goals, "
+    "holds and stops it; nothing is encrypted, so that whoever reads along on the network has the token too"
+)
+"""What a view that listens to other machines means."""
+_starting = threading.Lock()
+
+
+def problem_of(frame: Any) -> str:
+    """What is wrong with a frame that a browser sent; "" where nothing is."""
+    if not isinstance(frame, bytes):
+        return "text instead of bytes"
+    try:
+        message = msgspec.msgpack.decode(frame)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return f"no message: {error}"
+    if not isinstance(message, dict) or message.get("type") not in FIELDS:
+        return "a kind of message that no page of the view sends"
+    kind = message.pop("type")
+    fields = FIELDS[kind]
+    if not fields.keys() - OPTIONAL <= message.keys() <= fields.keys():
+        return f"{kind} with other fields than {', '.join(fields)}"
+    return next((f"{kind}: {name} is out of range" for name in message if not _fits(fields[name], message[name])), "")
+
+
+def _fits(kind: str | int, value: Any) -> bool:
+    if kind == TEXT:
+        return isinstance(value, str) and len(value) <= MAX_TEXT
+    if kind == VALUE:  # of a panel's field, and no other property of it
+        return isinstance(value, dict) and list(value) == ["value"] and _is_input(value["value"])
+    if kind == NUMBER:
+        return _is_number(value)
+    return isinstance(value, list) and len(value) == kind and all(_is_number(each) for each in value)
+
+
+def _is_input(value: Any) -> bool:
+    """Whether a field may have this value: a truth, a finite number or three of them."""
+    return isinstance(value, bool) or _is_number(value) or _fits(3, value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return -LARGEST <= value <= LARGEST  # false for NaN, too
+
+
+class Guard:
+    """The door of one view.
+
+    Args:
+        host: address that the server listens on.
+
+    Attributes:
+        token: 192 random bits, made anew with every view.
+        refused: requests without token or from foreign pages, and those above the limits. dropped: frames that did not
+            pass. problem: what was wrong with the last of them. browsers: websockets that are open.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host, self.port = host, 0
+        self.token = secrets.token_urlsafe(24)
+        self.refused = self.dropped = self.browsers = self._connections = 0
+        self.problem = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches the view."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """The address to open, with its token."""
+        name = self.host
+        if self.is_local:
+            name = "localhost"
+        elif name in ("0.0.0.0", "::", ""):
+            name = socket.gethostname()
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
+
+    @contextmanager
+    def at_the_door(self) -> Iterator[None]:
+        """While viser starts its server here, that server gets this guard."""
+        with _starting:
+            serve = websockets.asyncio.server.serve
+
+            def guarded(handler: Any, *positions: Any, process_request: Any = None, **options: Any) -> Any:
+                connection = type("GuardedConnection", (_GuardedConnection,), {"guard": self})
+                options.update(create_connection=connection, max_size=MAX_FRAME)
+                return serve(handler, *positions, process_request=self._asked(process_request), **options)
+
+            websockets.asyncio.server.serve = guarded  # type: ignore[assignment, misc]
+            try:
+                yield
+            finally:
+                websockets.asyncio.server.serve = serve  # type: ignore[misc]
+
+    def check(self, port: int, protocol: str) -> None:
+        """Knock at the door.
+
+        Args:
+            port: where the server is. protocol: that its websockets speak.
+
+        Raises:
+            TensegrityError: it opens without token or for a foreign page, or what comes in is not looked at.
+        """
+        self.port = port
+        name = "127.0.0.1" if self.host in ("0.0.0.0", "") else "::1" if self.host == "::" else self.host
+        address = f"ws://{f'[{name}]' if ':' in name else name}:{port}/"
+        origin, key = self._own_origin(f"{name}:{port}"), f"?token={self.token}"
+        unasked = self._opens(address, origin, protocol) or self._opens(address + key, "http://other", protocol)
+        dropped = self.dropped
+        if unasked or not self._opens(address + key, origin, protocol, b"\x80") or self.dropped == dropped:
+            raise TensegrityError(
+                "the browser view cannot be guarded with the installed version of viser, so that any web page could "
+                "drive the robot; install the version of the set-up (pyproject.toml), or run without the view."
+            )
+        self.refused, self.dropped, self.problem = 0, 0, ""
+
+    @staticmethod
+    def _opens(address: str, origin: str, protocol: str, frame: bytes | None = None) -> bool:
+        """Whether a websocket opens; it then sends a frame and leaves."""
+        subprotocols = [Subprotocol(protocol)]
+        try:
+            with websockets.sync.client.connect(
+                address, origin=Origin(origin), subprotocols=subprotocols, proxy=None, max_size=None
+            ) as visitor:
+                if frame is not None:
+                    visitor.send(frame)
+                    visitor.ping().wait(10.0)  # what was sent before has arrived when the answer comes
+                return True
+        except InvalidStatus:
+            return False
+        except (InvalidHandshake, ConnectionClosed, OSError) as error:
+            raise TensegrityError(f"the browser view does not answer at its own address {address}: {error}") from error
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def _asked(self, serve_page: Callable[..., Any] | None) -> Callable[[ServerConnection, Request], Any]:
+        """Answers requests: pages and websockets with the token, a refusal for all others."""
+
+        def answer(connection: ServerConnection, request: Request) -> Response | None:
+            if not self._has_token(request):
+                return self._refuse(http.HTTPStatus.FORBIDDEN, REFUSED)
+            if request.headers.get_all("Upgrade"):
+                host = ", ".join(request.headers.get_all("Host"))
+                if request.headers.get_all("Origin") != [self._own_origin(host)]:
+                    return self._refuse(http.HTTPStatus.FORBIDDEN, REFUSED)
+                if self.browsers >= MAX_BROWSERS:
+                    return self._refuse(http.HTTPStatus.SERVICE_UNAVAILABLE, FULL)
+                return None
+            page: Response | None = serve_page(connection, request) if serve_page is not None else None
+            if page is not None:
+                for name, text in PAGE_HEADERS.items():
+                    page.headers[name] = text
+                page.headers["Set-Cookie"] = f"{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+            return page
+
+        return answer
+
+    def _refuse(self, status: http.HTTPStatus, text: str) -> Response:
+        self.refused += 1
+        body = text.encode()
+        headers = Headers({"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))})
+        headers["Connection"] = "close"
+        return Response(status.value, status.phrase, headers, body)
+
+    @property
+    def _cookie(self) -> str:
+        return f"tensegrity_view_{self.port}"  # cookies of one host are shared by all its ports
+
+    def _has_token(self, request: Request) -> bool:
+        query = urllib.parse.urlsplit(request.path).query
+        shown = urllib.parse.parse_qs(query, max_num_fields=20).get("token", []) if len(query) < MAX_TEXT else []
+        for line in request.headers.get_all("Cookie"):
+            try:
+                morsel = http.cookies.SimpleCookie(line).get(self._cookie)
+            except http.cookies.CookieError:
+                continue
+            shown += [morsel.value] if morsel is not None else []
+        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in shown)
+
+    def _own_origin(self, host: str) -> str:
+        """Where the pages of this server come from, by the name under which the browser asked for it.
+
+        On this machine alone only its own names count: a page of elsewhere may have let its name point here.
+        """
+        local = (f"localhost:{self.port}", f"127.0.0.1:{self.port}", f"[::1]:{self.port}", f"{self.host}:{self.port}")
+        return f"http://{host}" if not self.is_local or host in local else "none"
+
+
+class _GuardedConnection(ServerConnection):
+    """A connection that counts, and gives viser only the frames that pass."""
+
+    guard: Guard
+    _counted = False
+
+    async def recv(self, decode: bool | None = None) -> Data:  # type: ignore[override]
+        while True:
+            frame = await super().recv(decode)
+            problem = problem_of(frame)
+            if not problem:
+                return frame
+            self.guard.dropped += 1
+            self.guard.problem = problem
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.guard._connections += 1
+        if self.guard._connections > MAX_CONNECTIONS:
+            self.guard.refused += 1
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.guard._connections -= 1
+        if self._counted:
+            self.guard.browsers -= 1
+        super().connection_lost(exc)
+
+    async def handshake(self, *positions: Any, **options: Any) -> None:
+        await super().handshake(*positions, **options)
+        if self.protocol.handshake_exc is None and self.response is not None and self.response.status_code == 101:
+            self._counted = True
+            self.guard.browsers += 1

@@ -1,0 +1,383 @@
+"""No message, service, action, parameter or frame ends a node, and none is a surprise to it.
+
+The callbacks of every node are called in this process, which is some hundred times as fast as through DDS. A million
+messages per node: `HOSTILE=1000000 python -m pytest test/system/test_hostile_messages.py -m "long or not long"`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
+
+from hostile_messages import FLOATS, TEXTS, HostileMessages  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
+from std_msgs.msg import Header  # noqa: E402
+from tensegrity.action import FollowTrajectory  # noqa: E402
+from tensegrity.msg import ActuatorCommand  # noqa: E402
+
+from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
+from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
+from tensegrity_dynamics import load_robot  # noqa: E402
+from tensegrity_dynamics.ros.estimator_node import EstimatorNode  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import time_message  # noqa: E402
+from tensegrity_dynamics.ros.markers_node import MarkersNode  # noqa: E402
+from tensegrity_dynamics.ros.paced_node import PacedNode  # noqa: E402
+from tensegrity_dynamics.ros.robot_node import COMMAND, RobotNode  # noqa: E402
+from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
+from tensegrity_tools.ros.view_node import ViewNode  # noqa: E402
+
+MANY = int(os.environ.get("HOSTILE", "3000"))
+NODES = {
+    "simulator": (SimulatorNode, "three_prism", {}),
+    "simulator of a mechanism": (SimulatorNode, "single_strut", {}),
+    "simulator in lock-step": (SimulatorNode, "three_prism", {"lockstep": True}),
+    "estimator": (EstimatorNode, "three_prism", {}),
+    "observer": (EstimatorNode, "single_strut", {"method": "observer", "measured_tensions": True}),
+    "controller": (ControllerNode, "three_prism", {}),
+    "controller of a mechanism": (ControllerNode, "biglide", {"control_period": 0.01}),
+    "markers": (MarkersNode, "tensebot", {}),
+    "view": (ViewNode, "tensebot", {"port": 18190}),
+    "driver": (DriverNode, "tensebot", {"port": "emulated", "lockstep": True}),
+}
+SHARES = {"estimator": 0.3, "observer": 0.5, "controller": 0.5, "controller of a mechanism": 0.5, "markers": 0.5}
+"""Of the messages, for nodes that solve an equilibrium, plan a motion or draw a picture for many of them."""
+
+
+@contextmanager
+def node_of(kind: Any, robot: str, parameters: dict[str, Any]) -> Iterator[tuple[RobotNode, SingleThreadedExecutor]]:
+    words = ["--ros-args", "--log-level", "FATAL", "-p", f"robot:={robot}"]
+    for name, value in parameters.items():
+        words += ["-p", f"{name}:={str(value).lower() if isinstance(value, bool) else value}"]
+    rclpy.init(args=words)
+    node = executor = None
+    try:
+        node = kind()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        yield node, executor
+    finally:
+        if node is not None:
+            node.close()
+            node.destroy_node()
+        if executor is not None:
+            executor.shutdown()
+        rclpy.try_shutdown()
+
+
+class FakeGoal:
+    """What an action server hands to its callback."""
+
+    def __init__(self, request: Any) -> None:
+        self.request, self.is_cancel_requested = request, False
+
+    def __getattr__(self, name: str) -> Any:  # abort, succeed, canceled, publish_feedback
+        return lambda *_: None
+
+
+class Attack:
+    """One node with everything that can be sent to it."""
+
+    def __init__(self, node: RobotNode, executor: SingleThreadedExecutor, robot: str, seed: int) -> None:
+        loaded = load_robot(robot)
+        names = [*(each.name for each in loaded.actuators), *loaded.model.tension_names]
+        names += list(getattr(loaded.model, "node_names", ()))
+        self.node, self.executor = node, executor
+        self.messages = HostileMessages(seed, names, lambda: getattr(node, "_stamp", 0) or 0)
+        self._tasks: list[Any] = []
+        self.targets = [self._topic(each) for each in node.subscriptions if "/tensegrity" not in each.topic_name]
+        self.targets += [
+            self._service(each) for each in node.services
+            if each.srv_name.split("/")[-1] not in RCL_SERVICES
+        ]  # fmt: skip
+        self.targets.append(self._parameter)
+        if isinstance(node, ControllerNode):
+            self.targets.append(self._follow)
+
+    def _topic(self, subscription: Any) -> Any:
+        return lambda: subscription.callback(self.messages.make(subscription.msg_type))
+
+    def _service(self, service: Any) -> Any:
+        kind = service.srv_type
+
+        def call() -> None:
+            answer = service.callback(self.messages.make(kind.Request), kind.Response())
+            if not hasattr(answer, "send"):
+                serialize_message(answer)  # as the answer goes out
+            elif len(self._tasks) < 20:
+                self._tasks.append(self.executor.create_task(answer))
+            else:
+                answer.close()
+
+        return call
+
+    def _follow(self) -> None:
+        if self.messages.random.random() < 0.2:
+            self.node._cancel(None)
+            return
+        goal = FakeGoal(self.messages.make(FollowTrajectory.Goal))
+        self._tasks.append(self.executor.create_task(self.node._follow(goal)))
+
+    def _parameter(self) -> None:
+        random = self.messages.random
+        names = sorted(self.node._parameters)
+        value = random.choice([*FLOATS, 0.1, 0.02]).item() if random.random() < 0.5 else str(random.choice(TEXTS))
+        value = [value, True, 7, [value]][random.integers(4)]
+        self.node.set_parameters([Parameter(str(random.choice(names)), value=value)])
+
+    def run(self, count: int) -> None:
+        for k in range(count):
+            self.targets[self.messages.random.integers(len(self.targets))]()
+            if self._tasks or k % 100 == 0:
+                self.executor.spin_once(timeout_sec=0.0)
+                self._tasks = [each for each in self._tasks if not each.done()]
+            if isinstance(self.node, PacedNode) and k % 5 == 0:
+                self.node.work()
+
+
+RCL_SERVICES = {
+    "change_state", "get_available_states", "get_available_transitions", "get_state", "get_transition_graph",
+    "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
+    "set_parameters_atomically", "get_type_description",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_no_message_ends_a_node_or_surprises_it(name):
+    kind, robot, parameters = NODES[name]
+    with node_of(kind, robot, parameters) as (node, executor):
+        attack = Attack(node, executor, robot, seed=len(name))
+        assert len(attack.targets) >= 3
+        said: list[str] = []
+        note = node._note_survived
+
+        def keep(what: str, error: Exception) -> None:
+            said.append(f"{what}: {''.join(traceback.format_exception(error)[-4:])}")
+            note(what, error)
+
+        node._note_survived = keep  # type: ignore[method-assign]
+        count = round(SHARES.get(name, 1.0) * MANY)
+        attack.run(count // 2)
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.perf_counter()
+        attack.run(count // 2)
+        passed = time.perf_counter() - began
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - size
+        print(f"{name}: {count} messages, {60 * count // 2 / passed:.0f} per minute, memory +{grown} KiB")
+        assert not said, said[0]
+        assert grown < 50_000
+
+
+def test_bytes_that_are_no_message_do_not_end_a_node():
+    """Through DDS: texts that are no UTF-8, and messages that are cut short, arrive at the node's door as they are."""
+    with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        publisher = sender.create_publisher(ActuatorCommand, "actuator_command", 10)
+        names = [each.name for each in load_robot("three_prism").actuators]
+        sound = ActuatorCommand(source="me", name=names, value=[0.1] * len(names))
+        whole = serialize_message(sound)
+        random = HostileMessages(5, names).random
+
+        def spin_until(condition: Any) -> None:
+            end = time.monotonic() + 30.0
+            while not condition():
+                assert time.monotonic() < end
+                node.survive(lambda: executor.spin_once(timeout_sec=0.1))
+
+        spin_until(lambda: publisher.get_subscription_count() == 1)
+        for _ in range(300):
+            bad = bytearray(whole[: random.integers(8, len(whole))] if random.random() < 0.5 else whole)
+            for _ in range(random.integers(1, 6)):
+                bad[random.integers(4, len(bad))] = random.integers(128, 256)
+            publisher.publish(bytes(bad))
+            node.survive(lambda: executor.spin_once(timeout_sec=0.0))
+        publisher.publish(whole.replace(b"me\x00", b"\xff\xfe\x00"))
+
+        def heard() -> bool:  # a sign of life of another source, as soon as whatever came before is no longer fresh
+            publisher.publish(ActuatorCommand(source="me", header=Header(stamp=time_message(round(1e9 * node._now)))))
+            return node._gate.source == "me"
+
+        spin_until(heard)
+        sender.destroy_node()
+
+
+def test_a_request_that_surprises_a_service_is_refused_and_answered():
+    from std_srvs.srv import Trigger
+
+    rclpy.init(args=["--ros-args", "--log-level", "FATAL"])
+    try:
+        node = RobotNode("odd")
+
+        def odd(*_: Any) -> Any:
+            raise RuntimeError("nobody foresaw this")
+
+        async def odd_later(*_: Any) -> Any:
+            raise RuntimeError("nor this")
+
+        at_once = node.create_service(Trigger, "odd", odd).callback(Trigger.Request(), Trigger.Response())
+        later = node.create_service(Trigger, "later", odd_later).callback(Trigger.Request(), Trigger.Response())
+        with pytest.raises(StopIteration) as stopped:
+            later.send(None)
+        for answer, word in ((at_once, "foresaw"), (stopped.value.value, "nor this")):
+            assert not answer.success and word in answer.message
+        assert node.survived == 2
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_an_error_of_a_nodes_own_work_does_end_it():
+    rclpy.init(args=["--ros-args", "--log-level", "FATAL"])
+    try:
+        node, executor = RobotNode("broken"), SingleThreadedExecutor()
+        executor.add_node(node)
+
+        def broken() -> None:
+            raise ZeroDivisionError
+
+        node.create_timer(0.0, broken, clock=node.wall_clock)
+
+        def spin() -> None:
+            for _ in range(100):
+                node.survive(lambda: executor.spin_once(timeout_sec=1.0))
+
+        with pytest.raises(ZeroDivisionError):
+            spin()
+        node.destroy_node()
+        executor.shutdown()
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_a_flood_of_problems_fills_neither_the_log_nor_the_network():
+    rclpy.init(args=["--ros-args", "--log-level", "FATAL"])
+    try:
+        node, published = RobotNode("flooded"), []
+        node.report = lambda: published.append(node._said)  # type: ignore[method-assign]
+        for k in range(10_000):
+            node.tell(b"\x01", f"problem {k}" + "x" * 100_000)
+        assert len(published) <= 40 + 20 and len(node._said) < 3000
+        assert node._said.startswith("problem 9999")
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+
+
+def test_a_publisher_that_cannot_be_heard_is_said():
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+    with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        careless = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        sender.create_publisher(ActuatorCommand, "actuator_command", careless)
+        end = time.monotonic() + 30.0
+        while "unheard_publishers" not in node._said_values and time.monotonic() < end:
+            executor.spin_once(timeout_sec=0.1)
+        assert node._said_values["unheard_publishers"] == "actuator_command"
+        sender.destroy_node()
+
+
+@pytest.mark.parametrize(("lockstep", "factor", "late"), [(False, 1.0, True), (True, 1.0, False), (False, 0.01, False)])
+def test_a_simulator_below_the_pace_that_was_asked_for_says_so(lockstep, factor, late):
+    parameters = {"lockstep": lockstep, "real_time_factor": factor, "paused": True}
+    with node_of(SimulatorNode, "three_prism", parameters) as (node, _):
+        node._ticks = node._started_ticks + 50
+        node._started_wall = time.monotonic() - 50 * 1e-9 * node._period / 0.81  # 0.81 simulated seconds per second
+        node._running()
+        assert ("too slow" in node._said) == late
+
+
+def test_a_flood_of_commands_never_keeps_the_simulation_from_its_next_step():
+    """However fast they come: a step that is due waits for one or two of them and not for the end of the flood."""
+    with node_of(SimulatorNode, "three_prism", {}) as (node, executor):
+        sender = rclpy.create_node("sender")
+        publisher = sender.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
+        names = [each.name for each in load_robot("three_prism").actuators]
+        waiting, longest, handled, last = 0, 0, 0, -1
+        command = node._command
+
+        def count(message: ActuatorCommand) -> None:
+            nonlocal waiting, longest, handled, last
+            handled += 1
+            is_due = node._timer.time_until_next_call() <= 0
+            waiting, last = (waiting + 1 if is_due and node._ticks == last else int(is_due)), node._ticks
+            longest = max(longest, waiting)
+            command(message)
+
+        node._command = count  # type: ignore[method-assign]
+        for subscription in node.subscriptions:
+            if subscription.topic_name == "/actuator_command":
+                subscription.callback = count
+        ended = threading.Event()
+
+        def flood() -> None:
+            for k in range(10_000):
+                message = ActuatorCommand(source=f"s{k % 3}", name=names, value=[0.001 * (k % 7)] * len(names))
+                message.header.stamp = time_message(node._ticks * node._period)
+                publisher.publish(message)
+            ended.set()
+
+        begun = node._ticks
+        sent = threading.Thread(target=flood)
+        sent.start()
+        while not ended.is_set() or node._ticks < begun + 20:
+            node.survive(lambda: executor.spin_once(timeout_sec=0.1))
+        sent.join()
+        assert handled > 0 and longest <= 3, (handled, longest)
+        sender.destroy_node()
+
+
+def test_pauses_resets_and_stops_in_any_order_leave_a_simulator_that_obeys():
+    from std_srvs.srv import SetBool, Trigger
+
+    with node_of(SimulatorNode, "three_prism", {}) as (node, _):
+        random = HostileMessages(9, ()).random
+        names = [each.name for each in load_robot("three_prism").actuators]
+        start = dict(node._seen.positions)
+
+        def send(change: float) -> None:
+            values = [start[name] + change for name in names]
+            message = ActuatorCommand(source="me", name=names, value=values)
+            message.header.stamp = time_message(node._ticks * node._period)
+            node._command(message)
+
+        def call(name: str) -> Trigger.Response:
+            return getattr(node, f"_{name}")(Trigger.Request(), Trigger.Response())
+
+        for _ in range(3000):
+            what = random.integers(7)
+            if what == 0:
+                node._set_paused(SetBool.Request(data=bool(random.integers(2))), SetBool.Response())
+            elif what < 4:
+                call(("reset", "emergency_stop", "release")[what - 1])
+            elif what == 4:
+                send(float(random.normal(0.0, 1e-3)))
+            else:
+                node._tick()
+        call("release")
+        call("reset")
+        node._set_paused(SetBool.Request(data=False), SetBool.Response())
+        assert node._now == 0.0
+        for _ in range(100):
+            send(-1e-3)
+            node._tick()
+        for name in names:
+            assert abs(node._seen.positions[name] - start[name] + 1e-3) < 1e-5
+        call("emergency_stop")
+        held = dict(node._seen.positions)
+        for _ in range(50):
+            send(1e-3)
+            node._tick()
+        assert all(abs(node._seen.positions[name] - held[name]) < 1e-6 for name in names)

@@ -1,0 +1,243 @@
+"""Whatever is planned, the control goes on, and `stop`, `hold` and a reset are obeyed at once.
+
+The node runs in this process and gets its states one by one, so that what happens is counted in states (periods) and
+nothing depends on the machine's speed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
+
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+from tensegrity.srv import SetGoalPose  # noqa: E402
+
+from tensegrity_control.cancellation import PlanCancelledError, checkpoint  # noqa: E402
+from tensegrity_control.registry import suitable  # noqa: E402
+from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
+from tensegrity_dynamics import Simulation, load_robot  # noqa: E402
+from tensegrity_dynamics.robots.robot_types import type_of  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  # noqa: E402
+from tensegrity_dynamics.ros.state_encoding import state_message  # noqa: E402
+
+PERIOD = 10_000_000  # ns
+PATIENCE = 120.0  # s of wall time; only what is stuck takes so long
+
+
+class Cell:
+    """A controller node and the robot at rest whose states it gets."""
+
+    def __init__(self, robot: str, controller: str, lockstep: bool) -> None:
+        words = ["-p", f"robot:={robot}", "-p", "control_period:=0.01"]
+        words += ["-p", f"controller:={controller}"] if controller else []
+        words += ["-p", f"lockstep:={str(lockstep).lower()}"]
+        rclpy.init(args=["--ros-args", "--log-level", "FATAL", *words])
+        self.node = ControllerNode()
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        loaded = load_robot(robot)
+        self._codec = type_of(loaded).codec(loaded)
+        simulation = Simulation(loaded)
+        self._seen, self._state = simulation.observe(), simulation.state
+        self.stamp, self.home = 0, self._seen.pose
+        self.commands: list[Any] = []
+        self.node._commands.publish = self.commands.append
+
+    def give_state(self, stamp: int | None = None) -> int:
+        """Give the next state; returns how many commands answered it."""
+        before = len(self.commands)
+        self.stamp = self.stamp + PERIOD if stamp is None else stamp
+        joints = JointState(name=list(self._seen.positions), position=list(self._seen.positions.values()))
+        joints.header.stamp = time_message(self.stamp)
+        record = self._codec.encode(self._state, self._seen.pose, self._seen.twist)
+        self.node._keep_joints(joints)
+        self.node._control(state_message(record, time_message(self.stamp), "simulator"))
+        return len(self.commands) - before
+
+    def ask(self, move: tuple[float, float, float], duration: float = 0.0) -> Any:
+        """Ask for a goal; the task ends with the answer."""
+        request = SetGoalPose.Request(duration=duration)
+        fill_pose(request.target.pose, self.home[0] + np.array(move), (0.0,) * 4)
+        return self.executor.create_task(self.node._set_goal(request, SetGoalPose.Response()))
+
+    def spin_until(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end
+            self.executor.spin_once(timeout_sec=0.01)
+
+    def call(self, name: str) -> Any:
+        return getattr(self.node, f"_{name}")(Trigger.Request(), Trigger.Response())
+
+    @property
+    def phase(self) -> str:
+        return str(self.node._controller.status(self.node.now).phase)
+
+    def close(self) -> None:
+        self.node.close()
+        self.node.destroy_node()
+        self.executor.shutdown()
+        rclpy.try_shutdown()
+
+
+@contextmanager
+def cell(robot: str, controller: str = "", lockstep: bool = False) -> Iterator[Cell]:
+    made = None
+    try:
+        made = Cell(robot, controller, lockstep)
+        made.give_state(PERIOD)
+        yield made
+    finally:
+        if made is not None:
+            made.close()
+        rclpy.try_shutdown()
+
+
+class EndlessPlan:
+    """A plan that goes on until it is called off."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.began, self.left = threading.Event(), threading.Event()
+        cell.node._controller.plan_goal = self._plan
+
+    def _plan(self, *_: Any, **__: Any) -> Any:
+        self.began.set()
+        try:
+            while True:
+                checkpoint()
+                time.sleep(0.001)
+        finally:
+            self.left.set()
+
+
+@pytest.mark.parametrize("word", ["stop", "hold"])
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_waiting(word, lockstep):
+    with cell("three_prism", lockstep=lockstep) as made:
+        plan = EndlessPlan(made)
+        answer = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(plan.began.is_set)
+        answered = sum(made.give_state() for _ in range(5))
+        # by the clock every state is answered; in lock-step the time stands still until the plan is made
+        assert answered == (0 if lockstep else 5)
+        response = made.call(word)
+        assert response.success
+        assert made.phase == ("stopped" if word == "stop" else "holding")
+        made.spin_until(answer.done)
+        assert not answer.result().accepted and f"{word} was called" in answer.result().reason
+        assert plan.left.wait(PATIENCE)
+        if lockstep:
+            assert len(made.commands) == 2  # the state that was withheld has its answer
+        assert made.give_state() == 1
+
+
+def test_a_second_goal_is_refused_at_once_and_a_later_one_planned():
+    with cell("three_prism") as made:
+        real = made.node._controller.plan_goal
+        plan = EndlessPlan(made)
+        first = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(plan.began.is_set)
+        second = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(second.done)
+        assert "another motion is being planned" in second.result().reason and not first.done()
+        made.call("hold")
+        made.spin_until(first.done)
+        made.node._controller.plan_goal = real
+        third = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(third.done)
+        assert third.result().accepted, third.result().reason
+        made.give_state()
+        assert made.phase == "moving"
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_reset_gives_up_the_plan_and_takes_over_at_the_start(lockstep):
+    with cell("three_prism", lockstep=lockstep) as made:
+        for _ in range(3):
+            made.give_state()
+        plan = EndlessPlan(made)
+        answer = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(plan.began.is_set)
+        made.give_state(0)
+        made.spin_until(answer.done)
+        assert "reset" in answer.result().reason
+        assert plan.left.wait(PATIENCE)
+        made.spin_until(lambda: made.node._planner.rests)
+        made.give_state(0)  # as the simulator sends it again, or its next one
+        assert made.node.now == 0.0 and made.phase == "holding"
+
+
+ALL = [
+    ("tensebot", "tendon_length"), ("single_strut", "joint_position"), ("single_strut", "task"),
+    ("single_strut", "near_rigid"), ("biglide", "joint_position"), ("biglide", "kinematic"),
+    ("biglide", "computed_torque"), ("biglide", "task"),
+]  # fmt: skip
+
+
+def test_every_controller_is_among_those_whose_plans_are_called_off():
+    names = {name for robot in ("tensebot", "single_strut", "biglide") for name in suitable(load_robot(robot))}
+    assert {name for _, name in ALL} == names
+
+
+@pytest.mark.parametrize(("robot", "controller"), ALL, ids=lambda each: each)
+def test_the_plan_of_every_controller_can_be_called_off(robot, controller):
+    """Real plans, given up at their first checkpoint: the thread is free again and the robot stands still."""
+    with cell(robot, controller) as made:
+        move = (0.0, 0.0, 0.004) if robot == "tensebot" else (0.004, 0.0, 0.0)
+        state_before = np.array(made.commands[-1].value)
+        answer = made.ask(move, 2.0)
+        made.executor.spin_once(timeout_sec=0.0)
+        assert made.call("stop").success
+        made.spin_until(answer.done)
+        assert not answer.result().accepted
+        assert "stop" in answer.result().reason
+        made.spin_until(lambda: made.node._planner.rests)
+        under_way = made.node._planner._under_way
+        assert under_way is None or isinstance(under_way.exception(), PlanCancelledError)
+        for _ in range(3):
+            assert made.give_state() == 1
+        if made.commands[-1].mode == 0:
+            np.testing.assert_allclose(made.commands[-1].value, state_before)
+        assert made.call("hold").success
+        later = made.ask(move, 2.0)
+        made.spin_until(later.done)
+        assert later.result().accepted or later.result().reason
+
+
+def test_a_storm_of_goals_cancels_stops_and_resets_leaves_a_controller_that_works():
+    random = np.random.default_rng(7)
+    with cell("three_prism") as made:
+        tasks: list[Any] = []
+        for _ in range(400):
+            what = random.integers(7)
+            if what == 0:
+                tasks.append(made.ask(tuple(random.normal(0.0, 2e-3, 3)), float(random.choice([0.0, 0.5]))))
+            elif what in (1, 2):
+                made.call(("stop", "hold")[what - 1])
+            elif what == 3:
+                made.node._cancel(None)
+            elif what == 4 and random.random() < 0.2:
+                made.give_state(0)
+            else:
+                made.give_state()
+            made.executor.spin_once(timeout_sec=0.0)
+        made.spin_until(lambda: all(each.done() for each in tasks) and made.node._planner.rests)
+        for each in tasks:
+            assert each.result().accepted or each.result().reason
+        assert made.node.survived == 0
+        made.give_state()
+        assert made.call("hold").success
+        last = made.ask((0.0, 0.0, 0.0005))
+        made.spin_until(last.done)
+        assert last.result().accepted, last.result().reason

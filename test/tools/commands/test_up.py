@@ -1,0 +1,59 @@
+"""What `up` does when one of its processes ends: who may fall alone is written in the node graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.commands.up import Living
+from tensegrity_tools.runtime.node_graph import EMULATED, hardware_graph, simulation_graph
+
+GRAPHS = {"simulation": simulation_graph("tensebot"), "hardware": hardware_graph("tensebot", port=EMULATED)}
+
+
+class Ended:
+    """Processes of which some have ended."""
+
+    def __init__(self, **status: int) -> None:
+        self.status = status
+
+    def ended(self) -> dict[str, int]:
+        return self.status
+
+    def last_words(self, name: str) -> str:
+        return f"the last words of {name}"
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("status", [1, -9, -11, 0])
+def test_a_crash_of_what_only_shows_ends_nobody_else_and_is_said_once(kind, status, capsys):
+    alive = Living(Ended(view=status, markers=status), GRAPHS[kind])
+    for _ in range(3):
+        alive.check()
+    said = " ".join(capsys.readouterr().out.split())  # a terminal may break the line anywhere
+    assert said.count("the robot goes on without it") == 2 and "last words of view" in said
+    assert not alive.runs("view") and not alive.runs("markers") and alive.runs("controller")
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_the_end_of_any_other_node_ends_all_and_says_why(kind):
+    others = [node.name for node in GRAPHS[kind] if node.name not in ("view", "markers")]
+    assert len(others) == 3
+    for name in [*others, "emulator"]:
+        alive = Living(Ended(**{name: 1}), GRAPHS[kind])
+        alive.began = True
+        with pytest.raises(TensegrityError, match=f"the {name} ended with status 1.*\n.*last words of {name}"):
+            alive.check()
+
+
+def test_a_simulated_robot_that_no_controller_can_hold_is_shown_without_one(capsys):
+    unfit = Living(Ended(controller=1), GRAPHS["simulation"])
+    unfit.check()
+    assert not unfit.runs("controller") and "goes on without it" in " ".join(capsys.readouterr().out.split())
+    began = Living(Ended(controller=1), GRAPHS["simulation"])
+    began.began = True
+    crashed = Living(Ended(controller=-11), GRAPHS["simulation"])
+    built = Living(Ended(controller=1), GRAPHS["hardware"])
+    for alive in (began, crashed, built):
+        with pytest.raises(TensegrityError, match="the controller ended"):
+            alive.check()

@@ -1,0 +1,34 @@
+"""What commands print is whole, wherever it goes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tensegrity_tools import output
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_no_table_cuts_a_digit_a_unit_or_a_name(width, monkeypatch):
+    text = io.StringIO()
+    monkeypatch.setattr(output, "console", Console(file=text, width=width))
+    columns = ("", "starts", "energy J", "output at", "slack")
+    rows = [
+        (
+            f"{label} (upright, turned by 180 deg)",
+            1000 + k,
+            116.2812345,
+            f"-37.{k}, -20.2, -337.7 mm",
+            "saddle_3, saddle_1",
+        )
+        for k, label in enumerate("ABC")
+    ]
+    output.print_table(output.table("stable equilibria", columns, rows))
+    lines = text.getvalue()
+    for row in rows:
+        for cell in (row[0], str(row[1]), "116.28", row[3], row[4]):
+            assert cell in lines
+    assert all(column in lines for column in columns) and "…" not in lines
+    assert output.console.width == width
