@@ -53,3 +53,7 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
     guess = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
     return f"There is no {what} {name!r}.{guess} Known: {listed or 'none'}."
+
+
+class AccuracyWarning(UserWarning):
+    """A result that is worse than it looks: what happened, how much, and what to do."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import TensegrityError
+from .errors import AccuracyWarning, TensegrityError
 from .impedance import ImpedanceSetPoint
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
 from .simulation_interface import Energy, Observation, Simulator, checked_commands
 
-__all__ = ["Energy", "Observation", "Simulation"]
+__all__ = ["Energy", "Observation", "Simulation", "pace"]
+
+WATCHED = ("implicit",)
+"""Integrators that take energy out of what is fast against their step; what they take is watched."""
+TOLERATED_LOSS = 0.05
+"""Part of the largest kinetic energy that such an integrator may take before it is said."""
 
 
 class Simulation:
@@ -32,6 +39,9 @@ class Simulation:
             lengths.
         gravity: (3,) m/s^2 instead of the robot's own.
         air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
+
+    Attributes:
+        note: what a user should know about the run so far, empty where there is nothing.
 
     Raises:
         TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass, rigid
@@ -59,6 +69,33 @@ class Simulation:
             air_damping=air_damping,
         )  # fmt: skip
         self._actuators = tuple(each.name for each in self.robot.actuators)
+        self.note = ""
+        self._begin_balance()
+
+    @property
+    def energy_error(self) -> float:
+        """J that the integrator itself has put in (below zero: taken out) since the start, or since a state was set."""
+        return self.energy().balance - self._balance
+
+    def _begin_balance(self) -> None:
+        energy = self._simulator.energy()
+        self._balance, self._liveliest = energy.balance, energy.kinetic
+
+    def _watch_energy(self) -> None:
+        """Say once where an integrator that damps has taken a good part of the motion."""
+        energy = self._simulator.energy()
+        self._liveliest = max(self._liveliest, energy.kinetic)
+        lost = self._balance - energy.balance
+        rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
+        if self.note or lost <= TOLERATED_LOSS * self._liveliest + rounding:
+            return
+        self.note = (
+            f"at {self.time:.3g} s the {self.integrator} integrator has taken {lost:.3g} J out of the motion, "
+            f"{100 * lost / max(self._liveliest, 1e-300):.0f} % of its largest kinetic energy: it damps what is fast "
+            f"against steps of {1e3 * self.time_step:.3g} ms. Where that matters take shorter steps or an explicit "
+            "integrator."
+        )
+        warnings.warn(self.note, AccuracyWarning, stacklevel=3)
 
     @property
     def state(self) -> Any:
@@ -135,6 +172,8 @@ class Simulation:
             if values:
                 self.command(mode, values)
         self._simulator.advance(count)
+        if self.integrator in WATCHED:
+            self._watch_energy()
         return self._simulator.state
 
     def _steps(self, steps: int | None, duration: float | None) -> int:
@@ -183,6 +222,7 @@ class Simulation:
             TensegrityError: wrong shape, or numbers that are not finite.
         """
         self._simulator.set_state(configuration, velocity)
+        self._begin_balance()
 
     def set_motion(self, velocity: ArrayLike) -> None:
         """Give the robot a velocity: (n, 3) m/s of a structure, (nv,) of a mechanism; without what constraints forbid.
@@ -191,6 +231,7 @@ class Simulation:
             TensegrityError: wrong shape, or numbers that are not finite.
         """
         self._simulator.set_motion(velocity)
+        self._begin_balance()
 
     def observe(self) -> Any:
         """An `Observation` of lengths, tensions, actuators and the output at the present state."""
@@ -203,7 +244,21 @@ class Simulation:
     def reset(self) -> None:
         """Back to the start, at rest, actuators holding, without applied forces."""
         self._simulator.reset()
+        self.note = ""
+        self._begin_balance()
 
     def hold(self) -> None:
         """All actuators hold where they are."""
         self._simulator.hold()
+
+
+def pace(simulation: Simulation, steps: int) -> float:
+    """Simulated seconds per second of wall time in calls of `steps` steps, the best of three; reset afterwards."""
+    best = np.inf
+    simulation.advance(1)  # compiled before the clock runs
+    for _ in range(3):
+        began = time.perf_counter()
+        simulation.advance(steps)
+        best = min(best, time.perf_counter() - began)
+    simulation.reset()
+    return steps * simulation.time_step / max(best, 1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,11 @@ class Energy:
     Attributes:
         kinetic, elastic, gravity: of the present state.
         actuators: work of the actuators. forces: work of applied forces, without weight.
-        damping: what dampers turned to heat.
+        damping: what dampers turned to heat, those of the ground too.
         winding: what stretched cable took along onto pulleys (mechanisms; convention of 000, 3.1.9: winding
             moves the rest length at constant elongation).
+        ground: of the present state, what the ground has taken up elastically. friction: what sliding on it turned to
+            heat.
     """
 
     kinetic: float
@@ -39,16 +41,18 @@ class Energy:
     damping: float = 0.0
     forces: float = 0.0
     winding: float = 0.0
+    ground: float = 0.0
+    friction: float = 0.0
 
     @property
     def total(self) -> float:
         """Energy of the present state [J]."""
-        return self.kinetic + self.elastic + self.gravity
+        return self.kinetic + self.elastic + self.gravity + self.ground
 
     @property
     def balance(self) -> float:
         """What stays the same [J], but for what an integrator itself takes out (the implicit ones do)."""
-        return self.total - self.actuators - self.forces + self.damping + self.winding
+        return self.total - self.actuators - self.forces + self.damping + self.winding + self.friction
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,7 @@ class Observation:
         positions, rates, efforts: by actuator: rest length [m], its rate [m/s] and tension [N] of a tendon; rad or m,
             rad/s or m/s, N m or N of a joint.
         pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
+        contacts: (3,) N in world axes by name of the node that touches the ground, what the ground exerts on it.
     """
 
     time: float
@@ -71,6 +76,7 @@ class Observation:
     efforts: dict[str, float]
     pose: Pose | None
     twist: NDArray[np.float64] | None
+    contacts: dict[str, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
 
 
 class SimulatedState(ConfigurationState):

@@ -231,18 +231,23 @@ class GoalController(Controller):
         Raises:
             TensegrityError: goals cannot be taken now, or this is no pose.
         """
-        self._ready()
+        self._takes_goals()
         return make_goal(self.robot.output, position, quaternion, self._rest_pose(now))
 
     def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
         """Poses to pass; what is None stays as at the one before. Raises as `make_goal`."""
-        self._ready()
+        self._takes_goals()
         made, pose = [], self._rest_pose(now)
         for time, position, quaternion in waypoints:
             goal = make_goal(self.robot.output, position, quaternion, pose)
             made.append((float(time), goal))
             pose = goal.pose
         return made
+
+    def _takes_goals(self) -> None:
+        self._ready()
+        if self.robot.model.takes_no_goals:
+            raise TensegrityError(f"{self.robot.name} {self.robot.model.takes_no_goals}.")
 
     def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
         """Raise TensegrityError for what is wrong with a goal whatever its pose."""

@@ -90,6 +90,8 @@ def inverse_kinematics(
         UnreachableGoalError: no path leads there; carries the nearest reachable equilibrium and what binds.
         TensegrityError: the goal or an option is not a number, or the start is not a stable, tight equilibrium.
     """
+    if robot.model.takes_no_goals:
+        raise TensegrityError(f"{robot.name} {robot.model.takes_no_goals}.")
     options = InverseKinematicsOptions(preferred, tension_floor, method, tolerance, max_iterations, length_weight)
     if equilibria is None:
         equilibria = equilibrium_map(robot.model, robot, **({"rigid_bars": True} if rigid_bars else {}))

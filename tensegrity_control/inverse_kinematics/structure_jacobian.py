@@ -23,6 +23,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.structures.energy import free_positions, tangent_stiffness
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
+from tensegrity_dynamics.structures.form_finding.standing import ground_stiffness
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:
         shape.nodes, structure.members, material, structure.unilateral, shape.lengths, shape.tensions,
         structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
-    return matrix
+    return matrix if structure.ground is None else matrix + ground_stiffness(structure, shape.nodes)
 
 
 def _directions(shape: StructureEquilibrium) -> Array:

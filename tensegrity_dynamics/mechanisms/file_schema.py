@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ..numerics.rotations import matrix_from_vector, rotation_vector
 from ..robots.schema import (
@@ -132,6 +132,10 @@ class BodyOutputBlock(Block):
     controlled: Annotated[list[Axis], Field(min_length=1)] = Field(default=["x", "y", "z", "rx", "ry", "rz"])
 
 
+def _refuse_contact(_: Any) -> None:
+    raise ValueError("ground contact of mechanisms is not supported yet (of structures it is); leave this block out")
+
+
 class MechanismFile(CommonBlock):
     """Bodies, joints, loops and cables."""
 
@@ -142,6 +146,7 @@ class MechanismFile(CommonBlock):
     loops: list[LoopBlock] = Field(default=[])
     cables: list[CableBlock] = Field(default=[])
     outputs: list[BodyOutputBlock] = Field(default=[])
+    contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
 
 
 def motions(data: Mapping[str, Any]) -> Callable[[Any], str]:

@@ -53,6 +53,11 @@ class RobotModel(ABC):
     def output_pose(self, output: Any, configuration: NDArray[np.float64]) -> Pose:
         """Pose in the world of one of the robot's outputs at a configuration."""
 
+    @property
+    def takes_no_goals(self) -> str:
+        """Why goal poses mean nothing for the robot, or nothing where they do: part of a sentence about the robot."""
+        return ""
+
     def tendon_stiffness(self, driven: str) -> float | None:
         """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""
         return None

@@ -138,10 +138,6 @@ class TourBlock(Block):
     duration: Annotated[Time, Field(gt=0)] | None = None
 
 
-def _refuse_contact(_: Any) -> None:
-    raise ValueError("ground contact is not supported yet; leave this block out")
-
-
 class ProvenanceBlock(Block):
     """Where values come from."""
 
@@ -190,7 +186,6 @@ class CommonBlock(Block):
     gravity: Vector = [0.0, 0.0, -9.80665]
     actuators: list[ActuatorBlock] = []
     tour: list[TourBlock] = []
-    contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
     servos: dict[str, Any] | None = None  # read by the package of the servo driver, see `extensions`
     provenance: list[ProvenanceBlock] = []
 

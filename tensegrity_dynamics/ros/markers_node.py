@@ -85,10 +85,11 @@ class MarkersNode(PacedNode):
         if state is None:
             return
         try:
-            configuration = self._decoder.configuration(state)
+            decoded = self._decoder.state(state)
         except TensegrityError as error:
             self.tell(WARN, str(error))
             return
+        configuration = decoded.configuration
         problem = self._picture.problem(configuration)
         if problem is not None:
             self.tell(WARN, f"a state is not drawn: {problem}")
@@ -97,7 +98,8 @@ class MarkersNode(PacedNode):
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         frame = state.header.frame_id or WORLD
         snapshot = self._picture.at(configuration)
-        markers = self._drawer.draw(snapshot, tensions, goal)
+        contacts = self._picture.contact_lines(configuration, decoded.velocity)
+        markers = self._drawer.draw(snapshot, tensions, goal, contacts)
         self._markers.publish(MarkerArray(markers=[_marker(each, frame, state.header.stamp) for each in markers]))
         if self._transforms is not None:
             transforms = self._frames(snapshot.link_poses, frame, state.header.stamp)

@@ -23,12 +23,16 @@ from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
-from ..simulation import Simulation
+from ..simulation import Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
 from .state_encoding import state_message
 
+PACE_MARGIN = 1.2
+"""Pace above the wanted one that an integrator must reach by itself, since the node has other work, too."""
+IMPLICIT_STEP = 1e-3
+"""s, longest step of the implicit method where it is chosen for its pace."""
 MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
     ActuatorCommand.VELOCITY: Mode.VELOCITY,
@@ -66,7 +70,7 @@ class SimulatorNode(RobotNode):
         integrator = self.parameter(
             "integrator", "", f"how to integrate; empty for {default}", choices=("", *kind.integrators)
         )
-        integrator = integrator or default
+        chosen, integrator = bool(integrator), integrator or default
         longest = self.parameter(
             "time_step", 0.0, "s, longest step of the integrator; 0 for the robot's own", low=0.0, high=1.0
         )
@@ -95,6 +99,9 @@ class SimulatorNode(RobotNode):
         self._period, self._delay = round(period * 1e9), round(delay / period)
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
+        self._choice = ""
+        if not (self._lockstep or chosen or longest) and "implicit" in kind.integrators:
+            self._keep_pace(period)
         self._gate = CommandGate(
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
         )
@@ -124,6 +131,28 @@ class SimulatorNode(RobotNode):
             f"{period:g} s (shortest period {1e3 * self._simulation.shortest_period:.2f} ms)"
         )
         self._publish()
+
+    def _keep_pace(self, period: float) -> None:
+        """Where explicit steps cannot keep the pace that is asked for take longer implicit ones, and say so.
+
+        Not in lock-step, where time waits, and where the same run must give the same bits on every machine.
+        """
+        explicit, limit = self._simulation, PACE_MARGIN * self._factor
+        reached = pace(explicit, self._substeps)
+        if reached >= limit:
+            return
+        substeps = max(1, -(-self._period // round(IMPLICIT_STEP * 1e9)))
+        implicit = Simulation(
+            explicit.robot, period / substeps, "implicit", rigid_bars=bool(self.get_parameter("rigid_bars").value)
+        )
+        faster = pace(implicit, substeps)
+        if faster > reached:
+            self._simulation, self._substeps = implicit, substeps
+            self._choice = (
+                f"implicit, because {explicit.integrator} in steps of {1e6 * explicit.time_step:.3g} us reaches "
+                f"{reached:.2g} of real time; it damps fast motions"
+            )
+            self.get_logger().info(f"integrator {self._choice} (it reaches {faster:.2g} of real time)")
 
     @property
     def _now(self) -> float:
@@ -188,7 +217,9 @@ class SimulatorNode(RobotNode):
             late = not self._lockstep and factor < LEAST_PACE * self._factor
             slow = f"too slow: {factor:.2f} simulated seconds per second instead of {self._factor:g}"
             said = slow if late else "running"
-            self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s")
+            notes = {"note": self._simulation.note} if self._simulation.note else {}
+            notes |= {"integrator": self._choice} if self._choice else {}
+            self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes)
 
     def _hold(self) -> None:
         """Actuators hold where they are."""

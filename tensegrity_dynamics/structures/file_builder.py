@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
@@ -30,6 +31,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
                 problems.add(("outputs", i, "nodes", name), unknown_name("node", name, names))
         if output.name in [other.name for other in block.outputs[:i]]:
             problems.add(("outputs", i, "name"), f"the name {output.name!r} is used twice; give each output its own.")
+    ground = build_ground(block.contact, problems)
     problems.stop_if_any()
 
     index = {name: row for row, name in enumerate(names)}
@@ -46,7 +48,13 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         fixed=np.array([node.fixed for node in block.nodes.values()], dtype=np.bool_),
         node_masses=np.array([node.mass for node in block.nodes.values()]),
         gravity=np.array(block.gravity),
+        ground=ground,
     )
+    if ground is not None:
+        weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
+        under = check_start(ground, names, structure.nodes, ~structure.fixed, weight)
+        for i, message in under.items():
+            problems.add(("nodes", names[i], "position"), message)
     drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)

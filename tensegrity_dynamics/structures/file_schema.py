@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ..contact.file_schema import ContactBlock
 from ..robots.schema import (
     Axis,
     Block,
@@ -78,3 +79,4 @@ class StructureFile(CommonBlock):
     defaults: DefaultsBlock = DefaultsBlock()
     members: Annotated[list[MemberBlock], Field(min_length=1)]
     outputs: list[NodeOutputBlock] = Field(default=[])
+    contact: ContactBlock | None = None

@@ -25,6 +25,7 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.prestress import analyze_prestress
+from .analysis.support import find_support, tipping_slopes
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
@@ -49,7 +50,8 @@ class StructureReport(RobotReport):
         prestress = analyze_prestress(robot, shape)
         shape, rigid = _without_rounding(shape), _without_rounding(rigid)
         warnings = _warnings(robot, shape)
-        rows = shape_rows(shape)
+        slopes = tipping_slopes(rigid, rigid_bars=has_bars) if self._tips(rigid) else []
+        rows = shape_rows(shape, slopes)
         if has_bars and rigid.output is not None:
             rows.insert(1, ("  with rigid bars", f"{pose_words(rigid)} (simulation and ROS nodes)"))
         parts = [Section("what it is", ("", ""), _what_it_is(robot))]
@@ -58,20 +60,27 @@ class StructureReport(RobotReport):
             parts.append(Section("actuators", heads, _actuator_rows(robot, shape), right=(1, 2, 3, 4, 5)))
         parts.append(Section("shape at the lengths of its file", ("", ""), [*rows, *_tension_rows(shape)]))
         parts.append(Section("prestress", ("", ""), prestress.rows()))
+        stands = "It stands on its ground by" if structure_stands(shape) else "It stands by"
         why = "its own prestress" if prestress.prestressed else "its loads alone, without a prestress of its own"
         return Report(
             figures={
                 "robot": _figures(robot),
                 "shape": shape_figures(shape),
                 "shape_with_rigid_bars": shape_figures(rigid),
+                **({"tipping_slopes_deg": np.degrees(slopes).tolist()} if slopes else {}),
                 "prestress": prestress.figures(),
                 "warnings": warnings,
             },
             parts=[*parts, *provenance_section(robot)],
             heading=(robot.name, robot.description),
             notes=warnings,
-            verdict=f"It stands by {why}; every tendon is tight and within its limits.",
+            verdict=f"{stands} {why}; every tendon is tight and within its limits.",
         )
+
+    def _tips(self, shape: StructureEquilibrium) -> bool:
+        """Whether slopes can tip it: free, stable, on a plane."""
+        ground = self.structure.ground
+        return ground is not None and ground.hills is None and shape.stable and not self.structure.fixed.any()
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for rest lengths and forces, or all that are found from random starts."""
@@ -119,6 +128,11 @@ class StructureReport(RobotReport):
         )
 
 
+def structure_stands(shape: StructureEquilibrium) -> bool:
+    """Whether the ground carries it."""
+    return shape.contacts is not None and bool(np.any(shape.contacts))
+
+
 def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
     """An equilibrium for programs."""
     structure = shape.structure
@@ -138,19 +152,24 @@ def shape_figures(shape: StructureEquilibrium) -> dict[str, Any]:
         "lengths_m": dict(zip(structure.member_names, shape.lengths, strict=True)),
         "tensions_N": dict(zip(structure.member_names, shape.tensions, strict=True)),
     }
+    support = find_support(shape)
+    if support is not None:
+        figures["support"] = support.figures()
     if shape.output is not None:
         figures["pose"] = {"position_m": shape.pose[0], "quaternion_wxyz": shape.pose[1]}
     return figures
 
 
-def shape_rows(shape: StructureEquilibrium) -> list[tuple[str, str]]:
-    """An equilibrium for people, in a few lines."""
+def shape_rows(shape: StructureEquilibrium, slopes: Sequence[float] = ()) -> list[tuple[str, str]]:
+    """An equilibrium for people, in a few lines; slopes: rad, at which it tips with its sag."""
     rows = []
     if shape.output is not None:
         rows.append((f"{shape.output.name} at", pose_words(shape)))
     stands = f"yes, softest {shape.softest:.4g} N/m: {motion(shape)}"
     moves = f"no: it can move without force ({motion(shape)})"
     error = f", so its nodes are right within {shape.position_error:.1g} m" if shape.stable else ""
+    support = find_support(shape)
+    rows += [] if support is None else support.rows(slopes)
     return [
         *rows,
         ("stable", stands if shape.stable else moves),
@@ -248,6 +267,7 @@ def _what_it_is(robot: Robot) -> list[tuple[str, str]]:
     free = structure.lumped_masses()[~structure.fixed].sum()
     rows = [
         ("nodes", f"{len(structure.node_names)}, fixed: {listing(fixed) or 'none'}"),
+        *([] if structure.ground is None else [("ground", structure.ground.words)]),
         ("members", ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items() if n)),
         ("mass", f"{structure.masses.sum() + structure.node_masses.sum():.4g} kg, of it {free:.4g} kg moves"),
         ("gravity", ", ".join(f"{x:g}" for x in structure.gravity) + " m/s^2" if structure.gravity.any() else "none"),
@@ -306,8 +326,10 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
     notes = []
     if not shape.stable:
         notes.append(
-            "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; see "
-            "the verdict under 'prestress'."
+            "it does not stay as it stands: it tips or folds by itself, so it cannot be driven."
+            if structure_stands(shape)
+            else "the lengths do not determine the shape: a motion without stiffness remains, so it cannot be driven; "
+            "see the verdict under 'prestress'."
         )
     if shape.slack:
         notes.append(f"slack at the lengths of the file: {listing(shape.slack)}.")

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
 from .node_frame import NodeFrame
@@ -37,6 +38,7 @@ class Structure(RobotModel):
         fixed: (n,) bool, nodes held at their start positions.
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
+        ground: what every free node may stand on, or None.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
@@ -58,6 +60,7 @@ class Structure(RobotModel):
     fixed: NDArray[np.bool_]
     node_masses: NDArray[np.float64]
     gravity: NDArray[np.float64]
+    ground: Ground | None = None
     unilateral: NDArray[np.bool_] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
 
@@ -146,6 +149,16 @@ class Structure(RobotModel):
         """Pose of an output for nodes (n, 3) m."""
         return output.pose(configuration)
 
+    @property
+    def takes_no_goals(self) -> str:
+        """A structure that stands free on its ground: rest lengths decide its shape, not where it is."""
+        if self.ground is None or self.fixed.any():
+            return ""
+        return (
+            "stands free on its ground: its rest lengths decide its shape, not where it is, and rolling there is not "
+            "built yet. Command its actuators instead"
+        )
+
     def tendon_stiffness(self, driven: str) -> float:
         """K [N/m] of the member called `driven`."""
         return float(self.stiffness[self.member(driven)])
@@ -225,6 +238,7 @@ def make_structure(
     node_masses: Mapping[str, float] | None = None,
     damping: Mapping[str, float] | None = None,
     gravity: ArrayLike = (0.0, 0.0, 0.0),
+    ground: Ground | None = None,
 ) -> Structure:
     """Build a structure by names, as in a notebook.
 
@@ -234,7 +248,7 @@ def make_structure(
         fixed: names of the nodes that are held.
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
-        gravity: (3,) m/s^2.
+        gravity: (3,) m/s^2. ground: see `Structure`.
     """
     names = tuple(nodes)
     member_names = tuple(row[0] for row in members)
@@ -264,6 +278,7 @@ def make_structure(
         fixed=np.array([i in held for i in range(len(names))], dtype=np.bool_),
         node_masses=np.array(by_name(node_masses, names, "node")),
         gravity=np.array(gravity, dtype=np.float64),
+        ground=ground,
     )
 
 

@@ -10,7 +10,17 @@ from ..robots.output_frame import Pose
 from .geometry import dashes, patch
 from .marker import Marker
 from .picture import LineSet, Picture, Snapshot
-from .style import EDGE_COLOUR, GOAL_COLOUR, LOOKS, PLATE_COLOUR, SLACK_COLOUR, Colour, round_up, tension_colours
+from .style import (
+    CONTACT_COLOUR,
+    EDGE_COLOUR,
+    GOAL_COLOUR,
+    LOOKS,
+    PLATE_COLOUR,
+    SLACK_COLOUR,
+    Colour,
+    round_up,
+    tension_colours,
+)
 
 LINE_WIDTHS = {"strand": 2.0, "wound": 2.0, "coil": 1.2}  # of the radius; a coil is drawn thinner than it is
 GROUND_OPACITY, GOAL_OPACITY = 0.25, 0.35
@@ -30,23 +40,40 @@ class MarkerDrawer:
         self._numbers = [roles[:k].count(role) for k, role in enumerate(roles)]
         self._colours = [rgb(LOOKS[role].colour) for role in roles]
 
-    def draw(self, snapshot: Snapshot, tensions: NDArray[np.float64], goal: Pose | None = None) -> list[Marker]:
+    def draw(
+        self, snapshot: Snapshot, tensions: NDArray[np.float64], goal: Pose | None = None,
+        contacts: NDArray[np.float64] | None = None,
+    ) -> list[Marker]:  # fmt: skip
         """All markers of a snapshot.
 
         Args:
             snapshot: from `Picture.at`.
             tensions: (m,) N in the order of `Picture.tension_names`, NaN where unknown.
             goal: the last accepted goal, or None.
+            contacts: (k, 2, 3) m, from `Picture.contact_lines`.
         """
         return [
             *self._draw_ground(),
+            *self._draw_contacts(contacts),
             *self._draw_solids(snapshot),
             *self._draw_balls(snapshot),
             *self._draw_lines(snapshot, tensions),
             *self._draw_goal(goal),
         ]
 
+    def _draw_contacts(self, contacts: NDArray[np.float64] | None) -> list[Marker]:
+        """Contact forces of a robot that stands on a ground; none are lines of no length, so that old ones go."""
+        if self._picture.surface is None:
+            return []
+        points = np.zeros((0, 3)) if contacts is None else contacts.reshape(-1, 3)
+        return [
+            Marker("contacts", 0, "lines", (2.0 * self._picture.sizes.tendon, 0.0, 0.0), rgb(CONTACT_COLOUR), points)
+        ]
+
     def _draw_ground(self) -> list[Marker]:
+        if self._picture.surface is not None:
+            faces = self._picture.surface.reshape(-1, 3)
+            return [Marker("ground", 0, "triangles", (1.0, 1.0, 1.0), rgb(PLATE_COLOUR), faces, opacity=GROUND_OPACITY)]
         corners = self._picture.ground
         if corners is None:
             return []

@@ -131,6 +131,7 @@ class Picture(ABC):
         smallest_full_scale: N, smallest full scale of tension worth drawing.
         outline: (n, 3) m, points around the robot at the start, for cameras and grids.
         ground: (4, 3) m, corners of the plate that markers show beneath it, or None.
+        surface: (t, 3, 3) m, triangles of the ground that it stands on, or None.
         goal_corners: (k, 3) m in the output frame, what shows a goal: a patch of three or more, else a ball.
         has_orientation: whether the output frame has one.
         goal_sets_orientation: whether goals set it.
@@ -151,6 +152,7 @@ class Picture(ABC):
     smallest_full_scale: float
     outline: NDArray[np.float64]
     ground: NDArray[np.float64] | None = None
+    surface: NDArray[np.float64] | None = None
     goal_corners: NDArray[np.float64]
     has_orientation: bool
     goal_sets_orientation: bool
@@ -164,6 +166,12 @@ class Picture(ABC):
     @abstractmethod
     def problem(self, configuration: NDArray[np.float64]) -> str | None:
         """Why a configuration cannot be drawn (wrong shape, not finite), or None."""
+
+    def contact_lines(
+        self, configuration: NDArray[np.float64], velocity: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """(k, 2, 3) m, a line for each contact force: from where it acts along it, as long as it is strong."""
+        return np.zeros((0, 2, 3))
 
     @property
     def link_names(self) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..contact.ground import Ground
+from ..contact.ground_forces import flatten, point_force, surface_height
 from ..robots.robot import Robot
 from ..structures.structure import Structure
 from .geometry import cylinders_between
@@ -62,6 +64,12 @@ class StructurePicture(Picture):
         self._bars = structure.members[bars]
         self._lines = [structure.members[each.rows] for each in self.line_sets]
         self._plates = bar_triangles(structure)
+        self._structure, self._ground = structure, flatten(structure.ground)
+        if structure.ground is not None:
+            self.surface = ground_surface(structure.ground, self.start, sizes.span)
+            weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
+            # a third of the weight, on one of three feet, is drawn a quarter as long as the robot
+            self._metres_per_newton = 0.75 * sizes.span / weight if weight > 0.0 else 0.0
         self._bar_sizes = np.array([solid.size for solid in self.solids]).reshape(-1, 3)
 
     def at(self, nodes: NDArray[np.float64]) -> Snapshot:
@@ -83,6 +91,20 @@ class StructurePicture(Picture):
             plates=nodes[self._plates],
         )
 
+    def contact_lines(
+        self, nodes: NDArray[np.float64], velocities: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """See `Picture`; at rest without velocities (n, 3) m/s, which damping and friction follow from."""
+        if self._structure.ground is None:
+            return np.zeros((0, 2, 3))
+        nodes = np.asarray(nodes, dtype=np.float64)
+        moving = np.zeros_like(nodes) if velocities is None else np.asarray(velocities, dtype=np.float64)
+        away, force, out, lines = np.zeros(3), np.zeros(3), np.zeros(6), []
+        for i in np.flatnonzero(~self._structure.fixed):
+            if point_force(self._ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], moving[i], 0.0, away, force, out):
+                lines.append((nodes[i], nodes[i] + self._metres_per_newton * force))
+        return np.array(lines).reshape(-1, 2, 3)
+
     def problem(self, nodes: NDArray[np.float64]) -> str | None:
         """Why node positions cannot be drawn, or None."""
         nodes = np.asarray(nodes)
@@ -92,6 +114,22 @@ class StructurePicture(Picture):
             row = int(np.argwhere(~np.isfinite(nodes))[0][0])
             return f"the position of node {self.label_names[row]} is not finite"
         return None
+
+
+def ground_surface(ground: Ground, nodes: NDArray[np.float64], span: float) -> NDArray[np.float64]:
+    """(t, 3, 3) m: triangles of a ground, hills as far as they go, a plane as far as a few spans around the nodes."""
+    if ground.hills is not None:
+        rows, columns = ground.hills.heights.shape
+        x = ground.hills.origin[0] + ground.hills.spacing * np.arange(columns)
+        y = ground.hills.origin[1] + ground.hills.spacing * np.arange(rows)
+        z = ground.hills.heights + ground.height
+    else:
+        middle = nodes.mean(axis=0)
+        x, y = (middle[a] + 3.0 * span * np.array([-1.0, 1.0]) for a in (0, 1))
+        z = np.array([[surface_height(ground, u, v) for u in x] for v in y])
+    points = np.stack((*np.meshgrid(x, y), z), axis=2)
+    a, b, c, d = points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]
+    return np.stack((np.stack((a, b, c), axis=2), np.stack((a, c, d), axis=2)), axis=2).reshape(-1, 3, 3)
 
 
 def find_sizes(structure: Structure) -> Sizes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.formatting import millimetres, span, turned
 from tensegrity_dynamics.robots.quantities import read_quantity
 from tensegrity_dynamics.robots.report import Report, Section
@@ -62,6 +63,7 @@ def simulate(
         for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
     }
     began = time.perf_counter()
+    warnings.simplefilter("ignore", AccuracyWarning)  # it is said as a note
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
         simulation = Simulation(loaded, step, integrator or None)
         first = _sample(simulation)
@@ -85,8 +87,13 @@ def simulate(
             "kinetic": energy.kinetic,
             "elastic": energy.elastic,
             "gravity": energy.gravity,
+            "ground": energy.ground,
+            "damping": energy.damping,
+            "friction": energy.friction,
             "total": energy.total,
+            "integrator_error": simulation.energy_error,
         },
+        "note": simulation.note,
         "start": first,
         "end": last,
         "plot": str(plot) if plot else None,
@@ -108,8 +115,16 @@ def simulate(
         weakest = min(lowest, key=lambda name: lowest[name])
         rows.append(("tensions after", span([last["tensions_N"][name] for name in pulling], "N")))
         rows.append(("lowest tension", f"{lowest[weakest] + 0.0:.4g} N in {weakest}"))
+    if last["contacts_N"]:
+        feet = ", ".join(f"{name} {np.linalg.norm(force):.4g}" for name, force in last["contacts_N"].items())
+        carried = np.linalg.norm(sum(last["contacts_N"].values()))
+        rows.append(("ground carries", f"{carried:.5g} N: {feet} N"))
     rows.append(("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.2g} J"))
-    print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)]))
+    if energy.friction or energy.damping:
+        rows.append(("turned to heat", f"{energy.damping:.3g} J by damping, {energy.friction:.3g} J by friction"))
+    rows.append(("error of the integrator", f"{simulation.energy_error:.2g} J"))
+    notes = [simulation.note] if simulation.note else []
+    print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)], notes=notes))
     if plot is not None:
         console.print(f"picture: {plot}")
 
@@ -136,6 +151,7 @@ def _sample(simulation: Any) -> dict[str, Any]:
         "position_m": position,
         "quaternion_wxyz": quaternion,
         "tensions_N": dict(seen.tensions),
+        "contacts_N": dict(seen.contacts),
     }
 
 

@@ -98,6 +98,9 @@ def up(
                     raise TensegrityError(loose)
                 console.print(f"{loose} It is shown without control.", style="yellow", soft_wrap=True)
                 graph = graph.without("controller")
+            if tour and not loaded.tour:  # then it takes no goals: it is shown as it stands
+                console.print(f"no tour: {loaded.name} {loaded.model.takes_no_goals}.")
+                tour = False
             need_ros()
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
@@ -158,7 +161,7 @@ def _checked(name: str, tour: bool) -> tuple[Any, str]:
         stable = make_estimator(loaded).solve({}).stable
     if not stable:
         return loaded, type_of(loaded).report(loaded).not_stable(name)
-    if tour and not loaded.tour:
+    if tour and not loaded.tour and not loaded.model.takes_no_goals:
         raise TensegrityError(
             f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
         )

@@ -105,11 +105,11 @@ class ViewNode(PacedNode):
 
     def _show(self, message: StructureState) -> None:
         try:
-            configuration = self._decoder.configuration(message)
+            decoded = self._decoder.state(message)
         except TensegrityError as error:
             self._complain(str(error))
             return
-        now = seconds(message.header.stamp)
+        now, configuration = seconds(message.header.stamp), decoded.configuration
         reference = self._reference
         state = ViewState(
             time=now,
@@ -120,6 +120,7 @@ class ViewNode(PacedNode):
             source=message.source,
             real_time_factor=self._real_time_factor(now),
             converged=message.converged,
+            velocity=decoded.velocity,
         )
         if self.view.show(state):
             self.view.warn("")

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes
 from tensegrity_dynamics.visualization.picture import LineSet, Picture, Snapshot
-from tensegrity_dynamics.visualization.style import EDGE_COLOUR, LOOKS, PLATE_COLOUR, SLACK_COLOUR, tension_colours
+from tensegrity_dynamics.visualization.style import (
+    CONTACT_COLOUR,
+    EDGE_COLOUR,
+    LOOKS,
+    PLATE_COLOUR,
+    SLACK_COLOUR,
+    tension_colours,
+)
 
 from . import meshes
 from .stage import set_up_stage
@@ -128,6 +135,7 @@ class RobotScene:
         self._balls = self._add_balls(start)
         self._plates = self._add_plates(start)
         self._output = self._add_output(start)
+        self._contacts = self._add_surface()
         self._labels: list[viser.LabelHandle] = []
 
     def _add_edges(self, start: Snapshot) -> viser.LineSegmentsHandle | None:
@@ -181,9 +189,42 @@ class RobotScene:
             wxyz=start.output[1],
         )
 
-    def update(self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float) -> None:
-        """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N]."""
+    def _add_surface(self) -> viser.LineSegmentsHandle | None:
+        """The ground that the robot stands on, and the forces that it exerts."""
+        picture = self._picture
+        if picture.surface is None:
+            return None
+        self._server.scene.add_mesh_simple(
+            "/surface",
+            picture.surface.reshape(-1, 3),
+            np.arange(3 * len(picture.surface)).reshape(-1, 3),
+            color=PLATE_COLOUR,
+            opacity=0.35,
+            side="double",
+            flat_shading=True,
+            cast_shadow=False,
+        )
+        return self._server.scene.add_line_segments(
+            "/robot/contacts",
+            np.zeros((1, 2, 3)),
+            np.array(CONTACT_COLOUR, dtype=np.uint8),
+            thickness=2.5 * picture.sizes.tendon,
+            visible=False,
+        )
+
+    def update(
+        self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float,
+        contacts: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
+        """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N].
+
+        contacts: (k, 2, 3) m, from `Picture.contact_lines`.
+        """
         self._snapshot = snapshot
+        if self._contacts is not None and contacts is not None:
+            if len(contacts):
+                self._contacts.points = contacts
+            self._contacts.visible = bool(len(contacts))
         for solids in self._solids:
             solids.update(snapshot)
         self._update_lines(snapshot, tensions, full_scale)

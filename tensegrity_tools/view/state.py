@@ -40,6 +40,7 @@ class ViewState:
         real_time_factor: robot time over wall time, NaN where unknown.
         converged: False where the estimate of the configuration has not converged.
         notes: further warnings for the status text.
+        velocity: of the configuration's kind, or None where unknown: contact forces follow it.
     """
 
     time: float
@@ -51,6 +52,7 @@ class ViewState:
     real_time_factor: float = float("nan")
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
+    velocity: NDArray[np.float64] | None = None
 
     def problem(self, picture: Picture) -> str | None:
         """Why this state cannot be drawn, or None."""

@@ -247,7 +247,8 @@ class View:
 
     def _draw(self, state: ViewState, tensions: NDArray[np.float64]) -> None:
         snapshot = self._picture.at(state.configuration)
-        self._scene.update(snapshot, tensions, self._full_scale)
+        contacts = self._picture.contact_lines(state.configuration, state.velocity)
+        self._scene.update(snapshot, tensions, self._full_scale, contacts)
         self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
             self.goal.update(self._pose, state.goal)

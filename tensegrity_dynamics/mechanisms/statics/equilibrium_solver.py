@@ -3,7 +3,8 @@
 With the loops closed and some joints held, the motions that remain are G y (000, 1.2.32). At an equilibrium the reduced
 force R = G' (tau + p - c) vanishes; its derivative along G gives the reduced stiffness -dR/dy. It is not quite
 symmetric, because cable efforts follow the convention of 000 (3.1.9); stability is therefore read from the
-eigenvalues of (G' M G)^-1 (-dR/dy): an equilibrium is stable when all their real parts are above zero.
+eigenvalues of (G' M G)^-1 (-dR/dy): an equilibrium is stable when all their real parts are above zero. A cable at the
+edge between slack and tight resists one direction only: there the weakest direction decides (`numerics.one_sided`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
+from ...numerics.one_sided import weakest_direction
 from .. import joints
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
@@ -23,6 +25,9 @@ from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism, check_state
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
+
+EDGE_STRAIN = 1e-8
+"""Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
 
 @compiled
@@ -203,12 +208,64 @@ class MechanismEquilibriumSolver:
         normalise_quaternions(self._flat, result)
         return result if self._close(result, reuse=True) else None
 
-    def _stiffness(self, q: NDArray, tau: NDArray, count: int) -> tuple[NDArray, NDArray]:
-        """-dR/dy by central differences along the closed-loop motions, and their basis G (nv, y)."""
+    def _stability(self, q: NDArray, tau: NDArray, count: int) -> tuple[bool, float]:
+        """Whether an equilibrium is stable, and its softest stiffness; `_residual` was called at q just before."""
+        flat, strain = self._flat, self._work.strain.copy()
+        basis = self._reduction.basis[:, :count].copy()
+        gradients = self._strain_gradients(q, basis)
+        edge = np.flatnonzero((np.abs(strain) <= EDGE_STRAIN) & (np.abs(gradients).max(axis=1, initial=0.0) > 0.0))
+        clear = np.setdiff1d(np.arange(strain.size), edge)
+        # differences that no cable crosses its edge for: slack and tight ones stay what they are
+        steps = np.full(count, np.inf)
+        for c in clear:
+            steps = np.minimum(steps, 0.3 * abs(strain[c]) / np.maximum(np.abs(gradients[c]), 1e-300))
+        area = flat.cable_area.copy()
+        area[edge] = 0.0
+        self._flat = flat._replace(cable_area=area)
+        try:
+            self._residual(q, tau, reuse=False)
+            stiffness, basis = self._stiffness(q, tau, count, steps)
+            evaluate(self._flat, q, np.zeros(tau.size), self._work)
+        finally:
+            self._flat = flat
+        reduced = basis.T @ self._work.mass @ basis
+        rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
+        stable = bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
+        size = np.linalg.norm(basis, axis=0)
+        scaled = stiffness / np.outer(size, size)
+        scaled = 0.5 * (scaled + scaled.T)
+        if not edge.size:
+            return stable, float(np.linalg.eigvalsh(scaled)[0])
+        # the energy of a cable, 1/2 E A strain^2 on its rest length
+        rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint[edge]])
+        weights = flat.cable_young[edge] * flat.cable_area[edge] * rest
+        softest, _ = weakest_direction(scaled, gradients[edge] / size, weights)
+        largest = float(
+            np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1))
+        )
+        return stable or softest > 1e-9 * largest, softest
+
+    def _strain_gradients(self, q: NDArray, basis: NDArray) -> NDArray[np.float64]:
+        """(c, y) change of each cable's strain along the closed-loop motions."""
+        gradients = np.zeros((self._work.strain.size, basis.shape[1]))
+        still = np.zeros(basis.shape[0])
+        for i in range(basis.shape[1]):
+            h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
+            for sign in (1.0, -1.0):
+                beside = self._moved(q, sign * h * basis[:, i])
+                if beside is not None:
+                    evaluate(self._flat, beside, still, self._work)
+                    gradients[:, i] += sign * self._work.strain / (2.0 * h)
+        gradients[np.abs(gradients) < 1e-9 * np.abs(gradients).max(initial=0.0)] = 0.0
+        return gradients
+
+    def _stiffness(self, q: NDArray, tau: NDArray, count: int, steps: NDArray | None = None) -> tuple[NDArray, NDArray]:
+        """-dR/dy by central differences of at most `steps` along the closed-loop motions, and their basis G (nv, y)."""
         basis = self._reduction.basis[:, :count].copy()
         stiffness = np.zeros((count, count))
         for i in range(count):
             h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
+            h = h if steps is None else min(h, float(steps[i]))
             sides = []
             for sign in (1.0, -1.0):
                 beside = self._moved(q, sign * h * basis[:, i])
@@ -248,16 +305,9 @@ class MechanismEquilibriumSolver:
 
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)
-        stiffness, basis = self._stiffness(q, tau, force.size)
+        stable, softest = self._stability(q, tau, force.size) if force.size else (True, np.inf)
         evaluate(self._flat, q, np.zeros(tau.size), self._work)
         work = self._work
-        stable, softest = True, np.inf
-        if force.size:
-            reduced = basis.T @ work.mass @ basis
-            rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
-            stable = bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
-            scaled = stiffness / np.outer(np.linalg.norm(basis, axis=0), np.linalg.norm(basis, axis=0))
-            softest = float(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0])
         # what the held joints must give: tau + p - c + K' lambda = 0 on all coordinates
         open_effort = tau + work.passive - work.bias
         free = ~self._held

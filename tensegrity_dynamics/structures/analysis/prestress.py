@@ -2,13 +2,15 @@
 
 With A (f, a) the equilibrium matrix over f free coordinates and a members with a free end, of rank r:
     self-stress states  s = a - r,    mechanisms  k = f - r - (rigid motions that the fixed nodes allow),
-so that s - k = a - (f - rigid) (Maxwell and Calladine). A self-stress stiffens a mechanism u against second-order
-stretch by u' (D kron I) u, with D the stress matrix of its force densities (Pellegrino and Calladine, product forces).
+so that s - k = a - (f - rigid) (Maxwell and Calladine): the counts of the geometry, all members tight. A tendon without
+tension holds nothing, so that the mechanisms of the present state are counted without the slack ones. A self-stress
+stiffens a mechanism u against second-order stretch by u' (D kron I) u, with D the stress matrix of its force densities
+(Pellegrino and Calladine, product forces).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,13 @@ from ..energy import member_tensions
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
 from ..form_finding.force_density import equilibrium_matrix, moving_members, null_space, rigid_motions, stress_matrix
-from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..form_finding.stability import (
+    edge_members,
+    no_force,
+    no_stiffness,
+    stiffness_at_the_edge,
+    stiffness_spectrum,
+)
 from ..node_frame import NodeFrame
 from ..structure import Structure
 from .describe_motion import describe_motion
@@ -41,13 +49,17 @@ class PrestressAnalysis:
     Attributes:
         structure: with the rest lengths in force. nodes: (n, 3) m. tensions: (m,) N at these nodes without loads.
         members: members with a free end. freedoms: free coordinates. rank: of the equilibrium matrix. rigid: motions as
-            one rigid body that the fixed nodes allow (6 where none is fixed).
+            one rigid body that the fixed nodes allow (6 where none is fixed). idle: tendons and springs among the
+            members that carry no tension. present_mechanisms: first-order motions that stretch neither a bar nor a
+            tendon under tension, rigid ones left out; what `mechanisms` are where no tendon is slack.
         self_stress: (m, s) orthonormal basis of the self-stress states.
-        mechanisms: (k, n, 3) orthonormal first-order motions without stretch, rigid ones left out, softest first.
+        mechanisms: (k, n, 3) orthonormal first-order motions without stretch of any member, rigid ones left out,
+            softest first: the mechanisms if all tendons were tight.
         mechanism_stiffness: (k,) N/m that the present tensions give each of them; above zero is stiffened.
         free_motion: a finite mechanism that was followed, or None. followed: it was looked for, or there can be none
             because the shape is stable; False for unstable shapes of more than 300 free coordinates.
-        eigenvalues: tangent stiffness [N/m], ascending, rigid motions left out.
+        eigenvalues: tangent stiffness [N/m], ascending, rigid motions left out; where tendons are at the edge of slack,
+            the first is the least stiffness over all directions, each with the edge tendons that it stretches.
         stable: all eigenvalues are above zero. softest_direction: (n, 3), unit norm.
         softest_motion: the same in words.
         feasible: some self-stress pulls in every tendon. feasible_stress: (m,) N, at least 1 N in each, or None.
@@ -64,6 +76,8 @@ class PrestressAnalysis:
     freedoms: int
     rank: int
     rigid: int
+    idle: int
+    present_mechanisms: int
     self_stress: NDArray[np.float64]
     mechanisms: NDArray[np.float64]
     mechanism_stiffness: NDArray[np.float64]
@@ -114,7 +128,7 @@ class PrestressAnalysis:
         rows = [
             ("verdict", self.verdict),
             ("self-stress states", f"{self.self_stress_count} ({self.members} members, rank {self.rank})"),
-            ("mechanisms", f"{count}" + (f", {stiffened} of them stiffened by the prestress" if count else "")),
+            ("mechanisms", self._mechanism_words(stiffened)),
         ]
         if count:
             rows.append(("  stiffness", _listed([f"{x:.4g}" for x in self.mechanism_stiffness]) + " N/m"))
@@ -139,6 +153,14 @@ class PrestressAnalysis:
         rows.append(("slack", _listed(self.slack) or "none"))
         return rows
 
+    def _mechanism_words(self, stiffened: int) -> str:
+        count = self.mechanism_count
+        words = f"{count}" + (f", {stiffened} of them stiffened by the prestress" if count else "")
+        if self.present_mechanisms == count:
+            return words
+        slack = "a slack tendon holds" if self.idle == 1 else f"the {self.idle} slack tendons hold"
+        return f"{self.present_mechanisms}, as {slack} nothing (if all were tight: {words})"
+
     def figures(self) -> dict[str, Any]:
         """The analysis as plain numbers and texts, for JSON."""
         names, nodes = self.structure.member_names, self.structure.node_names
@@ -150,7 +172,8 @@ class PrestressAnalysis:
             "rank": self.rank,
             "rigid_motions": self.rigid,
             "self_stress_states": self.self_stress_count,
-            "mechanisms": self.mechanism_count,
+            "mechanisms": self.present_mechanisms,
+            "mechanisms_if_all_were_tight": self.mechanism_count,
             "mechanism_stiffness_N_per_m": self.mechanism_stiffness.tolist(),
             "free_motions": self.finite_count,
             "free_motion": None if self.free_motion is None else _by_name(nodes, self.free_motion.direction),
@@ -196,6 +219,7 @@ def analyze_prestress(
         )
     if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
+    structure = replace(structure, ground=None)  # a load, too
     solver = StructureEquilibriumSolver(structure, output=output)
     nothing = np.zeros(3)
     nodes = solver.start_nodes(nodes_or_shape)
@@ -227,16 +251,23 @@ def _analyse(
     rigid = rigid_motions(structure, nodes)
     states = null_space(matrix, tolerance)
     rank = moving.size - states.shape[1]
+    force_scale = no_force(structure)
+    holds = ~structure.unilateral[moving] | (tensions[moving] > force_scale)
     basis = null_space(np.vstack((matrix.T, rigid.T)), tolerance)
+    present = basis.shape[1] if holds.all() else null_space(np.vstack((matrix.T[holds], rigid.T)), tolerance).shape[1]
     # the mechanisms in the order in which the tensions stiffen them
     values, turn = np.linalg.eigh(basis.T @ stress_matrix(structure, tensions / lengths) @ basis)
     basis = basis @ turn
 
     eigenvalues, vectors = stiffness_spectrum(structure, nodes, lengths, tensions)
+    direction = vectors[:, 0] if eigenvalues.size else np.zeros(free.size)
+    edge = edge_members(structure, lengths, structure.rest_lengths)
+    if eigenvalues.size and edge.size:
+        least, direction = stiffness_at_the_edge(structure, nodes, lengths, tensions, edge, rigid)
+        eigenvalues = np.maximum(eigenvalues, least)
     stable = bool(eigenvalues.size == 0 or eigenvalues[0] > no_stiffness(structure))
-    softest = _spread(vectors[:, 0], free, count) if eigenvalues.size else np.zeros_like(nodes)
+    softest = _spread(direction, free, count)
 
-    force_scale = no_force(structure)
     pulls = tension_only(states, structure.unilateral[moving])
     motion = None
     followed = stable or free.size <= MAX_FREE_COORDINATES_FOLLOWED
@@ -273,7 +304,8 @@ def _analyse(
         feasible_stress[moving] = pulls.tensions
     return PrestressAnalysis(
         structure=structure, nodes=nodes, tensions=tensions, members=int(moving.size), freedoms=int(free.size),
-        rank=rank, rigid=rigid.shape[1], self_stress=every,
+        rank=rank, rigid=rigid.shape[1], idle=int(np.count_nonzero(~holds)), present_mechanisms=present,
+        self_stress=every,
         mechanisms=np.array([_spread(column, free, count) for column in basis.T]).reshape(-1, *nodes.shape),
         mechanism_stiffness=values, free_motion=motion, free_motion_words=words, followed=followed,
         eigenvalues=eigenvalues, stable=stable, softest_direction=softest, softest_motion=softest_words,

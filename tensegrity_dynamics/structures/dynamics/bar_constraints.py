@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import allocation_free
 
 
 def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
     return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
 
 
-@compiled
+@allocation_free
 def bar_units(network, nodes, units):
     """Fill the unit vectors (c, 3) of the bars."""
     for c in range(network.bars.shape[0]):
@@ -38,7 +38,7 @@ def bar_units(network, nodes, units):
         units[c, 0], units[c, 1], units[c, 2] = x / length, y / length, z / length
 
 
-@compiled
+@allocation_free
 def coupling(network, units, work):
     """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
     matrix, factor = work.matrix, work.factor
@@ -73,7 +73,7 @@ def coupling(network, units, work):
     return True
 
 
-@compiled
+@allocation_free
 def apply_coupling(network, right, work):
     """Solve (J M^-1 J') multipliers = right with the factor in work."""
     factor, solution = work.factor, work.multipliers
@@ -89,7 +89,7 @@ def apply_coupling(network, right, work):
             solution[k] -= factor[c, k] * solution[c]
 
 
-@compiled
+@allocation_free
 def push(network, units, multipliers, scale, target):
     """target (n, 3) += scale M^-1 J' multipliers."""
     for c in range(network.bars.shape[0]):
@@ -100,7 +100,7 @@ def push(network, units, multipliers, scale, target):
             target[j, a] -= network.inverse_mass[j] * part
 
 
-@compiled
+@allocation_free
 def project_velocities(network, nodes, velocities, work):
     """Take out of the velocities (n, 3) what would stretch a bar, along J' with the masses as metric."""
     if network.bars.shape[0] == 0:
@@ -119,7 +119,7 @@ def project_velocities(network, nodes, velocities, work):
     return True
 
 
-@compiled
+@allocation_free
 def close_bars(network, nodes, units, total, work):
     """Move nodes along M^-1 J' (J at `units`, factored in work) until every bar has its length.
 
@@ -150,7 +150,7 @@ def close_bars(network, nodes, units, total, work):
     return worst
 
 
-@compiled
+@allocation_free
 def settle_bars(network, nodes, velocities, work, units, totals):
     """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
     if network.bars.shape[0] == 0:

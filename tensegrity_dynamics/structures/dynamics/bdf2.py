@@ -21,7 +21,19 @@ import numpy as np
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from .bar_constraints import bar_units, settle_bars
-from .point_masses import COMPLETED, DEPENDENT_BARS, DIVERGED, spring_forces
+from .point_masses import (
+    AWAY,
+    COMPLETED,
+    DAMPER,
+    DEPENDENT_BARS,
+    DIVERGED,
+    FRICTION_POWER,
+    LAW_SLOPE,
+    NORMAL_FORCE,
+    RUB,
+    TOUCH,
+    spring_forces,
+)
 from .spools import set_speeds, wind, winding_power
 
 MAX_FULL_NEWTON_STEPS, MAX_NEWTON_STEPS = 12, 40
@@ -44,6 +56,26 @@ def add_member(system, position, i, j, unit, along, across):
             if position[i] >= 0 and position[j] >= 0:
                 system[position[i] + a, position[j] + b] -= entry
                 system[position[j] + a, position[i] + b] -= entry
+
+
+@compiled
+def add_ground(network, ahead, work, stages):
+    """Add g C + g^2 K of the ground to the system, from what `point_force` left in work.
+
+    Of friction it takes the secant, its force over the speed, and not what it gains with the normal force: symmetric
+    and never negative, so that Newton's method goes the right way at any speed. That costs steps and no accuracy.
+    """
+    for i in range(network.position.shape[0]):
+        first, here = network.position[i], work.ground[i]
+        if first < 0 or not here[LAW_SLOPE] > 0.0:
+            continue
+        away = here[AWAY:TOUCH]
+        square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
+        normal = ahead * ahead * here[LAW_SLOPE] + ahead * here[DAMPER] - ahead * here[RUB] / square
+        for a in range(3):
+            for b in range(3):
+                stages.system[first + a, first + b] += normal * away[a] * away[b]
+            stages.system[first + a, first + a] += ahead * here[RUB]
 
 
 @compiled
@@ -75,6 +107,8 @@ def fill_system(network, nodes, ahead, work, stages, exact):
         else:
             along += ahead * network.damping[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
+    if network.ground.shape[0] > 0:
+        add_ground(network, ahead, work, stages)
     largest = 0.0
     for f in range(system.shape[0]):
         largest = max(largest, system[f, f])
@@ -192,8 +226,14 @@ def predict(network, nodes, velocities, step, has_former, stages):
 
 @compiled
 def has_changed(network, work, stages):
-    """Whether a string has gone slack or tight since the last call, by the tensions in work."""
+    """Whether a string has gone slack or tight, or a node has touched or left the ground, since the last call."""
     changed = False
+    if network.ground.shape[0] > 0:
+        for i in range(network.position.shape[0]):
+            touches = work.ground[i, NORMAL_FORCE] > 0.0
+            if touches != stages.tight[network.members.shape[0] + i]:
+                changed = True
+            stages.tight[network.members.shape[0] + i] = touches
     for k in range(network.members.shape[0]):
         tight = work.tensions[k] > 0.0
         if network.unilateral[k] and tight != stages.tight[k]:
@@ -212,6 +252,7 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
+        stages.work[2] += 0.5 * step * work.horizon[FRICTION_POWER]
         wind(spools, rest_lengths, step)
         ahead = predict(network, nodes, velocities, step, stages.has_former[0] > 0, stages)
         status = solve_step(network, rest_lengths, ahead, work, stages)
@@ -238,4 +279,5 @@ def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, st
             stages.has_former[0] = 0
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
+        stages.work[2] += 0.5 * step * work.horizon[FRICTION_POWER]
     return COMPLETED

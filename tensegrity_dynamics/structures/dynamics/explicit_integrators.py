@@ -17,9 +17,20 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import allocation_free, compiled
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
-from .point_masses import COMPLETED, DEPENDENT_BARS, DIVERGED, Network, accelerations, is_damped, spring_forces
+from .point_masses import (
+    COMPLETED,
+    DEPENDENT_BARS,
+    DIVERGED,
+    SPLITS_FRICTION,
+    Network,
+    accelerations,
+    is_damped,
+    kinetic_energy,
+    rub,
+    spring_forces,
+)
 from .spools import set_speeds, wind, winding_power
 
 StageWorkspace = namedtuple(
@@ -33,8 +44,8 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     """Scratch arrays of the integrators, and what they keep between steps.
 
     `former` (2, n, 3) and `has_former` (1,) are BDF2's state before the last step and whether there is one (0 at a
-    start), `tight` (m,) the strings that pull;
-    `work` (2,) collects the energy put in by spools and taken out by damping [J].
+    start), `tight` (m + n,) the strings that pull and the nodes that touch the ground; `work` (3,) collects
+    the energy put in by spools, taken out by damping and friction together, and by friction alone [J].
     """
     n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
@@ -44,13 +55,15 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
         system=np.zeros((f, f)), factor=np.zeros((f, f)), right=np.zeros(f), solved=np.zeros(f),
         columns=np.zeros((d, f)), schur=np.zeros((d, d)), schur_factor=np.zeros((d, d)), bar_right=np.zeros(c),
         bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), has_former=np.zeros(1, dtype=np.int64),
-        tight=np.zeros(m, dtype=np.bool_), work=np.zeros(2),
+        tight=np.zeros(m + n, dtype=np.bool_), work=np.zeros(3),
     )  # fmt: skip
 
 
 @compiled
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
-    """Advance in place by `count` steps; returns a status."""
+    """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
+    rubs = network.ground.shape[0] > 0
+    work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
         set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
@@ -88,16 +101,35 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
         if not gap < 1e-10:
             return DIVERGED
         spring_forces(network, nodes, velocities, rest_lengths, work)
+        if rubs:
+            if not rub_step(network, nodes, velocities, step, work, stages):
+                return DEPENDENT_BARS
+            spring_forces(network, nodes, velocities, rest_lengths, work)
     return COMPLETED
+
+
+@allocation_free
+def rub_step(network, nodes, velocities, step, work, stages):
+    """Friction of one step after all other forces, its heat in stages.work; False where bars depend on each other."""
+    before = kinetic_energy(network, velocities)
+    rub(network, velocities, step, work)
+    if not project_velocities(network, nodes, velocities, work):
+        return False
+    drop = before - kinetic_energy(network, velocities)
+    stages.work[1] += drop
+    stages.work[2] += drop
+    return True
 
 
 @compiled
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
-    Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order.
+    Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order. Friction of the
+    ground is an implicit step of its own at the end (`rub`), so that it does not limit the step.
     """
-    damped = is_damped(network)
+    damped, rubs = is_damped(network), network.ground.shape[0] > 0
+    work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
         if set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates) and damped:
@@ -126,6 +158,8 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
             for a in range(3):
                 velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
         if not project_velocities(network, nodes, velocities, work):
+            return DEPENDENT_BARS
+        if rubs and not rub_step(network, nodes, velocities, step, work, stages):
             return DEPENDENT_BARS
         if damped:
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)

@@ -16,8 +16,9 @@ from collections import namedtuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
 from ...errors import TensegrityError
-from ...numerics.compilation import compiled
+from ...numerics.compilation import allocation_free
 from ..structure import Structure
 from .bar_constraints import apply_coupling, bar_units, coupling, push
 
@@ -26,17 +27,24 @@ COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
 not finite, or bars that cannot be closed."""
 
 Network = namedtuple(
-    "Network", "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position"
+    "Network",
+    "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position ground",
 )
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
-`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air."""
+`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air;
+`ground` as `flatten` makes it."""
 
 Workspace = namedtuple(
     "Workspace",
-    "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon",
+    "forces acceleration units matrix factor right multipliers lengths tensions rest_rates catching horizon ground",
 )
-"""Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; horizon (1,) s, see `spring_forces`,
-and catching (m,) where it limits a damper."""
+"""Scratch arrays, what was last evaluated, and: rest_rates (m,) m/s of the spools; catching (m,) where the horizon
+limits a damper; horizon (3,): see `spring_forces` [s], power of friction [W], and above zero where the integrator takes
+friction out of the forces; ground (n, 12): of every node the force of the ground on it, `away` and `out` of
+`point_force`. Few arrays, because compiled functions hand over every one of them."""
+HORIZON, FRICTION_POWER, SPLITS_FRICTION = 0, 1, 2
+CONTACT, AWAY, TOUCH = 0, 3, 6
+NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
 
 
 def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
@@ -65,7 +73,7 @@ def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: 
         damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
         inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
-        first=first, free=free, position=position,
+        first=first, free=free, position=position, ground=flatten(structure.ground),
     )  # fmt: skip
 
 
@@ -101,11 +109,12 @@ def make_workspace(network: Network) -> Workspace:
     return Workspace(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
-        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(1),
+        rest_rates=np.zeros(m), catching=np.zeros(m, dtype=np.bool_), horizon=np.zeros(3),
+        ground=np.zeros((n, 12)),
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
 def spring_forces(network, nodes, velocities, rest_lengths, work):
     """Fill work.forces (n, 3) N: load, drag and strings; lengths and tensions of all members (bars: zero tension).
 
@@ -160,12 +169,85 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
         forces[j, 0] += tension * x
         forces[j, 1] += tension * y
         forces[j, 2] += tension * z
+    if network.ground.shape[0] > 0:
+        lost += ground_forces(network, nodes, velocities, work)
     return lost
 
 
-@compiled
+@allocation_free
+def ground_forces(network, nodes, velocities, work):
+    """Add to work.forces what the ground exerts on the nodes that may move; fill work.ground and the power of friction.
+
+    Returns the power [W] that its dampers and friction take out.
+    """
+    lost, rubbed = 0.0, 0.0
+    splits = work.horizon[SPLITS_FRICTION] > 0.0
+    for i in range(nodes.shape[0]):
+        if network.position[i] < 0:
+            continue
+        here = work.ground[i]
+        away, force = here[AWAY:TOUCH], here[CONTACT:AWAY]
+        touches = point_force(
+            network.ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], velocities[i], work.horizon[HORIZON], away, force,
+            here[TOUCH:],
+        )  # fmt: skip
+        if not touches:
+            continue
+        lost += here[DAMPER_POWER]
+        if splits:
+            push = here[NORMAL_FORCE] / np.sqrt(away[0] * away[0] + away[1] * away[1] + away[2] * away[2])
+            for a in range(3):
+                work.forces[i, a] += push * away[a]
+            continue
+        rubbed += here[RUB_POWER]
+        for a in range(3):
+            work.forces[i, a] += force[a]
+    work.horizon[FRICTION_POWER] = rubbed
+    return lost + rubbed
+
+
+@allocation_free
+def rub(network, velocities, step, work):
+    """Friction of one step as an implicit step of its own on each node that touches, by the forces in `work.ground`.
+
+    Stable for any step, because the sliding speed only falls; what friction takes out is the drop of kinetic energy.
+    """
+    mu, slow, viscous = network.ground[FRICTION], network.ground[SPEED], network.ground[VISCOUS]
+    for i in range(velocities.shape[0]):
+        normal = work.ground[i, NORMAL_FORCE]
+        if network.position[i] < 0 or not normal > 0.0:
+            continue
+        away, velocity = work.ground[i, AWAY:TOUCH], velocities[i]
+        square = away[0] * away[0] + away[1] * away[1] + away[2] * away[2]
+        along = (away[0] * velocity[0] + away[1] * velocity[1] + away[2] * velocity[2]) / square
+        before = 0.0
+        for a in range(3):
+            part = velocity[a] - along * away[a]
+            before += part * part
+        before = np.sqrt(before)
+        if not before > 0.0:
+            continue
+        ahead = step * network.inverse_mass[i]
+        # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
+        # zero comes nearer from below
+        after = 0.0
+        for _ in range(60):
+            root = np.sqrt(after * after + slow * slow)
+            miss = after * (1.0 + ahead * (viscous + mu * normal / root)) - before
+            change = -miss / (1.0 + ahead * (viscous + mu * normal * slow * slow / (root * root * root)))
+            after += change
+            if abs(change) <= 1e-14 * before:
+                break
+        after = min(max(after, 0.0), before)
+        for a in range(3):
+            velocity[a] = along * away[a] + (after / before) * (velocity[a] - along * away[a])
+
+
+@allocation_free
 def is_damped(network):
     """Whether forces depend on velocities."""
+    if network.ground.shape[0] > 0 and network.ground[DAMPING] > 0.0:
+        return True
     for k in range(network.damping.shape[0]):
         if network.damping[k] > 0.0:
             return True
@@ -175,7 +257,7 @@ def is_damped(network):
     return False
 
 
-@compiled
+@allocation_free
 def accelerations(network, nodes, velocities, rest_lengths, work):
     """Fill work.acceleration (n, 3) m/s^2 and work.tensions with those of all members, bars included.
 
@@ -207,7 +289,7 @@ def accelerations(network, nodes, velocities, rest_lengths, work):
     return True, lost
 
 
-@compiled
+@allocation_free
 def kinetic_energy(network, velocities):
     """J."""
     energy = 0.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import allocation_free
 from ...robots.actuator import Actuator
 from ...simulation_interface import POSITION, VELOCITY
 from ..structure import Structure
@@ -39,7 +39,7 @@ def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
     )
 
 
-@compiled
+@allocation_free
 def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
     """Fill spools.speed and rest_rates (m,) m/s for the next `step` s, from the tensions (m,) N at its start.
 
@@ -68,14 +68,14 @@ def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
     return changed
 
 
-@compiled
+@allocation_free
 def wind(spools, rest_lengths, time):
     """Move the rest lengths on by `time` s at the present speeds."""
     for a in range(spools.member.shape[0]):
         rest_lengths[spools.member[a]] += spools.speed[a] * time
 
 
-@compiled
+@allocation_free
 def winding_power(spools, tensions):
     """Power [W] that the spools put into the structure: tension times the rate at which they take tendon in."""
     power = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...contact.ground_forces import ground_energy
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
@@ -19,7 +20,18 @@ from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
-from .point_masses import COMPLETED, DEPENDENT_BARS, accelerations, kinetic_energy, make_network, make_workspace
+from .point_masses import (
+    AWAY,
+    COMPLETED,
+    CONTACT,
+    DEPENDENT_BARS,
+    NORMAL_FORCE,
+    SPLITS_FRICTION,
+    accelerations,
+    kinetic_energy,
+    make_network,
+    make_workspace,
+)
 from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
@@ -54,6 +66,9 @@ class StructureState:
 
 class StructureSimulator(Simulator):
     """The structure of a robot, simulated. See `Simulation` for the arguments."""
+
+    step_limit: str = ""
+    """What the default step follows from."""
 
     def __init__(
         self,
@@ -133,7 +148,9 @@ class StructureSimulator(Simulator):
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
-        self._network.load[:] = self._network.weight + self.structure.force_array(forces)
+        applied = self.structure.force_array(forces)
+        self._network.load[:] = self._network.weight + applied
+        self._is_pushed = bool(applied.any())
 
     @property
     def without_impedance(self) -> Mapping[str, str]:
@@ -154,7 +171,7 @@ class StructureSimulator(Simulator):
             self._spools.target[index] = value
 
     def advance(self, steps: int) -> None:
-        before = self._nodes.copy()
+        before = self._nodes.copy() if self._is_pushed else None
         status = self._advance(
             self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._work,
             self._stages,
@@ -167,10 +184,19 @@ class StructureSimulator(Simulator):
                 f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
                 f"{self.shortest_period:.3g} s); take shorter steps{instead}."
             )
-        self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
+        if before is not None:
+            self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
         self._steps += steps
 
+    def _contacts(self) -> dict[str, NDArray[np.float64]]:
+        """(3,) N by node that touches the ground, as `accelerations` left them."""
+        if self.structure.ground is None:
+            return {}
+        touched = np.flatnonzero(self._work.ground[:, NORMAL_FORCE] > 0.0)
+        return {self.structure.node_names[i]: self._work.ground[i, CONTACT:AWAY].copy() for i in touched}
+
     def observe(self) -> Observation:
+        self._work.horizon[SPLITS_FRICTION] = 0.0
         accelerations(self._network, self._nodes, self._velocities, self._rest, self._work)
         names, pose, twist = self.structure.member_names, None, None
         if self.output is not None:
@@ -187,20 +213,25 @@ class StructureSimulator(Simulator):
             dict(zip(self._names, self._work.tensions[driven].tolist(), strict=True)),
             pose,
             twist,
+            contacts=self._contacts(),
         )
 
     def energy(self) -> Energy:
         network = self._network
         elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.unilateral)
+        wound, lost, rubbed = self._stages.work.tolist()
+        stored = 0.0
+        if self.structure.ground is not None:
+            stored = float(ground_energy(network.ground, self._nodes, network.position, np.zeros(3)))
         return Energy(
-            float(kinetic_energy(network, self._velocities)), float(elastic),
-            float(-np.sum(network.weight * self._nodes)), float(self._stages.work[0]), float(self._stages.work[1]),
-            self._force_work,
+            kinetic=float(kinetic_energy(network, self._velocities)), elastic=float(elastic),
+            gravity=float(-np.sum(network.weight * self._nodes)), actuators=wound, damping=lost - rubbed,
+            forces=self._force_work, ground=stored, friction=rubbed,
         )  # fmt: skip
 
     def reset(self) -> None:
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
-        self._network.load[:], self._force_work = self._network.weight, 0.0
+        self._network.load[:], self._force_work, self._is_pushed = self._network.weight, 0.0, False
         self._velocities[:] = 0.0
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
@@ -259,12 +290,18 @@ class StructureSimulator(Simulator):
         )
 
     def _default_step(self) -> float:
-        """A twentieth of the shortest period, shorter where damping is faster than that."""
-        network = self._network
-        fastest = self._largest(network.damping, np.zeros(network.damping.size))
-        fastest = max(fastest, float(np.max(network.drag * network.inverse_mass, initial=0.0)))
+        """A twentieth of the shortest period, shorter where damping is faster; friction never limits a step."""
+        network, ground = self._network, self.structure.ground
         step = self.shortest_period / 20.0
-        return min(step, 0.5 / fastest) if fastest > 0.0 else step
+        rates = [("the damping", self._largest(network.damping, np.zeros(network.damping.size)))]
+        rates.append(("the air", float(np.max(network.drag * network.inverse_mass, initial=0.0))))
+        lightest = float(np.max(network.inverse_mass, initial=0.0))
+        if ground is not None:
+            rates.append(("the ground's damping", ground.damping * lightest))
+        for what, rate in rates:
+            if rate > 0.0 and 0.5 / rate < step:
+                step, self.step_limit = 0.5 / rate, what
+        return step
 
     def _shortest_period(self) -> float:
         """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
@@ -273,25 +310,30 @@ class StructureSimulator(Simulator):
         member_tensions(
             self._nodes, network.members, network.stiffness, self._rest, network.unilateral, lengths, tensions
         )
-        # a string that is slack now may be tight later: count its stiffness in any case
-        largest = self._largest(network.stiffness, tensions)
+        # a string that is slack now may be tight later, a node in the air on the ground: count them in any case
+        ground = 0.0 if self.structure.ground is None else self.structure.ground.stiffness
+        largest = self._largest(network.stiffness, tensions, ground)
+        self.step_limit = "the stiffest member"
+        if largest > 0.0 and ground > 0.0 and self._largest(network.stiffness, tensions) < 0.7 * largest:
+            self.step_limit = "the ground's stiffness"
         return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
 
-    def _largest(self, stiffness: NDArray, tensions: NDArray) -> float:
-        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for stiffness and tensions (m,)."""
+    def _largest(self, stiffness: NDArray, tensions: NDArray, ground: float = 0.0) -> float:
+        """Largest eigenvalue of M^-1/2 K M^-1/2 over the free coordinates, for stiffness, tensions (m,) and ground."""
         network, free = self._network, self.structure.free
-        if not free.size or not (stiffness.any() or tensions.any()):
+        if not free.size or not (stiffness.any() or tensions.any() or ground):
             return 0.0
         lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
         root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
         if free.size > MAX_DENSE_COORDINATES:
-            return self._largest_sparse(stiffness, tensions, lengths, root)
+            return self._largest_sparse(stiffness, tensions, lengths, root) + ground * float(root.max() ** 2)
         matrix = np.zeros((free.size, free.size))
         never_slack = np.zeros(lengths.size, dtype=np.bool_)
         tangent_stiffness(
             self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
             free_positions(self.structure.fixed), matrix,
         )  # fmt: skip
+        matrix[np.diag_indices(free.size)] += ground
         return float(np.linalg.eigvalsh(matrix * root[:, None] * root[None, :])[-1])
 
     def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray, root: NDArray) -> float:

@@ -24,7 +24,8 @@ class StructureEquilibrium:
         residual: largest component of the out-of-balance force on a free node [N].
         iterations: steps of the method (of the last try).
         converged: the residual is below the tolerance asked for.
-        stable: the energy has a strict minimum here.
+        stable: the energy has a strict minimum here, apart from motions as one rigid body that cost nothing and, on
+            ground, with the feet held where they stand.
         softest: lowest eigenvalue of the tangent stiffness [N/m]; with rigid bars, over the motions they allow.
         softest_direction: (n, 3), unit norm, the motion it belongs to.
         position_error: estimate of the distance to the true equilibrium [m]: one and a half
@@ -32,6 +33,7 @@ class StructureEquilibrium:
             there); infinite where the equilibrium is not stable.
         method: "newton", "relaxation" or "kinetic".
         output: the frame that `pose` reports, or None.
+        contacts: (n, 3) N that the ground exerts on each node; None for a structure without ground.
     """
 
     structure: Structure
@@ -47,6 +49,7 @@ class StructureEquilibrium:
     position_error: float
     method: str
     output: NodeFrame | None = None
+    contacts: NDArray[np.float64] | None = None
 
     @property
     def rest_lengths(self) -> NDArray[np.float64]:

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError
 from ..energy import free_positions
 from ..form_finding.softest_mode import MAX_LANCZOS_STEPS, softest_elastic
-from ..form_finding.stability import no_force, no_stiffness, stiffness_spectrum
+from ..form_finding.stability import edge_members, no_stiffness, stiffness_at_the_edge
 from ..node_frame import NodeFrame
 from ..structure import Structure
 from .equilibrium import StructureEquilibrium
 from .floating_components import FloatingComponent
+from .force_density import rigid_motions
 from .newton import (
     BALANCED,
     COINCIDENT,
@@ -25,10 +26,13 @@ from .newton import (
     minimise,
     out_of_balance,
 )
-from .rigid_bar_solver import RigidSolver
+from .rigid_bar_solver import RigidSolver, bar_directions
 from .rigid_bars import make_rigid_bars
 from .sparse_newton import SparseMinimiser, SparseResult
+from .standing import StandingSolver
 
+MAX_ASSESSED_NODES = 1500
+"""Nodes up to which tendons at the edge of slack and free bodies are looked at (densely)."""
 MAX_DENSE_COORDINATES = 300
 """Free coordinates up to which the dense solver is used."""
 
@@ -71,7 +75,7 @@ class StructureEquilibriumSolver:
         self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
         self._support = FloatingComponent(structure)
         self._weights = structure.weights()
-        self._no_force = no_force(structure)
+        self._neutral = False
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
             np.array(structure.members), np.array(structure.stiffness), np.array(structure.unilateral),
@@ -92,6 +96,10 @@ class StructureEquilibriumSolver:
         self._rigid: RigidSolver | None = None
         if rigid_bars and self._bars.bars.size:
             self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)
+        self._standing: StandingSolver | None = None
+        if structure.ground is not None:
+            most = () if maximum_iterations is None else (maximum_iterations,)
+            self._standing = StandingSolver(structure, rigid_bars, self.tolerance, self._reach, *most)
         self._own_lengths = np.array(structure.rest_lengths)  # writable like all others: one compiled version serves
 
     def solve(
@@ -118,6 +126,9 @@ class StructureEquilibriumSolver:
             rest = _numbers(structure.rest_length_array, rest_lengths, "rest lengths are numbers in m")
         total = self.total_forces(forces, gravity)
         nodes = self.start_nodes(start)
+        if self._standing is not None:
+            return self._stand(nodes, rest, total)
+        self._neutral = self._is_neutral(total)
         self._support.check(total, self.tolerance)
         if self._sparse is not None:
             return self._solve_sparse(nodes, rest, total)
@@ -136,6 +147,7 @@ class StructureEquilibriumSolver:
     ) -> StructureEquilibrium:
         """Balance and stability at nodes (n, 3) m of any method, as they are; forces (n, 3) N include the weight."""
         nodes, rest = np.array(nodes), np.array(rest_lengths)
+        self._neutral = self._is_neutral(forces)
         if self._sparse is not None:
             shape = self._sparse_shape(nodes, rest, self._sparse.assess(nodes, rest, forces), iterations)
         else:
@@ -165,6 +177,10 @@ class StructureEquilibriumSolver:
         return nodes
 
     # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _is_neutral(self, forces: NDArray) -> bool:
+        """Whether motions as one rigid body cost nothing: fewer than three fixed nodes and no force at all."""
+        return int(np.count_nonzero(self.structure.fixed)) < 3 and not forces[~self.structure.fixed].any()
 
     def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
         if status == BALANCED:
@@ -209,12 +225,8 @@ class StructureEquilibriumSolver:
             structure = copy.copy(structure)
             rest.setflags(write=False)
             object.__setattr__(structure, "rest_lengths", rest)
-        if stable:
-            # a tendon at the verge of going slack resists in one direction only: the shape must be stiff without it
-            verge = structure.unilateral & (work.tensions > 0.0) & (work.tensions <= self._no_force)
-            if verge.any() and nodes.size <= 3 * 1500:
-                values, vectors = stiffness_spectrum(structure, nodes, work.lengths, work.tensions)
-                stable, softest, direction = bool(values[0] > no_stiffness(structure)), float(values[0]), vectors[:, 0]
+        if nodes.size <= 3 * MAX_ASSESSED_NODES:
+            stable, softest, direction = self._assess(nodes, rest, structure, stable, softest, direction)
         along = np.zeros(nodes.size)
         along[structure.free] = direction
         balance = work.forces.ravel()[structure.free]
@@ -224,6 +236,24 @@ class StructureEquilibriumSolver:
             structure, nodes, work.lengths.copy(), work.tensions.copy(), float(residual), int(iterations), True, stable,
             float(softest), along.reshape(nodes.shape), error, "newton", self.output,
         )  # fmt: skip
+
+    def _assess(
+        self, nodes: NDArray, rest: NDArray, structure: Structure, stable: bool, softest: float, direction: NDArray
+    ) -> tuple[bool, float, NDArray[np.float64]]:
+        """Stability where the plain eigenvalues do not decide: tendons at the edge of slack, and free bodies."""
+        work = self._work
+        edge = edge_members(structure, work.lengths, rest)
+        neutral = self._neutral and not stable
+        if not (edge.size or neutral):
+            return stable, softest, direction
+        without = rigid_motions(structure, nodes) if self._neutral else np.zeros((structure.free.size, 0))
+        if self._rigid is not None:
+            normals = bar_directions(nodes, structure, self._bars.bars)
+            without = np.linalg.qr(np.hstack((without, normals.T)))[0]
+        if without.shape[1] >= structure.free.size:
+            return True, np.inf, np.zeros(structure.free.size)
+        value, vector = stiffness_at_the_edge(structure, nodes, work.lengths, work.tensions, edge, without)
+        return value > no_stiffness(structure), value, vector
 
     def _solve_rigid(
         self, nodes: NDArray, rest: NDArray, forces: NDArray, warm: NDArray | None
@@ -236,6 +266,19 @@ class StructureEquilibriumSolver:
             result.nodes, rest, result.iterations, result.residual, result.softest, result.direction, result.stable
         )
         return shape if result.converged else replace(shape, converged=False)
+
+    def _stand(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
+        assert self._standing is not None
+        found = self._standing.solve(nodes, rest, forces)
+        structure = self.structure if rest is self._own_lengths else self.structure.with_rest_lengths(rest)
+        along = np.zeros(nodes.size)
+        along[structure.free] = found.direction
+        left = float(np.linalg.norm(found.out_of_balance))
+        return StructureEquilibrium(
+            structure, found.nodes, found.lengths, found.tensions, found.residual, found.iterations, True,
+            found.stable, found.softest, along.reshape(nodes.shape),
+            1.5 * left / found.softest if found.stable else np.inf, "newton", self.output, found.contacts,
+        )  # fmt: skip
 
     def _solve_sparse(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> StructureEquilibrium:
         assert self._sparse is not None

@@ -65,6 +65,6 @@ class FloatingComponent:
             total = ", ".join(f"{value:.3g}" for value in sums[part])
             raise NoEquilibriumError(
                 f"no member leads from {'node' if len(names) == 1 else 'nodes'} {listed} to a fixed node, and the "
-                f"forces there add up to ({total}) N: nothing holds them. Fix a node, add members, or take the "
-                "forces away."
+                f"forces there add up to ({total}) N: nothing holds them, they fall. Give the robot a ground "
+                "to stand on ('contact' in its file), fix a node, add members, or take the forces away."
             )

@@ -1,7 +1,7 @@
-"""Stability of an equilibrium: a strict minimum of the energy, tendons on the verge of going slack left out.
+"""Stability of an equilibrium: a strict minimum of the energy, apart from motions as one rigid body that cost nothing.
 
-A tendon at exactly its rest length resists only one direction, and rounding decides whether it counts as taut. Here
-such tendons count as slack, so that a shape is called stable only if it is stiff without them.
+A tendon at exactly its rest length resists only one direction, and rounding decides whether it counts as taut. Such
+tendons count with what they resist in the direction that is looked at: the weakest direction decides (`one_sided`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...numerics.one_sided import weakest_direction
 from ..energy import free_positions, tangent_stiffness
 from ..structure import Structure
-from .force_density import null_space, rigid_motions
+from .force_density import equilibrium_matrix, moving_members, null_space, rigid_motions
 
 TOLERANCE_FORCE = 1e-8
 """Tensions below this part of the largest stiffness times rest length count as none."""
@@ -49,3 +50,44 @@ def stiffness_spectrum(
     inner = null_space(rigid.T, 1e-9)
     values, vectors = np.linalg.eigh(inner.T @ matrix @ inner)
     return values, inner @ vectors
+
+
+def edge_members(
+    structure: Structure, lengths: NDArray[np.float64], rest_lengths: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Tendons and springs at the edge between slack and tight: the force that their stretch would make is none."""
+    force = structure.stiffness * (lengths - rest_lengths)
+    movable = ~structure.fixed[structure.members].all(axis=1)
+    return np.flatnonzero(structure.unilateral & movable & (np.abs(force) <= no_force(structure)))
+
+
+def stiffness_at_the_edge(
+    structure: Structure,
+    nodes: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    tensions: NDArray[np.float64],
+    edge: NDArray[np.int64],
+    without: NDArray[np.float64],
+    ground: NDArray[np.float64] | None = None,
+) -> tuple[float, NDArray[np.float64]]:
+    """Least stiffness [N/m] over all directions, one-sided ones among them, and the direction (f,).
+
+    Args:
+        edge: from `edge_members`; their tensions count as zero.
+        without: (f, k) orthonormal motions that are left out, such as those as one rigid body.
+        ground: (f, f) N/m, stiffness of what the nodes stand on, or None.
+    """
+    count = structure.free.size
+    matrix = np.zeros((count, count))
+    slack = structure.unilateral & (tensions <= no_force(structure))
+    tangent_stiffness(
+        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.unilateral, lengths,
+        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
+    )  # fmt: skip
+    if ground is not None:
+        matrix += ground
+    moving = moving_members(structure)
+    rows = equilibrium_matrix(structure, nodes).T[np.searchsorted(moving, edge)]
+    inner = null_space(without.T, 1e-9) if without.shape[1] else np.eye(count)
+    value, vector = weakest_direction(inner.T @ matrix @ inner, rows @ inner, structure.stiffness[edge])
+    return value, inner @ vector

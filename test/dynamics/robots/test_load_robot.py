@@ -294,10 +294,44 @@ def test_a_kind_is_registered_once() -> None:
         register_robot_type(robot_type("structure"))
 
 
-def test_ground_contact_is_refused_by_name() -> None:
-    message = problem(TRIPOD + "contact:\n  stiffness: 10000 N/m\n")
-    line = len(TRIPOD.splitlines()) + 1
-    assert message.startswith(f"tripod.yaml:{line}: contact: ground contact is not supported yet")
+def test_ground_contact_of_a_mechanism_is_refused_by_name() -> None:
+    text = "kind: mechanism\nname: a\nbodies: {}\njoints: []\ncontact: {stiffness: 1e4}\n"
+    assert "5: contact: ground contact of mechanisms is not supported yet" in problem(text)
+
+
+def test_a_structure_has_the_ground_of_its_file(tmp_path: Path) -> None:
+    block = "contact: {stiffness: 20 kN/m, law: softplus, slope: 10 deg, height: -2 m, friction: 0.3}\n"
+    ground = parse_robot(TRIPOD + block, "tripod.yaml").structure.ground
+    assert (ground.stiffness, ground.law, ground.height, ground.friction) == (2e4, "softplus", -2.0, 0.3)
+    assert ground.slope == pytest.approx(np.radians(10.0))
+    np.savetxt(tmp_path / "hills.csv", np.full((3, 4), -2.0), delimiter=",")
+    path = tmp_path / "tripod.yaml"
+    path.write_text(TRIPOD + "contact: {stiffness: 1e4, heights: {file: hills.csv, spacing: 5 m}}\n")
+    hills = load_robot(path).structure.ground.hills
+    assert hills.heights.shape == (3, 4) and hills.origin.tolist() == [-7.5, -5.0]
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("{}", "contact.stiffness: missing"),
+        ("{stiffness: 0}", "stiffness: must be above 0"),
+        ("{stiffness: 1e4, friction: -0.1}", "friction: must be at least 0"),
+        ("{stiffness: 1e4, smoothness: 0}", "smoothness: must be above 0"),
+        ("{stiffness: 1e4, slope: 90 deg, height: -9}", "contact.slope: a slope of 90 deg is a wall"),
+        ("{stiffness: 1e4, law: hard}", "allowed: 'linear', 'exponential', 'softplus'"),
+        ("{stiffness: 1e4, height: 9}", "under the ground; lift it"),
+        ("{stiffness: 1e4, heights: {values: [[0, 0]], spacing: 1}}", "heights: a height field has two rows"),
+        ("{stiffness: 1e4, heights: {values: [[0, 0], [0]], spacing: 1}}", "differ in length"),
+        ("{stiffness: 1e4, heights: {values: [[0, .nan], [0, 0]], spacing: 1}}", "heights"),
+        ("{stiffness: 1e4, heights: {values: [[-9, -9], [-9, -9]], spacing: 1 mm}}", "beyond the heights"),
+        ("{stiffness: 1e4, heights: {spacing: 1}}", "give either values or file"),
+        ("{stiffness: 1e4, heights: {file: none.csv, spacing: 1}}", "there is no file"),
+    ],
+)
+def test_a_wrong_ground_is_named_with_its_line(block: str, message: str) -> None:
+    found = problem(TRIPOD + f"contact: {block}\n")
+    assert found.startswith("tripod.yaml:") and message in found, found
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,355 @@
+"""How a structure stands on its ground: equilibrium with one-sided normal forces, friction holding.
+
+A structure that no node is fixed of slides and turns on its ground until friction holds it, so that its place is its
+own history; what is determined is its shape and what its feet carry. All feet together carry the load, which the
+normal forces N_i alone cannot where the ground is not square to it. Friction adds what each foot lacks of the load's
+direction: foot i pushes with N_i w_i, where w_i points against the load and has the size 1 along the normal. On a plane
+that is the same part of N_i at every foot, to which regularised friction creeps. It holds while each foot's force lies
+within its cone of friction. Where nodes are fixed, or nothing weighs, the feet push along their normals only.
+
+The residual F(x) = members + load + sum N_i w_i is no gradient on a slope. It is followed like an overdamped motion,
+(s + J) dx = F with s falling like the residual (pseudo-transient continuation; Kelley and Keyes 1998), which ends at
+no unstable shape, and finished by Newton's method; motions that cost nothing stay as small as can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...contact.ground_forces import depth, flatten, normal_law
+from ...errors import NoEquilibriumError, TensegrityError
+from ..energy import add_member_forces, free_positions, member_tensions, tangent_stiffness
+from ..structure import Structure
+from .force_density import null_space, rigid_motions
+from .rigid_bar_solver import bar_directions
+from .stability import edge_members, no_stiffness, stiffness_at_the_edge
+
+MAX_COORDINATES = 900
+"""Free coordinates up to which a standing structure is solved; the systems are dense."""
+MAX_STEPS, MAX_NEWTON_STEPS = 3000, 60
+
+
+@dataclass(frozen=True, eq=False)
+class StandingShape:
+    """A structure that stands, or floats where nothing presses it down.
+
+    Attributes:
+        nodes: (n, 3) m. lengths, tensions: (m,) m and N. out_of_balance: (n, 3) N, zero at fixed nodes.
+        contacts: (n, 3) N, what the ground exerts on each node. residual: N, the largest component out of balance.
+        iterations: steps taken. stable: strict minimum apart from motions that friction or nothing holds.
+        softest: N/m, least stiffness with the feet held where they stand. direction: (f,) of it.
+    """
+
+    nodes: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    out_of_balance: NDArray[np.float64]
+    contacts: NDArray[np.float64]
+    residual: float
+    iterations: int
+    stable: bool
+    softest: float
+    direction: NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class _State:
+    """Everything that one evaluation gives: forces, stiffness and contacts at nodes."""
+
+    lengths: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    forces: NDArray[np.float64]
+    contacts: NDArray[np.float64]
+    away: NDArray[np.float64]
+    push: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    depth: NDArray[np.float64]
+    toward: NDArray[np.float64]
+
+    def worst(self, free: NDArray[np.int64]) -> float:
+        return float(np.abs(self.forces.ravel()[free]).max(initial=0.0))
+
+
+class StandingSolver:
+    """Standing shapes of one structure with ground, one after the other.
+
+    Args:
+        structure: with a ground. rigid_bars: bars keep exactly their rest length. tolerance: N. reach: m, the length
+            that its steps are measured by. most: steps on the way to rest.
+
+    Raises:
+        TensegrityError: more than `MAX_COORDINATES` free coordinates.
+    """
+
+    def __init__(
+        self, structure: Structure, rigid_bars: bool, tolerance: float, reach: float, most: int = MAX_STEPS
+    ) -> None:
+        if structure.free.size > MAX_COORDINATES:
+            raise TensegrityError(
+                f"how a structure stands is solved densely, up to {MAX_COORDINATES} free coordinates; this one has "
+                f"{structure.free.size}. Simulate it, or take the contact away."
+            )
+        self.structure, self.tolerance, self.reach, self._most = structure, tolerance, reach, most
+        self._flat = flatten(structure.ground)
+        self._position = free_positions(structure.fixed)
+        movable = ~structure.fixed[structure.members].all(axis=1)
+        self._bars = np.flatnonzero(~structure.unilateral & movable) if rigid_bars else np.zeros(0, dtype=np.int64)
+        self._may_slide = not structure.fixed.any()
+
+    def solve(self, nodes: NDArray[np.float64], rest: NDArray[np.float64], load: NDArray[np.float64]) -> StandingShape:
+        """From nodes (n, 3) m, for rest lengths (m,) m and load (n, 3) N, weight included.
+
+        Raises:
+            NoEquilibriumError: it slides, is lifted off, tips without end, or was not reached.
+        """
+        structure, free = self.structure, self.structure.free
+        nodes = np.array(nodes)
+        nothing = np.zeros(0)
+        total = load[~structure.fixed].sum(axis=0)
+        toward = self._against(total)
+        if self._may_slide and float(np.linalg.norm(total)) > self.tolerance:
+            self._check_pressed(toward)
+        state, steps = self._settle(nodes, rest, load, toward)
+        tensions = state.tensions[self._bars]
+        state, more = self._newton(nodes, rest, load, toward, tensions if self._bars.size else nothing)
+        steps += more
+        residual = state.worst(free)
+        self._check_friction(state)
+        stable, softest, direction = self._stability(nodes, rest, state)
+        out = np.where(structure.fixed[:, None], 0.0, state.forces)
+        return StandingShape(
+            nodes, state.lengths, state.tensions, out, state.contacts, residual, steps, stable, softest, direction
+        )
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _against(self, total: NDArray) -> NDArray[np.float64]:
+        """(3,) unit vector against the load, or zero where feet push along their normals."""
+        size = float(np.linalg.norm(total))
+        if not self._may_slide or not size > self.tolerance:
+            return np.zeros(3)
+        return -total / size
+
+    def _check_pressed(self, toward: NDArray) -> None:
+        ground = self.structure.ground
+        assert ground is not None
+        if ground.hills is None and not toward @ ground.normal > 0.0:
+            raise NoEquilibriumError(
+                "the forces lift the structure off its ground, and no node is fixed: nothing holds it. Fix a node, or "
+                "take the forces away."
+            )
+        if ground.hills is None:
+            need = np.sqrt(max(0.0, 1.0 / float(toward @ ground.normal) ** 2 - 1.0))
+            if need > ground.friction * (1.0 + 1e-12) and need > 1e-9:
+                raise NoEquilibriumError(
+                    f"it slides: to stand it needs a friction coefficient of {need:.4g}, its ground has "
+                    f"{ground.friction:.4g}. Make the slope or the push smaller, or the friction larger."
+                )
+
+    def _evaluate(self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray, bar_tensions: NDArray) -> _State:
+        structure, n = self.structure, nodes.shape[0]
+        lengths, tensions = np.zeros(rest.size), np.zeros(rest.size)
+        member_tensions(nodes, structure.members, structure.stiffness, rest, structure.unilateral, lengths, tensions)
+        if bar_tensions.size:
+            tensions[self._bars] = bar_tensions
+        forces = np.array(load)
+        add_member_forces(nodes, structure.members, lengths, tensions, forces)
+        state = _State(
+            lengths, tensions, forces, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n),
+            np.full(n, -np.inf), np.zeros((n, 3)),
+        )  # fmt: skip
+        for i in np.flatnonzero(~structure.fixed):
+            away = state.away[i]
+            state.depth[i] = depth(self._flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away)
+            push, slope, _ = normal_law(self._flat, state.depth[i])
+            state.push[i], state.slope[i] = push, slope
+            square, along = float(away @ away), float(toward @ away)
+            # where the ground turns away from the load (the far side of a hill) a foot pushes along its normal
+            state.toward[i] = square / along * toward if along > 0.05 * np.sqrt(square) else away
+            state.contacts[i] = push * state.toward[i]
+        state.forces += state.contacts
+        return state
+
+    def _jacobian(self, nodes: NDArray, rest: NDArray, state: _State) -> NDArray[np.float64]:
+        """J (f, f) N/m: minus the derivative of the residual, the bars' own stiffness left out where they are rigid."""
+        structure = self.structure
+        matrix = np.zeros((structure.free.size, structure.free.size))
+        stiffness = np.array(structure.stiffness)
+        stiffness[self._bars] = 0.0
+        tangent_stiffness(
+            nodes, structure.members, stiffness, structure.unilateral, state.lengths, state.tensions, rest,
+            self._position, matrix,
+        )  # fmt: skip
+        for i in np.flatnonzero(state.slope > 0.0):
+            row = self._position[i]
+            matrix[row : row + 3, row : row + 3] += state.slope[i] * np.outer(state.toward[i], state.away[i])
+        return matrix
+
+    def _settle(self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray) -> tuple[_State, int]:
+        """Elastic bars, from anywhere, nodes moved in place, until Newton's method can take over."""
+        bars, self._bars = self._bars, np.zeros(0, dtype=np.int64)
+        try:
+            return self._follow(nodes, rest, load, toward)
+        finally:
+            self._bars = bars
+
+    def _follow(self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray) -> tuple[_State, int]:
+        structure, free, flat = self.structure, self.structure.free, nodes.ravel()
+        none = np.zeros(0)
+        state = self._evaluate(nodes, rest, load, toward, none)
+        scale = float(structure.stiffness[~structure.fixed[structure.members].all(axis=1)].max(initial=1.0))
+        ground = structure.ground
+        assert ground is not None
+        weight = float(np.linalg.norm(load[~structure.fixed].sum(axis=0)))
+        sink = max(2.0 * weight / ground.stiffness, 1e-6 * self.reach)
+        rough = max(self.tolerance, 1e-9 * scale * self.reach)
+        shift, worst = 1e-3 * scale, state.worst(free)
+        for step in range(self._most):
+            if worst <= rough:
+                return state, step
+            jacobian = self._jacobian(nodes, rest, state)
+            least = float(np.linalg.eigvalsh(0.5 * (jacobian + jacobian.T))[0])
+            used = max(shift, -1.5 * least + 1e-9 * scale)
+            move = np.linalg.solve(jacobian + used * np.eye(free.size), state.forces.ravel()[free])
+            largest = float(np.abs(move).max())
+            part = min(1.0, 0.3 * self.reach / largest) if largest > 0.0 else 1.0
+            part = self._without_diving(nodes, move, part, state, sink)
+            for _ in range(30):
+                trial = flat.copy()
+                trial[free] += part * move
+                after = self._evaluate(trial.reshape(nodes.shape), rest, load, toward, none)
+                if np.isfinite(after.forces).all() and after.worst(free) < 4.0 * worst + 0.1 * weight + rough:
+                    break
+                part *= 0.5
+            flat[:] = trial
+            now = after.worst(free)
+            shift = min(max(shift * min(max(now / max(worst, 1e-300), 0.2), 5.0), 1e-9 * scale), scale)
+            if part < 1.0 and now >= worst:
+                shift = max(0.5 * shift, 1e-9 * scale)  # the way is long: the steps are capped by their length
+            state, worst = after, now
+        raise NoEquilibriumError(
+            f"no way to stand was found in {self._most} steps: {worst:.3g} N are left. It may roll or fall; "
+            "start nearer to how it stands, or give it more friction or a level ground."
+        )
+
+    def _without_diving(self, nodes: NDArray, move: NDArray, part: float, state: _State, sink: float) -> float:
+        """The part of a move after which no node that is above the ground now is far below it."""
+        moved = np.zeros_like(nodes)
+        moved.ravel()[self.structure.free] = move
+        down = -np.einsum("ij,ij->i", moved, state.away)
+        room = np.maximum(sink - state.depth, 0.25 * sink)
+        falls = (down > 0.0) & np.isfinite(state.depth) & (state.depth < sink)
+        return float(np.min(np.where(falls, room / np.where(falls, down, 1.0), part), initial=part))
+
+    def _newton(
+        self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray, tensions: NDArray
+    ) -> tuple[_State, int]:
+        """Newton's method on nodes (in place) and tensions of rigid bars; of motions that cost nothing the least."""
+        structure, free, flat, count = self.structure, self.structure.free, nodes.ravel(), self._bars.size
+        tensions = np.array(tensions)
+        best = np.inf
+        state = self._evaluate(nodes, rest, load, toward, tensions)
+        for step in range(MAX_NEWTON_STEPS):
+            gaps = state.lengths[self._bars] - rest[self._bars]
+            gap = float(np.abs(gaps).max(initial=0.0))
+            worst = state.worst(free)
+            closed = gap <= 1e-13 * float(rest[self._bars].max(initial=1.0)) + 4.4e-16 * float(np.abs(nodes).max())
+            if worst <= self.tolerance and closed:
+                return state, step
+            settled = worst >= 0.5 * best and (closed or not count)
+            if settled and worst <= self._rounding(nodes, load):
+                return state, step
+            best = min(best, worst)
+            jacobian = self._jacobian(nodes, rest, state)
+            if count:
+                normals = bar_directions(nodes, structure, self._bars)
+                jacobian = np.block([[jacobian, normals.T], [normals, np.zeros((count, count))]])
+            right = np.concatenate((state.forces.ravel()[free], -gaps))
+            # rows of forces and of lengths in one measure, so that what counts as zero is the same for both
+            measure = np.concatenate((np.ones(free.size), np.full(count, float(np.abs(jacobian).max()))))
+            scaled = jacobian * measure[:, None] * measure[None, :]
+            move = measure * np.linalg.lstsq(scaled, measure * right, rcond=1e-12)[0]
+            largest = float(np.abs(move[: free.size]).max(initial=0.0))
+            part = min(1.0, 0.3 * self.reach / largest) if largest > 0.0 else 1.0
+            flat[free] += part * move[: free.size]
+            tensions = tensions + part * move[free.size :]
+            state = self._evaluate(nodes, rest, load, toward, tensions)
+            if not np.isfinite(state.forces).all():
+                break
+        raise NoEquilibriumError(
+            f"no way to stand was found: {state.worst(free):.3g} N are left (limit {self.tolerance:.3g}). It may be at "
+            "the edge of tipping; start nearer, or change the rest lengths."
+        )
+
+    def _rounding(self, nodes: NDArray, load: NDArray) -> float:
+        stiffest = float(self.structure.stiffness.max(initial=0.0)) + float(self._flat[0])
+        return 4.4e-15 * (stiffest * float(np.abs(nodes).max()) + float(np.abs(load).max(initial=0.0)))
+
+    def _check_friction(self, state: _State) -> None:
+        ground = self.structure.ground
+        assert ground is not None
+        for i in feet(state.push):
+            square = float(state.away[i] @ state.away[i])
+            along = float(state.contacts[i] @ state.away[i]) / np.sqrt(square)
+            across = float(np.sqrt(max(0.0, state.contacts[i] @ state.contacts[i] - along * along)))
+            if across > (ground.friction + 1e-9) * along:
+                raise NoEquilibriumError(
+                    f"it slides: node {self.structure.node_names[i]} needs a friction coefficient of "
+                    f"{across / along:.4g}, its ground has {ground.friction:.4g}."
+                )
+
+    def _stability(self, nodes: NDArray, rest: NDArray, state: _State) -> tuple[bool, float, NDArray[np.float64]]:
+        structure, ground = self.structure, self.structure.ground
+        assert ground is not None
+        held = feet(state.push)
+        extra = ground_stiffness(structure, nodes)
+        without = np.zeros((structure.free.size, 0))
+        rigid = rigid_motions(structure, nodes)
+        if rigid.shape[1] and not held.size:
+            without = rigid
+        elif rigid.shape[1] and ground.friction == 0.0 and ground.hills is None:
+            without = rigid @ null_space(_off_the_plane(structure, nodes, ground.normal) @ rigid, 1e-9)
+        if self._bars.size:
+            normals = bar_directions(nodes, structure, self._bars)
+            without = np.linalg.qr(np.hstack((without, normals.T)))[0]
+        if without.shape[1] >= structure.free.size:
+            return True, np.inf, np.zeros(structure.free.size)
+        edge = edge_members(structure, state.lengths, rest)
+        same = structure.with_rest_lengths(rest)
+        value, vector = stiffness_at_the_edge(same, nodes, state.lengths, state.tensions, edge, without, extra)
+        return value > no_stiffness(structure), value, vector
+
+
+def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(f, f) N/m that the ground adds to the tangent stiffness at nodes (n, 3): feet pressed in, held by friction.
+
+    A foot that friction holds is as stiff along the ground as into it; without friction it slides freely.
+    """
+    matrix = np.zeros((structure.free.size, structure.free.size))
+    if structure.ground is None:
+        return matrix
+    flat, position, away = flatten(structure.ground), free_positions(structure.fixed), np.zeros(nodes.shape)
+    push, slope = np.zeros(len(nodes)), np.zeros(len(nodes))
+    for i in np.flatnonzero(~structure.fixed):
+        push[i], slope[i], _ = normal_law(flat, depth(flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away[i]))
+    for i in feet(push):
+        row, along = position[i], np.outer(away[i], away[i])
+        block = along if structure.ground.friction == 0.0 else float(away[i] @ away[i]) * np.eye(3)
+        matrix[row : row + 3, row : row + 3] += slope[i] * block
+    return matrix
+
+
+def feet(push: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Nodes that a structure stands on, by the force on each (n,) N: those that carry more than a millionth of it."""
+    return np.flatnonzero(push > 1e-6 * float(push.max(initial=0.0)))
+
+
+def _off_the_plane(structure: Structure, nodes: NDArray, normal: NDArray) -> NDArray[np.float64]:
+    """(n', f): change of the distance from a plane of each free node, over the free coordinates."""
+    rows = np.zeros((structure.free.size // 3, structure.free.size))
+    for k in range(rows.shape[0]):
+        rows[k, 3 * k : 3 * k + 3] = normal
+    return rows

@@ -1,0 +1,58 @@
+"""What an integrator does to the energy is said where it is much."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import Simulation
+from tensegrity_dynamics.errors import AccuracyWarning
+from tensegrity_dynamics.simulation import pace
+from tensegrity_dynamics.structures.structure import make_structure
+
+
+def chain(stiffness: float):
+    """Two weights on springs between two posts, without damping."""
+    nodes = {"left": (0, 0, 0), "a": (1.1, 0, 0), "b": (1.9, 0, 0), "right": (3, 0, 0)}
+    rows = [
+        (f"s{k}", "spring", *ends, stiffness, 0.8) for k, ends in enumerate(zip(nodes, list(nodes)[1:], strict=False))
+    ]
+    return make_structure(nodes, rows, fixed=("left", "right"), node_masses={"a": 0.01, "b": 0.01})
+
+
+def run(integrator: str, step: float, duration: float) -> Simulation:
+    simulation = Simulation(chain(2000.0), step, integrator)
+    velocities = np.zeros((4, 3))
+    velocities[1:3, 0] = 0.5, -0.5
+    simulation.set_motion(velocities)
+    simulation.advance(duration=duration)
+    return simulation
+
+
+def test_the_implicit_method_says_what_it_takes_out_of_an_undamped_chain() -> None:
+    with pytest.warns(AccuracyWarning, match=r"taken .* J out of the motion, \d+ % of its largest kinetic energy"):
+        simulation = run("implicit", 1e-3, 0.3)
+    energy = simulation.energy()
+    assert simulation.energy_error < -0.3 * 0.0025 and "implicit" in simulation.note
+    assert energy.total + energy.damping == pytest.approx(simulation._balance + simulation.energy_error)
+    simulation.reset()
+    assert simulation.note == ""
+
+
+def test_short_steps_and_explicit_methods_say_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AccuracyWarning)
+        assert abs(run("implicit", 1e-6, 0.003).energy_error) < 1e-4
+        for integrator in ("rk4", "rattle"):
+            simulation = run(integrator, 1e-5, 0.3)
+            assert abs(simulation.energy_error) < 1e-5 and simulation.note == ""
+
+
+def test_the_pace_is_measured_without_moving_anything() -> None:
+    simulation = Simulation(chain(2000.0), 1e-5, "rattle")
+    before = simulation.state.nodes
+    assert pace(simulation, 10) > 0.0
+    np.testing.assert_array_equal(simulation.state.nodes, before)
+    assert simulation.time == 0.0
