@@ -326,10 +326,14 @@ class ControllerNode(RobotNode):
             self._answer = None  # where the simulation stands still, the same state gets an answer that moves
             self._session = session
             return accepted
-        finally:
-            message, self._withheld = self._withheld, None
-            if message is not None and not self._planner.withholds:
-                self._control(message)
+        finally:  # as a task: first of all whoever listens to `goal` hears that this one belongs before that state
+            if self.executor is not None:
+                self.executor.create_task(self._answer_withheld)
+
+    def _answer_withheld(self) -> None:
+        message, self._withheld = self._withheld, None
+        if message is not None and not self._planner.withholds:
+            self._control(message)
 
     def _stream_goal(self, message: PoseStamped) -> None:
         """One goal of a stream; what is wrong with it stands in the diagnostics until a good one comes."""

@@ -7,6 +7,7 @@ does end it, since nobody knows what it would do next.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import time
@@ -103,9 +104,10 @@ class RobotNode(Node):
     def create_subscription(self, msg_type: Any, topic: str, callback: Any, *options: Any, **more: Any) -> Any:
         """As rclpy's, but no message makes the callback end the node."""
 
-        def shielded(message: Any) -> None:
+        @functools.wraps(callback)  # rclpy looks at the parameters: with what the middleware tells of a message, or not
+        def shielded(*message: Any) -> None:
             try:
-                callback(message)
+                callback(*message)
             except Exception as error:
                 self._note_survived(f"a message of {topic} could not be handled", error)
 

@@ -56,6 +56,11 @@ class ReplayPlan:
     controller: bool = False
 
 
+def is_answer(command: Any) -> bool:
+    """Whether a command answers a state; one without names only announces a goal that is being planned."""
+    return len(command.name) > 0
+
+
 class _ByStamp:
     """Messages of one topic by their stamp."""
 
@@ -104,7 +109,7 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
             plan.estimator = plan.estimator or decoded.source == "estimator"
         if name == REFERENCE:
             plan.references[stamp] = message.data
-        if name in (STATE, COMMAND, GOAL):
+        if name in (STATE, GOAL) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
     plan.steps = list(_steps(plan, contents, events, sensors))
     if not plan.steps:

@@ -32,7 +32,7 @@ from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, RobotNode, ru
 from ..bags.contents import PARAMETERS, read_contents
 from ..bags.decoding import first_difference, largest_difference, stamp_of
 from ..bags.reader import Bag
-from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, make_plan
+from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, is_answer, make_plan
 from ..bags.timeline import along_robot_time
 from .recorder_node import message_class
 
@@ -223,7 +223,8 @@ class PlayerNode(RobotNode):
         while True:
             while answers:
                 data = answers.pop(0)
-                if stamp_of(self._decoded(step.answers, data)) == step.stamp:
+                decoded = self._decoded(step.answers, data)
+                if stamp_of(decoded) == step.stamp and (step.answers != COMMAND or is_answer(decoded)):
                     return data
             self._spin(0.1)
             now = time.monotonic()

@@ -99,15 +99,16 @@ def test_controllers_are_switched_at_rest_without_a_bump_and_gains_change_with_v
     system.wait(lambda: system.mode == "holding")
     before = np.array(system.watcher.pose[0])
     for name, mode in (
-        ("computed_torque", ActuatorCommand.EFFORT), ("kinematic", ActuatorCommand.VELOCITY),
-        ("joint_position", ActuatorCommand.POSITION), ("computed_torque", ActuatorCommand.EFFORT),
+        ("computed_torque", ActuatorCommand.IMPEDANCE), ("kinematic", ActuatorCommand.VELOCITY),
+        ("joint_position", ActuatorCommand.POSITION), ("computed_torque", ActuatorCommand.IMPEDANCE),
     ):  # fmt: skip
         answer = system.set("controller", name)
         assert answer.successful, answer.reason
         system.wait(lambda mode=mode: system.commands[-1].mode == mode)
         first = next(each for each in reversed(system.commands) if each.mode == mode)
         if mode != ActuatorCommand.POSITION:
-            assert np.max(np.abs(first.value)) < 1e-3  # at rest nothing is needed
+            asked = first.effort if mode == ActuatorCommand.IMPEDANCE else first.value
+            assert np.max(np.abs(asked)) < 1e-3  # at rest nothing is needed
         system.watcher.spin(0.3)
         np.testing.assert_allclose(system.watcher.pose[0], before, atol=1e-4)
     for name, value in (("computed_torque.damping", -1.0), ("controller", "computed_torqe"), ("near_rigid.rate", 0.0)):

@@ -24,7 +24,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.srv import SetGoalPose  # noqa: E402
 
 from tensegrity_control.cancellation import PlanCancelledError, checkpoint  # noqa: E402
-from tensegrity_control.registry import suitable  # noqa: E402
+from tensegrity_control.registry import controller_class, suitable  # noqa: E402
 from tensegrity_control.ros.controller_node import ControllerNode  # noqa: E402
 from tensegrity_dynamics import Simulation, load_robot  # noqa: E402
 from tensegrity_dynamics.robots.robot_types import type_of  # noqa: E402
@@ -138,7 +138,8 @@ def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_wait
         assert not answer.result().accepted and f"{word} was called" in answer.result().reason
         assert plan.left.wait(PATIENCE)
         if lockstep:
-            assert len(made.commands) == 2  # the state that was withheld has its answer
+            # the state that was withheld has its answer; a command without names only announced the goal
+            made.spin_until(lambda: len([each for each in made.commands if each.name]) == 2)
         assert made.give_state() == 1
 
 
@@ -187,6 +188,7 @@ ALL = [
 
 def test_every_controller_is_among_those_whose_plans_are_called_off():
     names = {name for robot in ("tensebot", "single_strut", "biglide") for name in suitable(load_robot(robot))}
+    names = {each for each in names if not controller_class(each).streams_goals}  # those plan nothing
     assert {name for _, name in ALL} == names
 
 

@@ -198,6 +198,8 @@ def test_emergency_stop_holds_until_released(system):
     future = release.call_async(Trigger.Request())
     running.wait(future.done)
     assert future.result().success
+    running.wait(lambda: "began before the release" in running.diagnosis("simulator"))
+    assert watcher.call("hold").success
     running.wait(lambda: running.diagnosis("simulator") == "running")
 
 

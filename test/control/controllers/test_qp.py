@@ -191,8 +191,8 @@ def test_a_goal_out_of_reach_stops_at_the_border_and_says_so():
 def test_a_new_goal_does_not_brake_the_motion_first():
     made = loop("biglide")
     here = made.look().pose[0]
-    made.control.set_goal(0.0, here + [0.1, -0.1, 0.0], duration=1.0)
-    made.run(0.5)
+    accepted = made.control.set_goal(0.0, here + [0.1, -0.1, 0.0], duration=1.0)
+    made.run(0.5 * accepted.duration)
     before = made.control.reference(made.time)
     made.control.set_goal(made.time, here + [0.1, -0.15, 0.0])
     after = made.control.reference(made.time)
