@@ -160,7 +160,15 @@ class RobotNode(Node):
                 self._own_error = error
                 raise
 
-        return super().create_timer(timer_period_sec, own, *options, **more)
+        async def own_coroutine() -> None:
+            try:
+                await callback()
+            except Exception as error:
+                self._own_error = error
+                raise
+
+        chosen = own_coroutine if inspect.iscoroutinefunction(callback) else own
+        return super().create_timer(timer_period_sec, chosen, *options, **more)
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
