@@ -119,7 +119,7 @@ def system():
 # -- in lock-step ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["wheels", "turns"])
+@pytest.mark.parametrize("kind", [pytest.param("wheels", marks=pytest.mark.long), "turns"])
 def test_a_goal_is_reached_by_the_emulated_robot(system, tmp_path, kind):
     running = system(robot_file(tmp_path, kind))
     position, orientation = running.reach((0.008, 0.0, 0.012), duration=2.0)
@@ -165,6 +165,7 @@ def test_an_emergency_stop_holds_the_robot_until_it_is_released(system, tmp_path
     running.wait(lambda: np.linalg.norm(running.watcher.pose[0] - position - [0.0, 0.0, 0.02]) < 2e-3)
 
 
+@pytest.mark.long
 def test_without_a_controller_the_emulated_time_stands_still(system, tmp_path):
     running = system(robot_file(tmp_path, "turns"), silence=0.5)
     running.nodes.running["controller"].kill()
@@ -196,6 +197,7 @@ def test_a_killed_controller_leads_to_a_hold_that_ends_when_it_is_back(system, t
     running.wait(lambda: running.diagnosis("driver") == "running")
 
 
+@pytest.mark.long
 def test_a_second_source_of_commands_is_refused(system, tmp_path):
     running = system(robot_file(tmp_path, "patient"), lockstep=False)
     publisher = running.watcher.node.create_publisher(ActuatorCommand, "actuator_command", 1)
@@ -269,6 +271,7 @@ def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_pa
         emulator.close()
 
 
+@pytest.mark.long
 def test_up_hardware_starts_everything_on_emulated_servos_and_ctrl_c_ends_it(tmp_path):
     robot = robot_file(tmp_path, "turns")
     words = [sys.executable, "-m", "tensegrity_tools.cli", "up", "hardware", robot, "--port", "emulated"]

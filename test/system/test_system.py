@@ -100,7 +100,7 @@ def reach(system):
     return last, errors(system.robot, goal, system.watcher.pose)
 
 
-@pytest.mark.parametrize("robot", [ROBOT, "manipulator"])
+@pytest.mark.parametrize("robot", [ROBOT, pytest.param("manipulator", marks=pytest.mark.long)])
 def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal(system, robot):
     runs = []
     for _ in range(2):

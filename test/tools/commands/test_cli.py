@@ -387,6 +387,7 @@ def test_goals_and_positions_of_mechanisms_are_checked(run) -> None:
     assert "out of reach" in refused(run("ik", "single_strut", "--move", "1.5,0,0"))
 
 
+@pytest.mark.long
 def test_experiments_with_the_parallel_mechanism_find_what_the_document_says(run) -> None:
     status, out, _ = run("experiment", "biglide", "--json")
     found = json.loads(out)
