@@ -107,7 +107,9 @@ def test_contact_never_pulls_and_friction_stays_within_its_cone_and_takes_energy
 # -- one point mass ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize(
+    "integrator", [pytest.param(each, marks=pytest.mark.long) if each == "implicit" else each for each in INTEGRATORS]
+)
 @pytest.mark.parametrize("damping", [0.0, 60.0])
 def test_impact_of_a_point_mass_follows_the_closed_form(integrator: str, damping: float) -> None:
     """m x'' + c x' + k x = 0 from x = 0 at speed v: deepest point and largest force of the spring."""

@@ -52,7 +52,7 @@ def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float
             if name == "structure_state":
                 message.source, message.residual = "estimator", float(*(number or [0.0]))
             if name == "actuator_command":
-                message.value = [float(each) for each in number]
+                message.name, message.value = ["draw"], [float(each) for each in number]
             writer.write(topic, k, without_surplus(TYPES[kind], serialize_message(message)))
     with Bag(path) as bag:
         return make_plan(bag, read_contents(bag))

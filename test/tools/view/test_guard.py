@@ -219,9 +219,16 @@ def test_a_position_that_is_none_reaches_nobody(view, calls, position):
         visitor.send("GuiUpdateMessage", uuid=visitor.part(label)["uuid"], updates={"value": position})
         visitor.send("TransformControlsUpdateMessage", name="/goal", wxyz=[0, 0, 0, 0], position=[0, 0, 0.2], owner="")
         visitor.press("Send goal")
-        visitor.drag_goal([0.0, 0.0, 0.25], unit)
-        assert wait(lambda: np.allclose(view.goal.pose[0], [0.0, 0.0, 0.25]))
-        assert wait(lambda: press_send(visitor) or any(np.allclose(goal[0], [0.0, 0.0, 0.25]) for goal in calls.goals))
+        # again and again: the answer to the goal before may put the handle back where the robot is
+        good = [0.0, 0.0, 0.25]
+        assert wait(lambda: visitor.drag_goal(good, unit) or np.allclose(view.goal.pose[0], good))
+        assert wait(
+            lambda: (
+                visitor.drag_goal(good, unit)
+                or press_send(visitor)
+                or any(np.allclose(goal[0], [0.0, 0.0, 0.25]) for goal in calls.goals)
+            )
+        )
     for goal in calls.goals:
         assert np.abs(goal[0]).max() < 100.0 and abs(np.linalg.norm(goal[1]) - 1.0) < 1e-3
 
