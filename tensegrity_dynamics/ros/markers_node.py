@@ -26,7 +26,7 @@ from ..visualization.picture import make_picture
 from ..visualization.urdf import make_urdf
 from .geometry_messages import fill_pose, pose_from_message
 from .paced_node import PacedNode
-from .robot_node import LATCHED, OK, WARN, WORLD, run_node
+from .robot_node import LATCHED, OK, WARN, WORLD, heard, run_node
 from .state_decoding import StateDecoder
 
 try:
@@ -83,6 +83,9 @@ class MarkersNode(PacedNode):
         """Draw the newest state, where there is one."""
         state, self._state = self._state, None
         if state is None:
+            return
+        if not heard(self._markers) and (self._transforms is None or not heard(self._transforms)):
+            self.tell(OK, "nobody looks", pictures=self._drawn)
             return
         try:
             decoded = self._decoder.state(state)

@@ -287,6 +287,11 @@ class RobotNode(Node):
         self._diagnostics.publish(array)
 
 
+def heard(publisher: Any) -> bool:
+    """Whether anybody subscribes; a message that nobody gets need not be made, unless it is latched."""
+    return bool(publisher.get_subscription_count())
+
+
 def handle_waiting(
     executor: SingleThreadedExecutor,
     timeout: float | None,

@@ -29,6 +29,9 @@ def up(
     ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
+    composed: Annotated[
+        bool, typer.Option(help="sim: one process for simulator, estimator, controller and markers, see docs/nodes.md")
+    ] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
     controller: Annotated[str, typer.Option(help="which, see docs/control.md; empty for the usual one")] = "",
     state: Annotated[
@@ -63,7 +66,7 @@ def up(
     if what not in ("sim", "hardware", "replay"):
         raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
     if what == "replay":
-        _refuse_for_replay(tour=tour, lockstep=lockstep, controller=controller, state=state, port=port, board=board,
+        _refuse_for_replay(tour=tour, lockstep=lockstep, composed=composed, controller=controller, state=state, port=port, board=board,
                            calibration=calibration, bag=bag)  # fmt: skip
         shown = view and bool(rate)
         watching = Watching(markers=bool(rate), view=shown, view_port=view_port, view_address=view_address)
@@ -92,6 +95,8 @@ def up(
                 graph = hardware_graph(
                     robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
                 )
+            if composed:
+                graph = graph.as_composed()
             loaded, loose = _checked(robot, tour)
             if loose:
                 if tour or what != "sim":
@@ -295,8 +300,9 @@ class Living:
         for name, status in self._nodes.ended().items():
             words = self._nodes.last_words(name)
             if name not in self._missed and not self._may_end(name, status, words):
+                who = self._graph.process(name)
                 raise TensegrityError(
-                    f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
+                    f"the {who} ended with status {status}; all others are ended too. Its last words:\n{words}"
                 )
             if name not in self._missed:
                 self._missed.add(name)

@@ -18,7 +18,7 @@ from launch_ros.substitutions import FindPackageShare
 from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..runtime.node_graph import STATES, NodeGraph, Watching
+from ..runtime.node_graph import COMPOSED, STATES, NodeGraph, ProcessDescription, Watching
 
 YES_NO = ("true", "false")
 
@@ -105,17 +105,24 @@ def _nodes(graph: NodeGraph) -> list[Node]:
     return [
         Node(
             package="tensegrity",
-            executable=f"{node.name}_node",
-            name=node.name,
+            executable=f"{process.name}_node",
             output="screen",
             # whatever ends launch, even SIGKILL, ends its nodes
             additional_env={END_WITH_PARENT: str(os.getpid())},
-            on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
-            remappings=list(node.remappings),
-            parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
+            on_exit=None if process.may_end else Shutdown(reason=f"the {graph.process(process.name)} ended"),
+            **_settings(process),
         )
-        for node in graph
+        for process in graph.processes()
     ]
+
+
+def _settings(process: ProcessDescription) -> dict[str, Any]:
+    """Name, parameters and remappings of a node alone; of nodes in one process words that name each of them."""
+    if process.name == COMPOSED:
+        return {"arguments": process.arguments}
+    (node,) = process.nodes
+    values = {key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}
+    return {"name": node.name, "remappings": list(node.remappings), "parameters": [values]}
 
 
 def _check_rviz() -> None:

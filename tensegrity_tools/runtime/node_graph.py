@@ -172,6 +172,11 @@ class NodeGraph:
         alone = [ProcessDescription(node.name, (node,)) for node in self.nodes if node not in together]
         return (*([ProcessDescription(COMPOSED, together)] if together else []), *alone)
 
+    def process(self, name: str) -> str:
+        """What a process is to people: the nodes that it holds, or its own name."""
+        found = [each for each in self.processes() if each.name == name == COMPOSED]
+        return f"process of {', '.join(node.name for node in found[0].nodes)}" if found else name
+
     def as_composed(self) -> NodeGraph:
         """The same graph with one process for the nodes that can share one.
 

@@ -28,6 +28,15 @@ MISSED = "no command from"
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
+def goal_request(position: Any, quaternion: Any | None, duration: float, frame: str = "world") -> SetGoalPose.Request:
+    """A request for a position (3,) m, and a quaternion wxyz or None to keep the orientation; duration in s."""
+    turn = SetGoalPose.Request.KEEP if quaternion is None else SetGoalPose.Request.SET
+    request = SetGoalPose.Request(duration=float(duration), orientation=turn)
+    request.target.header.frame_id = frame
+    fill_pose(request.target.pose, position, (1.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
+    return request
+
+
 class Watcher:
     """The latest of everything, and calls that wait for their answer. Spins only while it waits.
 
@@ -155,9 +164,7 @@ class Watcher:
 
     def send_goal(self, position: Any, quaternion: Any | None, duration: float = 0.0, frame: str = "world") -> Any:
         """Answer of set_goal_pose."""
-        request = SetGoalPose.Request(duration=float(duration))
-        request.target.header.frame_id = frame
-        fill_pose(request.target.pose, position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
+        request = goal_request(position, quaternion, duration, frame)
         return self.call("set_goal_pose", request, PLANNING)
 
     def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:

@@ -47,7 +47,7 @@ class System:
         self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
 
     def _record(self, message):
-        nodes = np.array([(p.x, p.y, p.z) for p in message.node_position])
+        nodes = np.array(message.node_position)
         bits = nodes.tobytes() + np.array([*message.q, *message.v]).tobytes()
         self.truths[seconds(message.header.stamp)] = bits
 

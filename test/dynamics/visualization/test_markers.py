@@ -142,7 +142,6 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
     rclpy = pytest.importorskip("rclpy")
     interfaces = pytest.importorskip("tensegrity.msg")
     from diagnostic_msgs.msg import DiagnosticArray
-    from geometry_msgs.msg import Point
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from std_msgs.msg import String
     from visualization_msgs.msg import MarkerArray
@@ -175,7 +174,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         message = interfaces.StructureState(source="test", converged=True)
         if is_structure:
             message.node_name = list(robot.structure.node_names)
-            message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
+            message.node_position = robot.structure.nodes.ravel().tolist()
         else:
             message.coordinate_name = list(robot.mechanism.coordinate_names())
             message.q = robot.model.start.tolist()
@@ -208,7 +207,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         assert "tf" in {pair.key for pair in heard["diagnostics"]["markers"].values}
 
         if is_structure:
-            message.node_position[0].x = float("nan")
+            message.node_position[0] = float("nan")
         else:
             message.q[0] = float("nan")
         bad = time.monotonic() + 30.0
