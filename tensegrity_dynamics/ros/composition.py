@@ -20,7 +20,7 @@ from ..errors import TensegrityError
 from .hand_over import HandOver
 from .robot_node import CLOSING, RobotNode, handle_waiting
 
-LOOK = 0.01
+LOOK = 0.02
 """s of wall time after which the nodes look for what comes from elsewhere, however much they have to tell each other."""
 
 

@@ -64,7 +64,7 @@ class MarkersNode(PacedNode):
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
-        self._description.publish(String(data=make_urdf(self._picture)))
+        self._description.publish(String(data=make_urdf(self._picture, robot.actuators)))
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)

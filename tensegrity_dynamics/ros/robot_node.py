@@ -278,10 +278,23 @@ class RobotNode(Node):
         self._news += 1
         return self._news <= NEWS
 
+    @property
+    def diagnostic_name(self) -> str:
+        """Name in the diagnostics, which all robots of a domain share: with the namespace, where there is one."""
+        return self.get_fully_qualified_name().lstrip("/")
+
+    @property
+    def hardware_id(self) -> str:
+        """The robot that the diagnostics are of, as the node was given it."""
+        return str(self.get_parameter("robot").value) if self.has_parameter("robot") else ""
+
     def report(self) -> None:
         """Publish the diagnostics now."""
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
-        status = DiagnosticStatus(level=self._said_level, name=self.get_name(), message=self._said, values=values)
+        status = DiagnosticStatus(
+            level=self._said_level, name=self.diagnostic_name, message=self._said, values=values,
+            hardware_id=self.hardware_id,
+        )  # fmt: skip
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)

@@ -247,7 +247,7 @@ class SimulatorNode(RobotNode):
             tendons.tension = [seen.tensions[name] for name in self._tendons]
             self._tendon_states.publish(tendons)
         joints = JointState(name=list(seen.positions))
-        joints.header.stamp, joints.header.frame_id = stamp, WORLD
+        joints.header.stamp = stamp  # of joints, which have no frame
         joints.position = list(seen.positions.values())
         joints.velocity = list(seen.rates.values())
         joints.effort = list(seen.efforts.values())

@@ -91,8 +91,12 @@ class Watcher:
                 self.lowest[name] = (tension, now)
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
-        self.diagnostics.update({status.name: status for status in message.status})
+        own = self.node.get_namespace().strip("/")
         for status in message.status:
+            namespace, _, name = status.name.rpartition("/")
+            if namespace != own:
+                continue  # of another robot in this domain
+            self.diagnostics[name] = status
             if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
                 self.missed = status.message
 

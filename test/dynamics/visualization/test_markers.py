@@ -201,7 +201,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             shapes = sum(len(body.shapes) for body in robot.mechanism.bodies)
             assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
-        assert heard["description"].data == make_urdf(make_picture(robot))
+        assert heard["description"].data == make_urdf(make_picture(robot), robot.actuators)
         values = {pair.key: pair.value for pair in heard["diagnostics"]["view"].values}
         assert values["url"].startswith("http://localhost:")
         assert "tf" in {pair.key for pair in heard["diagnostics"]["markers"].values}
