@@ -36,7 +36,12 @@ def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float
     m = matrices
     x, y, z = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
     rows = np.empty((len(m), 4, 4))  # every row is the quaternion, times another of its components
-    rows[:, 0, 0], rows[:, 1, 1], rows[:, 2, 2], rows[:, 3, 3] = 1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z
+    rows[:, 0, 0], rows[:, 1, 1], rows[:, 2, 2], rows[:, 3, 3] = (
+        1 + x + y + z,
+        1 + x - y - z,
+        1 - x + y - z,
+        1 - x - y + z,
+    )
     rows[:, 0, 1] = rows[:, 1, 0] = m[:, 2, 1] - m[:, 1, 2]
     rows[:, 0, 2] = rows[:, 2, 0] = m[:, 0, 2] - m[:, 2, 0]
     rows[:, 0, 3] = rows[:, 3, 0] = m[:, 1, 0] - m[:, 0, 1]

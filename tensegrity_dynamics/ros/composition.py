@@ -21,7 +21,7 @@ from .hand_over import HandOver
 from .robot_node import CLOSING, RobotNode, handle_waiting
 
 LOOK = 0.02
-"""s of wall time after which the nodes look for what comes from elsewhere, however much they have to tell each other."""
+"""s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
 
 
 class NodeFailure(Exception):

@@ -48,11 +48,12 @@ KINDS = {
 
 
 class MarkersNode(PacedNode):
-    """Parameters: robot, rate."""
+    """Parameters: robot, frame_prefix, rate."""
 
     def __init__(self) -> None:
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
+        self._prefix = self.parameter("frame_prefix", "", "before the names of the robot's frames on /tf")
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
         self._decoder = StateDecoder(robot)
         self._picture = make_picture(robot)
@@ -113,7 +114,7 @@ class MarkersNode(PacedNode):
     def _frames(self, poses: Sequence[Pose], frame: str, stamp: object) -> list[TransformStamped]:
         transforms = []
         for name, (position, quaternion) in zip(self._picture.link_names, poses, strict=True):
-            message = TransformStamped(child_frame_id=name)
+            message = TransformStamped(child_frame_id=self._prefix + name)
             message.header.frame_id, message.header.stamp = frame, stamp
             moved, turned = message.transform.translation, message.transform.rotation
             moved.x, moved.y, moved.z = (float(value) for value in position)

@@ -120,7 +120,7 @@ class RobotNode(Node):
 
         more.setdefault("event_callbacks", SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic)))
         join = functools.partial(super().create_subscription, msg_type, topic, shielded, *options, **more)
-        quality = options[0] if options else more.get("qos_profile")
+        quality: Any = options[0] if options else more["qos_profile"]
         if self._hand_over is None or more.get("raw") or len(inspect.signature(callback).parameters) != 1:
             return join()
         return InsideSubscription(
@@ -315,7 +315,9 @@ def handle_waiting(
     Args:
         survive: does one step of a node (None where nobody knows whose it is), see `RobotNode.survive`.
     """
-    nothing, owner, handler = False, None, None
+    nothing = False
+    owner: Any = None
+    handler: Any = None
 
     def wait() -> None:
         nonlocal nothing, owner, handler

@@ -13,7 +13,6 @@ from ..robots.robot_types import type_of
 from ..robots.state_record import DecodedState, StateRecord
 from .geometry_messages import pose_from_message
 
-
 W_FIRST = [6, 3, 4, 5]
 """Columns of a body's pose that are its quaternion wxyz; ROS has w last."""
 

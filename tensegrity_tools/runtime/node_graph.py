@@ -8,6 +8,7 @@ A graph is data. Who starts it (processes of `up`, the launch system) walks thro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ COMPOSED = "composed"
 COMPOSABLE = ("simulator", "estimator", "controller", "markers")
 """Nodes that can share one process; servos and browsers wait for nobody, and a recorder must outlive the others."""
 EMULATED = "emulated"
+NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
 STATES = ("rest", "observer", "truth")
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
 """s, of the control."""
@@ -57,7 +59,6 @@ class NodeDescription:
     may_end: bool = False
     remappings: tuple[tuple[str, str], ...] = ()
 
-
     def arguments(self, prefix: str = "") -> list[str]:
         """Parameters and remappings as words after `--ros-args`; prefix: "node:" where several share a process."""
         words = []
@@ -74,11 +75,12 @@ class ProcessDescription:
     """One process and its nodes: one, or several that are composed.
 
     Attributes:
-        name: of its node, or `COMPOSED`. nodes: see there.
+        name: of its node, or `COMPOSED`. nodes: see there. namespace: of all of them.
     """
 
     name: str
     nodes: tuple[NodeDescription, ...]
+    namespace: str = ""
 
     @property
     def module(self) -> str:
@@ -108,7 +110,7 @@ class ProcessDescription:
         """All that comes after the module on the command line."""
         prefixes = {node.name: f"{node.name}:" if self.name == COMPOSED else "" for node in self.nodes}
         ros = [word for node in self.nodes for word in node.arguments(prefixes[node.name])]
-        return [*self.words, "--ros-args", *ros]
+        return [*self.words, "--ros-args", *(["-r", f"__ns:=/{self.namespace}"] if self.namespace else []), *ros]
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class NodeGraph:
         robot: name or file, as the nodes get it. choice: what the controller gets. nodes: see there.
         simulated_time: the source publishes /clock, all others use it. emulator: started before the driver, or None.
         composed: one process for all nodes that can share one (`COMPOSABLE`), instead of one for each.
+        namespace: of all nodes, so that several robots share a domain; "" for none.
     """
 
     robot: str
@@ -148,6 +151,7 @@ class NodeGraph:
     simulated_time: bool
     emulator: Emulator | None = None
     composed: bool = False
+    namespace: str = ""
 
     def __iter__(self) -> Iterator[NodeDescription]:
         return iter(self.nodes)
@@ -169,8 +173,9 @@ class NodeGraph:
     def processes(self) -> tuple[ProcessDescription, ...]:
         """Which processes run the nodes, in the order in which they start."""
         together = tuple(node for node in self.nodes if self.composed and node.name in COMPOSABLE)
-        alone = [ProcessDescription(node.name, (node,)) for node in self.nodes if node not in together]
-        return (*([ProcessDescription(COMPOSED, together)] if together else []), *alone)
+        groups = [(COMPOSED, together)] if together else []
+        groups += [(node.name, (node,)) for node in self.nodes if node not in together]
+        return tuple(ProcessDescription(name, nodes, self.namespace) for name, nodes in groups)
 
     def process(self, name: str) -> str:
         """What a process is to people: the nodes that it holds, or its own name."""
@@ -186,6 +191,35 @@ class NodeGraph:
         if self.source.name not in COMPOSABLE:
             raise TensegrityError("servos have a process of their own: --composed is for simulations.")
         return replace(self, composed=True)
+
+    def in_namespace(self, namespace: str, frame_prefix: str = "") -> NodeGraph:
+        """The same graph beside those of other robots: names, frames and the clock are its own.
+
+        Args:
+            namespace: such as "left" or "cell/left"; "" changes nothing.
+            frame_prefix: before the names of its frames; "" for the namespace with a slash.
+
+        Raises:
+            TensegrityError: a name that ROS does not take.
+        """
+        name = namespace.strip("/")
+        if not name:
+            if namespace or not frame_prefix:
+                return self
+        elif not re.fullmatch(NAMESPACE, name):
+            raise TensegrityError(
+                f"the namespace {namespace!r} is none: letters, digits and _ between slashes, no digit first."
+            )
+        prefix = {"frame_prefix": frame_prefix or f"{name}/"}
+        own_clock = (("/clock", "clock"),) if name else ()
+        nodes = tuple(
+            replace(
+                node, remappings=(*node.remappings, *own_clock),
+                parameters={**node.parameters, **(prefix if node.name == "markers" else {})},
+            )
+            for node in self.nodes
+        )  # fmt: skip
+        return replace(self, nodes=nodes, namespace=name)
 
     def with_parameters(self, name: str, **parameters: Any) -> NodeGraph:
         """The same graph with more parameters of one node."""

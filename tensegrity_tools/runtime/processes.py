@@ -36,15 +36,16 @@ class NodeProcesses:
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Start the node `name` with ROS parameters in a process of its own."""
-        self._start(ProcessDescription(name, (NodeDescription(name, dict(parameters)),)))
+        self.start_process(ProcessDescription(name, (NodeDescription(name, dict(parameters)),)))
 
     def start_all(self, graph: NodeGraph) -> None:
         """Start the nodes of a graph but those that wait for the others."""
         for process in graph.processes():
             if not process.waits:
-                self._start(process)
+                self.start_process(process)
 
-    def _start(self, process: ProcessDescription) -> None:
+    def start_process(self, process: ProcessDescription) -> None:
+        """Start the nodes of one process."""
         self.run(process.name, ["-m", process.module, *process.arguments])
 
     def run(self, name: str, words: Sequence[str]) -> None:

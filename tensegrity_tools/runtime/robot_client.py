@@ -45,14 +45,16 @@ class Watcher:
         missed: what simulator or driver said of a command that did not come since `forget`; "" where none was missed.
 
     Args:
-        check: called again and again while it waits; what it raises ends the wait.
+        check: called again and again while it waits; what it raises ends the wait. namespace: of the robot's nodes.
     """
 
-    def __init__(self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None, namespace: str = ""
+    ) -> None:
         # rclpy's own handlers would shut the context down in another thread, in the middle of a call
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._check = check
-        self.node = Node(name)
+        self.node = Node(name, namespace=namespace)
         self.truth: StructureState | None = None
         self.estimate: StructureState | None = None
         self.tendons: TendonState | None = None

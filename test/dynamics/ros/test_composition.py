@@ -1,4 +1,4 @@
-"""Nodes in one process: what they tell each other stays inside, what others want is on the bus, as between processes."""
+"""Nodes in one process: what they tell each other stays inside, what others want is on the bus, as ever."""
 
 from __future__ import annotations
 
