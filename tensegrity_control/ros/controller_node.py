@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose as RosPose
+from geometry_msgs.msg import PoseStamped, Quaternion
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
@@ -61,6 +62,27 @@ def new_session() -> int:
     return 1 + secrets.randbelow(2**64 - 1)
 
 
+def _pose_asked(request: SetGoalPose.Request) -> RosPose:
+    """The pose of a request, with a zero quaternion where the orientation is kept.
+
+    Raises:
+        TensegrityError: nothing was filled in, or the quaternion and the field `orientation` do not agree.
+    """
+    if request == SetGoalPose.Request():
+        raise TensegrityError("the request is empty; fill in target, and its frame where the origin itself is meant.")
+    turn = request.target.pose.orientation
+    quaternion = (turn.w, turn.x, turn.y, turn.z)
+    if request.orientation == SetGoalPose.Request.SET:
+        if not any(quaternion):
+            raise TensegrityError("orientation is SET, but the quaternion of target is zero; give one, or KEEP.")
+        return request.target.pose
+    if request.orientation != SetGoalPose.Request.KEEP:
+        raise TensegrityError(f"orientation is {request.orientation}; give 0 (KEEP) or 1 (SET).")
+    if any(quaternion) and quaternion != (1.0, 0.0, 0.0, 0.0):  # which is how a quaternion arrives that nobody gave
+        raise TensegrityError("target has a quaternion, but orientation is KEEP (0); give 1 (SET) to turn to it.")
+    return RosPose(position=request.target.pose.position, orientation=Quaternion(w=0.0))
+
+
 class ControllerNode(RobotNode):
     """Parameters: robot, lockstep, deadline, and those of `ControllerParameters`."""
 
@@ -71,6 +93,11 @@ class ControllerNode(RobotNode):
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
+        self._reference_rate = self.parameter(
+            "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
+            low=0.0, high=10000.0,
+        )  # fmt: skip
+        self._shown: tuple[Any, ...] = ()
         lockstep = self.parameter(
             "lockstep",
             False,
@@ -243,7 +270,14 @@ class ControllerNode(RobotNode):
         return True
 
     def _publish_reference(self, stamp: Time, command: Command) -> None:
+        """For people: at `reference_rate` of the robot's time, and at once when the motion begins, ends or changes."""
         status = self._controller.status(self._now)
+        slot = int(self._now * self._reference_rate) if self._reference_rate > 0.0 else self._stamp
+        goal = None if status.goal is None else (*status.goal[0], *status.goal[1])
+        shown = (self._settings.name, status.phase, goal, slot)
+        if shown == self._shown:
+            return
+        self._shown = shown
         try:
             reference = self._controller.reference(self._now)
         except TensegrityError:
@@ -302,7 +336,7 @@ class ControllerNode(RobotNode):
     async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
             self._ready(whole=True)
-            goal = self._goals(request.target.header.frame_id, [0.0], [request.target.pose])[0][1]
+            goal = self._goals(request.target.header.frame_id, [0.0], [_pose_asked(request)])[0][1]
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")

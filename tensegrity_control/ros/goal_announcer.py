@@ -37,7 +37,8 @@ class GoalAnnouncer:
         async def announce(request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
             given = await answer(request, response)
             message = Goal(
-                request=Goal.POSE, waypoint=[request.target.pose], duration=request.duration, profile=request.profile,
+                request=Goal.POSE, waypoint=[request.target.pose], orientation=request.orientation,
+                duration=request.duration, profile=request.profile,
                 accepted=given.accepted, reason=given.reason, predicted_arrival=given.predicted_arrival,
                 nearest=given.nearest, binding=given.binding,
             )  # fmt: skip

@@ -50,7 +50,7 @@ class DriverMessages:
     def joints(self, stamp: Time) -> JointState:
         """Rest lengths by actuator; the last valid one where a sensor fails, which is reported as a fault."""
         message = JointState(name=[name for name in self._driver.spools if name in self._lengths])
-        message.header.stamp, message.header.frame_id = stamp, WORLD
+        message.header.stamp = stamp  # of joints, which have no frame
         message.position = [self._lengths[name] for name in message.name]
         message.velocity = [self._rates[name] for name in message.name]
         message.effort = [self._driver.tension(name) for name in message.name]

@@ -318,7 +318,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Publish the diagnostics of the node, the bus and every servo."""
         super().report()
         if self._messages is not None:
-            array = DiagnosticArray(status=self._messages.statuses(self.get_name(), self._faults, self._reactions))
+            array = DiagnosticArray(status=self._messages.statuses(self.diagnostic_name, self._faults, self._reactions))
+            for each in array.status:
+                each.hardware_id = self.hardware_id
             array.header.stamp = self.get_clock().now().to_msg()
             self._diagnostics.publish(array)
 

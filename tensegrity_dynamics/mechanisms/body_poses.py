@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from ..numerics.rotations import quaternion_from_matrix
+from ..numerics.rotations import quaternion_from_matrix, quaternions_from_matrices
 from ..robots.output_frame import Pose
 from .body_frame import BodyFrame
 from .cable_routing import CableEntry
@@ -67,7 +67,7 @@ class BodyPoses:
     @property
     def quaternions(self) -> NDArray[np.float64]:
         """(b, 4) wxyz."""
-        return np.array([quaternion_from_matrix(each) for each in self._work.rotation]).reshape(-1, 4)
+        return quaternions_from_matrices(self._work.rotation)
 
     @property
     def twists(self) -> NDArray[np.float64]:

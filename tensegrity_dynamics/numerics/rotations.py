@@ -31,6 +31,29 @@ def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return q if q[0] >= 0.0 else -q
 
 
+def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 4) of rotation matrices (n, 3, 3), all at once; each as `quaternion_from_matrix` has it."""
+    m = matrices
+    x, y, z = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
+    rows = np.empty((len(m), 4, 4))  # every row is the quaternion, times another of its components
+    rows[:, 0, 0], rows[:, 1, 1], rows[:, 2, 2], rows[:, 3, 3] = (
+        1 + x + y + z,
+        1 + x - y - z,
+        1 - x + y - z,
+        1 - x - y + z,
+    )
+    rows[:, 0, 1] = rows[:, 1, 0] = m[:, 2, 1] - m[:, 1, 2]
+    rows[:, 0, 2] = rows[:, 2, 0] = m[:, 0, 2] - m[:, 2, 0]
+    rows[:, 0, 3] = rows[:, 3, 0] = m[:, 1, 0] - m[:, 0, 1]
+    rows[:, 1, 2] = rows[:, 2, 1] = m[:, 0, 1] + m[:, 1, 0]
+    rows[:, 1, 3] = rows[:, 3, 1] = m[:, 0, 2] + m[:, 2, 0]
+    rows[:, 2, 3] = rows[:, 3, 2] = m[:, 1, 2] + m[:, 2, 1]
+    each = np.arange(len(m))
+    q = rows[each, np.argmax(rows[:, range(4), range(4)], axis=1)]
+    q /= np.where(q[:, 0] < 0.0, -1.0, 1.0)[:, None] * np.linalg.norm(q, axis=1)[:, None]
+    return q
+
+
 def matrix_from_quaternion(quaternion: ArrayLike) -> NDArray[np.float64]:
     """(3, 3) rotation of a quaternion (4,), normalised first. Raises ValueError for a zero or non-finite one."""
     q = np.asarray(quaternion, dtype=np.float64)

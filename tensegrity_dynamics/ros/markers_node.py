@@ -26,7 +26,7 @@ from ..visualization.picture import make_picture
 from ..visualization.urdf import make_urdf
 from .geometry_messages import fill_pose, pose_from_message
 from .paced_node import PacedNode
-from .robot_node import LATCHED, OK, WARN, WORLD, run_node
+from .robot_node import LATCHED, OK, WARN, WORLD, heard, run_node
 from .state_decoding import StateDecoder
 
 try:
@@ -48,11 +48,12 @@ KINDS = {
 
 
 class MarkersNode(PacedNode):
-    """Parameters: robot, rate."""
+    """Parameters: robot, frame_prefix, rate."""
 
     def __init__(self) -> None:
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
+        self._prefix = self.parameter("frame_prefix", "", "before the names of the robot's frames on /tf")
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
         self._decoder = StateDecoder(robot)
         self._picture = make_picture(robot)
@@ -64,7 +65,7 @@ class MarkersNode(PacedNode):
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
-        self._description.publish(String(data=make_urdf(self._picture)))
+        self._description.publish(String(data=make_urdf(self._picture, robot.actuators)))
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
@@ -83,6 +84,9 @@ class MarkersNode(PacedNode):
         """Draw the newest state, where there is one."""
         state, self._state = self._state, None
         if state is None:
+            return
+        if not heard(self._markers) and (self._transforms is None or not heard(self._transforms)):
+            self.tell(OK, "nobody looks", pictures=self._drawn)
             return
         try:
             decoded = self._decoder.state(state)
@@ -110,7 +114,7 @@ class MarkersNode(PacedNode):
     def _frames(self, poses: Sequence[Pose], frame: str, stamp: object) -> list[TransformStamped]:
         transforms = []
         for name, (position, quaternion) in zip(self._picture.link_names, poses, strict=True):
-            message = TransformStamped(child_frame_id=name)
+            message = TransformStamped(child_frame_id=self._prefix + name)
             message.header.frame_id, message.header.stamp = frame, stamp
             moved, turned = message.transform.translation, message.transform.rotation
             moved.x, moved.y, moved.z = (float(value) for value in position)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 
-from rclpy.executors import SingleThreadedExecutor, TimeoutException
+from rclpy.executors import SingleThreadedExecutor
 
 from ..ending import Ending
-from .robot_node import RobotNode
-
-MOST = 50  # callbacks per round, so that a flood cannot keep the round from its end
+from .robot_node import RobotNode, handle_waiting
 
 
 class PacedNode(RobotNode):
@@ -29,25 +27,10 @@ class PacedNode(RobotNode):
         """Take note of the messages, work, rest; until the end is asked for."""
         while not ending.asked and self.context.ok():
             until = time.monotonic() + 1.0 / self.rate
-            self._handle_waiting(executor)
+            handle_waiting(executor, 0.0, lambda _, step: self.survive(step))
             self.work()
             ending.wait(until - time.monotonic())
 
-    def _handle_waiting(self, executor: SingleThreadedExecutor) -> None:
-        nothing = False
-
-        def take() -> None:
-            nonlocal nothing
-            try:
-                handler, _, _ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
-            except TimeoutException:
-                nothing = True
-                return
-            handler()
-            if (problem := handler.exception()) is not None:
-                raise problem
-
-        for _ in range(MOST):
-            self.survive(take)
-            if nothing:
-                return
+    def begin_inside(self) -> None:
+        """Work by a timer of the common executor."""
+        self.create_timer(1.0 / self.rate, self.work, clock=self.wall_clock)

@@ -21,7 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -30,6 +30,7 @@ from rclpy.signals import SignalHandlerOptions
 from ..command_streams import publisher_names
 from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
+from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
 STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
@@ -43,6 +44,8 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 LEVELS = {OK: 0, WARN: 1, ERROR: 2}
 
 
+MOST = 50
+"""Callbacks per round of `handle_waiting`, so that a flood cannot keep the round from its end."""
 NEWS = 20
 """Problems that are published and logged at once per second; of more the last one is in the next diagnostics."""
 LONGEST_WORDS = 2000
@@ -57,6 +60,7 @@ class RobotNode(Node):
     """
 
     def __init__(self, name: str) -> None:
+        self._hand_over = HandOver.current  # before rclpy makes its own publishers and subscriptions
         super().__init__(name)
         self.survived = 0
         self._own_error: Exception | None = None
@@ -77,6 +81,9 @@ class RobotNode(Node):
         """Handle what comes until the end is asked for."""
         while not ending.asked and self.context.ok():
             self.survive(executor.spin_once)
+
+    def begin_inside(self) -> None:
+        """Called instead of `spin` where an executor works for several nodes."""
 
     def survive(self, step: Callable[[], Any]) -> None:
         """Do a step of the executor; only errors of the node's own work come out of it."""
@@ -112,7 +119,28 @@ class RobotNode(Node):
                 self._note_survived(f"a message of {topic} could not be handled", error)
 
         more.setdefault("event_callbacks", SubscriptionEventCallbacks(incompatible_qos=self._incompatible(topic)))
-        return super().create_subscription(msg_type, topic, shielded, *options, **more)
+        join = functools.partial(super().create_subscription, msg_type, topic, shielded, *options, **more)
+        quality: Any = options[0] if options else more["qos_profile"]
+        if self._hand_over is None or more.get("raw") or len(inspect.signature(callback).parameters) != 1:
+            return join()
+        return InsideSubscription(
+            self._hand_over.topic(self.resolve_topic_name(topic)), msg_type, profile(quality), shielded, join,
+            super().destroy_subscription,
+        )  # fmt: skip
+
+    def destroy_subscription(self, subscription: Any) -> bool:
+        """As rclpy's, also for those that are not on the bus."""
+        if isinstance(subscription, InsideSubscription):
+            subscription.destroy()
+            return True
+        return bool(super().destroy_subscription(subscription))
+
+    def create_publisher(self, msg_type: Any, topic: str, *options: Any, **more: Any) -> Any:
+        """As rclpy's; what it publishes is handed over to the nodes of the same process, where they are composed."""
+        if self._hand_over is not None:
+            inside = self._hand_over.topic(self.resolve_topic_name(topic))
+            more.setdefault("publisher_class", functools.partial(InsidePublisher, topic_of=inside))
+        return super().create_publisher(msg_type, topic, *options, **more)
 
     def _incompatible(self, topic: str) -> Callable[[Any], None]:
         """Says that a publisher of a topic offers less than this node asks for, so that nothing of it arrives."""
@@ -250,13 +278,67 @@ class RobotNode(Node):
         self._news += 1
         return self._news <= NEWS
 
+    @property
+    def diagnostic_name(self) -> str:
+        """Name in the diagnostics, which all robots of a domain share: with the namespace, where there is one."""
+        return self.get_fully_qualified_name().lstrip("/")
+
+    @property
+    def hardware_id(self) -> str:
+        """The robot that the diagnostics are of, as the node was given it."""
+        return str(self.get_parameter("robot").value) if self.has_parameter("robot") else ""
+
     def report(self) -> None:
         """Publish the diagnostics now."""
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
-        status = DiagnosticStatus(level=self._said_level, name=self.get_name(), message=self._said, values=values)
+        status = DiagnosticStatus(
+            level=self._said_level, name=self.diagnostic_name, message=self._said, values=values,
+            hardware_id=self.hardware_id,
+        )  # fmt: skip
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+
+def heard(publisher: Any) -> bool:
+    """Whether anybody subscribes; a message that nobody gets need not be made, unless it is latched."""
+    return bool(publisher.get_subscription_count())
+
+
+def handle_waiting(
+    executor: SingleThreadedExecutor,
+    timeout: float | None,
+    survive: Callable[[RobotNode | None, Callable[[], Any]], None],
+) -> None:
+    """Do what waits in the executor, at most `MOST` things; wait for the first for `timeout` s, None for ever.
+
+    Args:
+        survive: does one step of a node (None where nobody knows whose it is), see `RobotNode.survive`.
+    """
+    nothing = False
+    owner: Any = None
+    handler: Any = None
+
+    def wait() -> None:
+        nonlocal nothing, owner, handler
+        handler = None
+        try:
+            handler, _, owner = executor.wait_for_ready_callbacks(timeout_sec=timeout)
+        except (TimeoutException, ShutdownException):
+            nothing = True
+
+    def do() -> None:
+        handler()
+        if (problem := handler.exception()) is not None:
+            raise problem
+
+    for _ in range(MOST):
+        survive(None, wait)
+        if nothing:
+            return
+        if handler is not None:
+            survive(owner, do)
+        timeout = 0.0
 
 
 def run_node(make: Callable[[], RobotNode]) -> int:

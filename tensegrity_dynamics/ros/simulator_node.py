@@ -26,7 +26,7 @@ from ..robots.robot_types import type_of
 from ..simulation import Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
-from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, run_node
+from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, heard, run_node
 from .state_encoding import state_message
 
 PACE_MARGIN = 1.2
@@ -235,21 +235,24 @@ class SimulatorNode(RobotNode):
         state = self._simulation.state
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
-        truth = state_message(self._codec.encode(state, seen.pose, seen.twist), stamp, "simulator")
-        self._truth.publish(truth)
-        tendons = TendonState(name=list(self._tendons), estimated=False)
-        tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
-        tendons.length = [seen.lengths[name] for name in self._tendons]
-        tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
-        tendons.tension = [seen.tensions[name] for name in self._tendons]
-        self._tendon_states.publish(tendons)
+        truth = None
+        if self._state is not None or heard(self._truth):
+            truth = state_message(self._codec.encode(state, seen.pose, seen.twist), stamp, "simulator")
+            self._truth.publish(truth)
+        if heard(self._tendon_states):
+            tendons = TendonState(name=list(self._tendons), estimated=False)
+            tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
+            tendons.length = [seen.lengths[name] for name in self._tendons]
+            tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]
+            tendons.tension = [seen.tensions[name] for name in self._tendons]
+            self._tendon_states.publish(tendons)
         joints = JointState(name=list(seen.positions))
-        joints.header.stamp, joints.header.frame_id = stamp, WORLD
+        joints.header.stamp = stamp  # of joints, which have no frame
         joints.position = list(seen.positions.values())
         joints.velocity = list(seen.rates.values())
         joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
-        if self._state is not None:  # last, because the controller answers it
+        if self._state is not None and truth is not None:  # last, because the controller answers it
             self._state.publish(truth)
         self._published = time.monotonic()
 

@@ -13,44 +13,50 @@ from ..robots.robot_types import type_of
 from ..robots.state_record import DecodedState, StateRecord
 from .geometry_messages import pose_from_message
 
+W_FIRST = [6, 3, 4, 5]
+"""Columns of a body's pose that are its quaternion wxyz; ROS has w last."""
+
 
 def state_record(message: Any) -> StateRecord:
     """The record of a StructureState message.
 
     Raises:
-        TensegrityError: names and values of the nodes or the bodies are not equally many.
+        TensegrityError: names and values of the nodes or the bodies are not equally many, or a row is not whole.
     """
     nodes, bodies = tuple(message.node_name), tuple(message.body_name)
-    for what, names, values in (("nodes", nodes, message.node_position), ("bodies", bodies, message.body_pose)):
+    placed = _rows(message.body_pose, 7, "body_pose")
+    where = _rows(message.node_position, 3, "node_position")
+    for what, names, values in (("nodes", nodes, where), ("bodies", bodies, placed)):
         if len(names) != len(values):
             raise TensegrityError(f"the state lists {len(names)} {what} but {len(values)} positions.")
-    poses = [(p.position.x, p.position.y, p.position.z, p.orientation.w, p.orientation.x, p.orientation.y,
-              p.orientation.z) for p in message.body_pose]  # fmt: skip
-    placed = np.array(poses, dtype=np.float64).reshape(-1, 7)
     twist = message.output_twist
     return StateRecord(
         node_name=nodes,
-        node_position=_vectors(message.node_position),
-        node_velocity=_vectors(message.node_velocity),
+        node_position=where,
+        node_velocity=_rows(message.node_velocity, 3, "node_velocity"),
         body_name=bodies,
         body_position=placed[:, :3],
-        body_quaternion=placed[:, 3:],
-        body_twist=np.hstack(
-            (_vectors([t.linear for t in message.body_twist]), _vectors([t.angular for t in message.body_twist]))
-        ),
+        body_quaternion=placed[:, W_FIRST],
+        body_twist=_rows(message.body_twist, 6, "body_twist"),
         coordinate_name=tuple(message.coordinate_name),
         q=np.array(message.q, dtype=np.float64),
         v=np.array(message.v, dtype=np.float64),
         output_name=message.output_name,
         output_pose=pose_from_message(message.output_pose),
-        output_twist=np.hstack((_vectors([twist.linear]), _vectors([twist.angular])))[0],
+        output_twist=np.array(
+            (twist.linear.x, twist.linear.y, twist.linear.z, twist.angular.x, twist.angular.y, twist.angular.z)
+        ),
         residual=message.residual,
         converged=message.converged,
     )
 
 
-def _vectors(points: Any) -> NDArray[np.float64]:
-    return np.array([(point.x, point.y, point.z) for point in points], dtype=np.float64).reshape(-1, 3)
+def _rows(values: Any, width: int, field: str) -> NDArray[np.float64]:
+    """(n, width) of a flat field."""
+    found = np.array(values, dtype=np.float64)
+    if found.size % width:
+        raise TensegrityError(f"{field} of the state has {found.size} numbers, which is no multiple of {width}.")
+    return found.reshape(-1, width)
 
 
 class StateDecoder:

@@ -190,14 +190,17 @@ def make_picture(robot: Robot) -> Picture:
 
 
 def with_frame_names(links: Iterable[Link]) -> tuple[Link, ...]:
-    """The same links with names that are valid in ROS; a name that is taken gets a number."""
+    """The same links with names that are valid in ROS; a name that is taken gets a number.
+
+    Names that differ by `-` and `_` alone count as one, since people do not tell them apart.
+    """
     taken, renamed = {WORLD}, []
     for link in links:
         base = frame_name(link.name)
         name, number = base, 2
-        while name in taken:
+        while name.replace("-", "_") in taken:
             name, number = f"{base}_{number}", number + 1
-        taken.add(name)
+        taken.add(name.replace("-", "_"))
         renamed.append(replace(link, name=name))
     return tuple(renamed)
 

@@ -1,7 +1,9 @@
 """URDF of a robot, written from its Picture, so that RViz and other tools of ROS can show it.
 
 Every link hangs on the world by a floating joint, because URDF has no closed loops; /tf gives the poses of the links.
-Tendons and cables are left out, because URDF has no element whose length changes; the markers show them.
+Tendons and cables are left out, because URDF has no element whose length changes; the markers show them. Their drives
+are there: every actuator is a joint of its name, so that each name in joint_states is one of the description. It moves
+an empty link `<actuator>_drive`, for a rest length along the x axis of the world.
 """
 
 from __future__ import annotations
@@ -12,14 +14,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..numerics.rotations import roll_pitch_yaw
+from ..robots.actuator import Actuator
 from .picture import WORLD, Link, Picture, Solid, frame_name
 from .style import LOOKS
 
 COLLIDING = ("bars", "bodies", "blocks", "pulleys", "points")  # roles of solids that are part of the real robot
 
 
-def make_urdf(picture: Picture) -> str:
+def make_urdf(picture: Picture, actuators: Sequence[Actuator] = ()) -> str:
     """URDF text of a robot; inertias are about the centres of mass, along the axes of the links.
+
+    Args:
+        picture: of the robot. actuators: that joint_states tells of.
 
     The text has no encoding declaration, so that parsers take it as a string as well as from a file in UTF-8.
     """
@@ -39,8 +45,23 @@ def make_urdf(picture: Picture) -> str:
         joint = ET.SubElement(root, "joint", name=f"{WORLD}_to_{name}", type="floating")
         ET.SubElement(joint, "parent", link=WORLD)
         ET.SubElement(joint, "child", link=name)
+    for actuator in actuators:
+        _add_drive(root, actuator)
     ET.indent(root)
     return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _add_drive(root: ET.Element, actuator: Actuator) -> None:
+    child = f"{frame_name(actuator.name)}_drive"
+    ET.SubElement(root, "link", name=child)
+    kind = "revolute" if actuator.motion == "revolute" else "prismatic"
+    joint = ET.SubElement(root, "joint", name=actuator.name, type=kind)
+    ET.SubElement(joint, "parent", link=WORLD)
+    ET.SubElement(joint, "child", link=child)
+    ET.SubElement(joint, "axis", xyz="1 0 0")
+    low, high = actuator.position
+    numbers = {"lower": low, "upper": high, "velocity": actuator.rate, "effort": actuator.effort}
+    ET.SubElement(joint, "limit", {key: f"{value:.9g}" for key, value in numbers.items()})
 
 
 def _add_link(root: ET.Element, link: Link, solids: Sequence[Solid]) -> None:

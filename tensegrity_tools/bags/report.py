@@ -178,8 +178,11 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
     # what belongs to a state has its stamp, and comes before or after it
     by_stamp = {stamp_of(each): each for _, each in run.references}
     pulls = {stamp_of(each): each for _, each in run.tendons}
-    for k in np.unique(np.linspace(0, len(run.states) - 1, count).round().astype(int)):
-        now, state = run.states[k]
+    # references come at a rate for people: of more states than can be shown, those that have one
+    states = [each for each in run.states if stamp_of(each[1]) in by_stamp]
+    states = states if len(states) > 1 else run.states
+    for k in np.unique(np.linspace(0, len(states) - 1, min(count, len(states))).round().astype(int)):
+        now, state = states[k]
         try:
             configuration = decoder.configuration(state)
         except TensegrityError:

@@ -16,9 +16,14 @@ RigidOption = Annotated[
 ]
 
 
-def check_picture(path: Path) -> None:
+def check_folder(path: Path, option: str) -> None:
     """Refuse before the work what could not be written after it."""
     if not path.resolve().parent.is_dir():
-        raise TensegrityError(f"--plot-to {path}: there is no folder {path.resolve().parent}.")
+        raise TensegrityError(f"{option} {path}: there is no folder {path.resolve().parent}.")
+
+
+def check_picture(path: Path) -> None:
+    """As `check_folder`, for a picture."""
+    check_folder(path, "--plot-to")
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise TensegrityError(f"--plot-to {path}: the name must end in .png, .svg or .pdf.")

@@ -30,14 +30,17 @@ def need_ros() -> None:
         raise TensegrityError(f"ROS 2 is there but does not load: {error}.") from None
 
 
+NamespaceOption = Annotated[str, typer.Option(help="of the robot, where several share a ROS domain")]
+
+
 @contextlib.contextmanager
-def _watching() -> Iterator[Any]:
+def _watching(namespace: str) -> Iterator[Any]:
     """A `Watcher` for the length of the context; SIGINT and SIGTERM end the process."""
     need_ros()
     from ..runtime.robot_client import Watcher
 
     with Ending() as ending:
-        watcher = Watcher(check=ending.check)
+        watcher = Watcher(check=ending.check, namespace=namespace)
         try:
             yield watcher
         finally:
@@ -54,10 +57,11 @@ def goal(
     z: Annotated[float, typer.Argument(help="m")],
     quaternion: Annotated[str | None, typer.Option(help="w,x,y,z; the present orientation without it")] = None,
     duration: Annotated[float, typer.Option(help="s; 0 for the shortest that the limits allow")] = 0.0,
+    namespace: NamespaceOption = "",
 ) -> None:
     """Send a goal pose to the running robot."""
     turned = read_vector(quaternion, "--quaternion", 4)
-    with _watching() as watcher:
+    with _watching(namespace) as watcher:
         answer = watcher.send_goal((x, y, z), turned, duration)
     if not answer.accepted:
         raise TensegrityError(answer.reason)
@@ -65,9 +69,9 @@ def goal(
     console.print(f"accepted; arrival at {arrival:.2f} s. {answer.reason}".strip())
 
 
-def status(as_json: JsonOption = False) -> None:
+def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:
     """What the running robot does."""
-    with _watching() as watcher:
+    with _watching(namespace) as watcher:
         watcher.wait_until(lambda: watcher.state is not None and len(watcher.diagnostics) > 2, 4.0)
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
@@ -90,18 +94,18 @@ def status(as_json: JsonOption = False) -> None:
     console.print(table("status", ("", ""), rows))
 
 
-def hold() -> None:
+def hold(namespace: NamespaceOption = "") -> None:
     """Break the motion off and hold; also takes goals again after a stop."""
-    _trigger("hold")
+    _trigger("hold", namespace)
 
 
-def stop() -> None:
+def stop(namespace: NamespaceOption = "") -> None:
     """Stop the running robot; it holds, and refuses goals until `tensegrity hold`."""
-    _trigger("stop")
+    _trigger("stop", namespace)
 
 
-def _trigger(name: str) -> None:
-    with _watching() as watcher:
+def _trigger(name: str, namespace: str) -> None:
+    with _watching(namespace) as watcher:
         answer = watcher.call(name)
     if not answer.success:
         raise TensegrityError(answer.message)

@@ -13,11 +13,12 @@ import typer
 
 from tensegrity_dynamics.errors import AccuracyWarning, TensegrityError, unknown_name
 from tensegrity_dynamics.robots.formatting import millimetres, span, turned
-from tensegrity_dynamics.robots.quantities import read_quantity
+from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 from tensegrity_dynamics.robots.report import Report, Section
 
 from ..output import console, print_json, print_report, progress
-from .arguments import JsonOption, RobotArgument, check_picture
+from .arguments import JsonOption, RobotArgument, check_folder, check_picture
+from .motion_table import write_table
 
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
@@ -42,8 +43,18 @@ def simulate(
     ] = [],  # noqa: B006
     integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
     time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
+    force: Annotated[
+        list[str],
+        typer.Option("--force", "-f", help="steady, on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"),
+    ] = [],  # noqa: B006
+    gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
+    elastic_bars: Annotated[bool, typer.Option("--elastic-bars", help="bars of structures are springs, too")] = False,
+    air_damping: Annotated[float, typer.Option(help="structures: N s/m on every free node")] = 0.0,
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="table of the motion to write, one line per sample: out.csv")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,7 +67,11 @@ def simulate(
     step = None if time_step is None else read_quantity(time_step, "time", "--time-step")
     if plot is not None:
         check_picture(plot)
+    if data is not None:
+        check_folder(data, "--data")
     loaded = load_robot(robot)
+    weight = read_vector(gravity, "--gravity", 3)
+    loads = _loads(force)
     pulling = loaded.model.tension_kinds
     commands: dict[str, Any] = {
         mode: _commands(items, loaded, mode)
@@ -65,7 +80,10 @@ def simulate(
     began = time.perf_counter()
     warnings.simplefilter("ignore", AccuracyWarning)  # it is said as a note
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
-        simulation = Simulation(loaded, step, integrator or None)
+        simulation = Simulation(
+            loaded, step, integrator or None, rigid_bars=not elastic_bars, gravity=weight, air_damping=air_damping
+        )
+        simulation.apply_forces(loads or None)
         first = _sample(simulation)
         simulation.advance(1, **commands)
         began = time.perf_counter()
@@ -97,7 +115,10 @@ def simulate(
         "start": first,
         "end": last,
         "plot": str(plot) if plot else None,
+        "data": str(data) if data else None,
     }
+    if data is not None:
+        write_table(samples, data)
     if plot is not None:
         _plot(samples, pulling, plot, loaded.name)
     if as_json:
@@ -127,6 +148,8 @@ def simulate(
     print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)], notes=notes))
     if plot is not None:
         console.print(f"picture: {plot}")
+    if data is not None:
+        console.print(f"table: {data}, {len(samples)} lines")
 
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
@@ -141,6 +164,17 @@ def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:
             raise TensegrityError(f"--{mode} {item!r}: " + unknown_name("actuator", name, known))
         result[name] = read_quantity(value, QUANTITIES[known[name].motion][mode], f"--{mode} {item!r}:")
     return result
+
+
+def _loads(items: Sequence[str]) -> dict[str, Any]:
+    """Forces (3,) N by name of a node or a body; those on the same one add up."""
+    loads: dict[str, Any] = {}
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--force {item!r}: write NAME=X,Y,Z.")
+        loads[name] = loads.get(name, np.zeros(3)) + read_vector(value, f"--force {item!r}:", kind="force")
+    return loads
 
 
 def _sample(simulation: Any) -> dict[str, Any]:

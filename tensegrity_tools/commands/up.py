@@ -29,6 +29,9 @@ def up(
     ] = "tensebot",
     tour: Annotated[bool, typer.Option(help="drive through the tour of the robot file, then print a summary")] = False,
     lockstep: Annotated[bool, typer.Option(help="simulator and controller wait for each other")] = False,
+    composed: Annotated[
+        bool, typer.Option(help="sim: one process for simulator, estimator, controller and markers, see docs/nodes.md")
+    ] = False,
     real_time_factor: Annotated[float, typer.Option(help="simulated seconds per second")] = 1.0,
     controller: Annotated[str, typer.Option(help="which, see docs/control.md; empty for the usual one")] = "",
     state: Annotated[
@@ -53,6 +56,7 @@ def up(
     loop: Annotated[bool, typer.Option(help="replay at a rate: from the end to the start again")] = False,
     start: Annotated[float, typer.Option(help="replay at a rate: s from the start of the bag")] = 0.0,
     paused: Annotated[bool, typer.Option(help="replay at a rate: begin paused")] = False,
+    namespace: Annotated[str, typer.Option(help="of all nodes, where several robots share a ROS domain")] = "",
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
@@ -63,8 +67,8 @@ def up(
     if what not in ("sim", "hardware", "replay"):
         raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
     if what == "replay":
-        _refuse_for_replay(tour=tour, lockstep=lockstep, controller=controller, state=state, port=port, board=board,
-                           calibration=calibration, bag=bag)  # fmt: skip
+        _refuse_for_replay(tour=tour, lockstep=lockstep, composed=composed, namespace=namespace, controller=controller,
+                           state=state, port=port, board=board, calibration=calibration, bag=bag)  # fmt: skip
         shown = view and bool(rate)
         watching = Watching(markers=bool(rate), view=shown, view_port=view_port, view_address=view_address)
         _replay(robot, rate, loop, start, paused, watching)
@@ -92,6 +96,9 @@ def up(
                 graph = hardware_graph(
                     robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
                 )
+            graph = graph.in_namespace(namespace)
+            if composed:
+                graph = graph.as_composed()
             loaded, loose = _checked(robot, tour)
             if loose:
                 if tour or what != "sim":
@@ -184,7 +191,7 @@ def _run(
     began = time.monotonic()
     alive = Living(nodes, graph)
     nodes.start_all(graph)
-    watcher = Watcher(check=check)
+    watcher = Watcher(check=check, namespace=graph.namespace)
     try:
         source = graph.source
         if source.waits:
@@ -192,7 +199,8 @@ def _run(
             _wait(alive, watcher, lambda: _absent(watcher, ("estimator", "controller", *recorder)))
             if graph.emulator is not None:
                 start_emulator(nodes, graph.emulator, check)
-            nodes.start(source.name, source.parameters)
+            (process,) = [each for each in graph.processes() if source in each.nodes]
+            nodes.start_process(process)
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
         if tour and not alive.runs("controller"):
             return 1
@@ -299,8 +307,9 @@ class Living:
         for name, status in self._nodes.ended().items():
             words = self._nodes.last_words(name)
             if name not in self._missed and not self._may_end(name, status, words):
+                who = self._graph.process(name)
                 raise TensegrityError(
-                    f"the {name} ended with status {status}; all others are ended too. Its last words:\n{words}"
+                    f"the {who} ended with status {status}; all others are ended too. Its last words:\n{words}"
                 )
             if name not in self._missed:
                 self._missed.add(name)

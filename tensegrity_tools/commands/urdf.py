@@ -21,7 +21,8 @@ def urdf(
     from tensegrity_dynamics.visualization.picture import make_picture
     from tensegrity_dynamics.visualization.urdf import make_urdf
 
-    text = make_urdf(make_picture(load_robot(robot)))
+    loaded = load_robot(robot)
+    text = make_urdf(make_picture(loaded), loaded.actuators)
     if out is None:
         print(text, end="")
         return

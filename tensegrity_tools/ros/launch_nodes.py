@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from launch_ros.substitutions import FindPackageShare
 from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..runtime.node_graph import STATES, NodeGraph, Watching
+from ..runtime.node_graph import COMPOSED, STATES, NodeGraph, ProcessDescription, Watching
 
 YES_NO = ("true", "false")
 
@@ -41,6 +42,8 @@ COMMON_ARGUMENTS = (
     argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
     argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
     argument("control_period", "0", "s between two commands; 0: what the controller needs"),
+    argument("namespace", "", "of all nodes, where several robots share a ROS domain; then the clock is theirs, too"),
+    argument("frame_prefix", "", "before the names of the robot's frames; empty: the namespace with a slash"),
     *VIEW_ARGUMENTS,
 )
 BAG_ARGUMENT = argument("bag", "", "folder of a bag that everything is recorded into; empty: none")
@@ -66,6 +69,8 @@ def description(
             if texts["rviz"] == "true":
                 _check_rviz()
             made = graph(texts)
+            if "namespace" in texts:
+                made = made.in_namespace(texts["namespace"], texts["frame_prefix"])
         except TensegrityError as error:
             raise RuntimeError(str(error)) from None
         return [*_nodes(made), *_rviz(made, texts)]
@@ -105,17 +110,25 @@ def _nodes(graph: NodeGraph) -> list[Node]:
     return [
         Node(
             package="tensegrity",
-            executable=f"{node.name}_node",
-            name=node.name,
+            executable=f"{process.name}_node",
+            namespace=graph.namespace or None,
             output="screen",
             # whatever ends launch, even SIGKILL, ends its nodes
             additional_env={END_WITH_PARENT: str(os.getpid())},
-            on_exit=None if node.may_end else Shutdown(reason=f"the {node.name} node ended"),
-            remappings=list(node.remappings),
-            parameters=[{key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}],
+            on_exit=None if process.may_end else Shutdown(reason=f"the {graph.process(process.name)} ended"),
+            **_settings(process),
         )
-        for node in graph
+        for process in graph.processes()
     ]
+
+
+def _settings(process: ProcessDescription) -> dict[str, Any]:
+    """Name, parameters and remappings of a node alone; of nodes in one process words that name each of them."""
+    if process.name == COMPOSED:
+        return {"arguments": replace(process, namespace="").arguments}
+    (node,) = process.nodes
+    values = {key: ParameterValue(value, value_type=type(value)) for key, value in node.parameters.items()}
+    return {"name": node.name, "remappings": list(node.remappings), "parameters": [values]}
 
 
 def _check_rviz() -> None:

@@ -245,6 +245,7 @@ class PlayerNode(RobotNode):
         request = _rebuilt(Goal, goal)
         if goal.request == Goal.POSE:
             asked = SetGoalPose.Request(duration=request.duration, profile=request.profile)
+            asked.orientation = request.orientation
             asked.target.header = request.header
             asked.target.pose = request.waypoint[0]
             self._doors[Goal.POSE].call_async(asked)

@@ -152,7 +152,7 @@ class ViewNode(PacedNode):
     # -- from the browser to the controller; called from threads of the view --------------------------------------
 
     def _send_goal(self, position: NDArray[np.float64], quaternion: NDArray[np.float64], duration: float) -> Answer:
-        request = SetGoalPose.Request(duration=float(duration))
+        request = SetGoalPose.Request(duration=float(duration), orientation=SetGoalPose.Request.SET)
         request.target.header.frame_id = WORLD
         fill_pose(request.target.pose, position, quaternion)
         response = self._call(self._goal_service, request)

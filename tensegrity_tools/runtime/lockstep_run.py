@@ -50,6 +50,7 @@ def through_nodes(
     observer: bool = False,
     delay: int = 0,
     parameters: Mapping[str, Any] | None = None,
+    composed: bool = False,
 ) -> TrajectoryRun:
     """Run one trajectory.
 
@@ -59,7 +60,7 @@ def through_nodes(
         period: s, of the control. time_step: s, longest step of the simulation; 0 for the robot's own.
         interpolation: of the action. hold: s after the end. observer: the state comes from the estimator.
         delay: periods by which commands come late.
-        parameters: more of the controller's.
+        parameters: more of the controller's. composed: the nodes share one process.
 
     Raises:
         TensegrityError: ROS is missing, a node ends, or the trajectory is refused.
@@ -76,6 +77,7 @@ def through_nodes(
         simulated = {"robot": str(plant or robot), "time_step": time_step, "command_delay": delay * period}
         graph = graph.with_parameters("simulator", paused=True, **simulated)
         graph = graph.with_parameters("controller", **(parameters or {}))
+        graph = graph.as_composed() if composed else graph
         nodes = NodeProcesses()
         try:
             recorder = _Recorder(observer)

@@ -8,6 +8,7 @@ A graph is data. Who starts it (processes of `up`, the launch system) walks thro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +28,14 @@ MODULES = {
     "view": "tensegrity_tools.ros.view_node",
     "recorder": "tensegrity_tools.ros.recorder_node",
     "player": "tensegrity_tools.ros.player_node",
+    "composed": "tensegrity_tools.ros.composed_node",
 }
+COMPOSED = "composed"
+"""Name of a process that holds several nodes."""
+COMPOSABLE = ("simulator", "estimator", "controller", "markers")
+"""Nodes that can share one process; servos and browsers wait for nobody, and a recorder must outlive the others."""
 EMULATED = "emulated"
+NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
 STATES = ("rest", "observer", "truth")
 SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
 """s, of the control."""
@@ -51,6 +58,59 @@ class NodeDescription:
     waits: bool = False
     may_end: bool = False
     remappings: tuple[tuple[str, str], ...] = ()
+
+    def arguments(self, prefix: str = "") -> list[str]:
+        """Parameters and remappings as words after `--ros-args`; prefix: "node:" where several share a process."""
+        words = []
+        for key, value in self.parameters.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["-p", f"{prefix}{key}:={text}"]
+        for used, given in self.remappings:
+            words += ["-r", f"{prefix}{used}:={given}"]
+        return words
+
+
+@dataclass(frozen=True)
+class ProcessDescription:
+    """One process and its nodes: one, or several that are composed.
+
+    Attributes:
+        name: of its node, or `COMPOSED`. nodes: see there. namespace: of all of them.
+    """
+
+    name: str
+    nodes: tuple[NodeDescription, ...]
+    namespace: str = ""
+
+    @property
+    def module(self) -> str:
+        """That Python runs."""
+        return MODULES[self.name]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it starts when all others are ready."""
+        return any(node.waits for node in self.nodes)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the others go on without it."""
+        return all(node.may_end for node in self.nodes)
+
+    @property
+    def words(self) -> list[str]:
+        """Which nodes it holds, where it can hold several."""
+        if self.name != COMPOSED:
+            return []
+        free = [node.name for node in self.nodes if node.may_end]
+        return [*(node.name for node in self.nodes if not node.may_end), *(["--may-end", *free] if free else [])]
+
+    @property
+    def arguments(self) -> list[str]:
+        """All that comes after the module on the command line."""
+        prefixes = {node.name: f"{node.name}:" if self.name == COMPOSED else "" for node in self.nodes}
+        ros = [word for node in self.nodes for word in node.arguments(prefixes[node.name])]
+        return [*self.words, "--ros-args", *(["-r", f"__ns:=/{self.namespace}"] if self.namespace else []), *ros]
 
 
 @dataclass(frozen=True)
@@ -81,6 +141,8 @@ class NodeGraph:
     Attributes:
         robot: name or file, as the nodes get it. choice: what the controller gets. nodes: see there.
         simulated_time: the source publishes /clock, all others use it. emulator: started before the driver, or None.
+        composed: one process for all nodes that can share one (`COMPOSABLE`), instead of one for each.
+        namespace: of all nodes, so that several robots share a domain; "" for none.
     """
 
     robot: str
@@ -88,6 +150,8 @@ class NodeGraph:
     nodes: tuple[NodeDescription, ...]
     simulated_time: bool
     emulator: Emulator | None = None
+    composed: bool = False
+    namespace: str = ""
 
     def __iter__(self) -> Iterator[NodeDescription]:
         return iter(self.nodes)
@@ -105,6 +169,57 @@ class NodeGraph:
     def source(self) -> NodeDescription:
         """The node that stands for the robot: simulator or driver."""
         return self["simulator"] if "simulator" in self else self["driver"]
+
+    def processes(self) -> tuple[ProcessDescription, ...]:
+        """Which processes run the nodes, in the order in which they start."""
+        together = tuple(node for node in self.nodes if self.composed and node.name in COMPOSABLE)
+        groups = [(COMPOSED, together)] if together else []
+        groups += [(node.name, (node,)) for node in self.nodes if node not in together]
+        return tuple(ProcessDescription(name, nodes, self.namespace) for name, nodes in groups)
+
+    def process(self, name: str) -> str:
+        """What a process is to people: the nodes that it holds, or its own name."""
+        found = [each for each in self.processes() if each.name == name == COMPOSED]
+        return f"process of {', '.join(node.name for node in found[0].nodes)}" if found else name
+
+    def as_composed(self) -> NodeGraph:
+        """The same graph with one process for the nodes that can share one.
+
+        Raises:
+            TensegrityError: its source cannot.
+        """
+        if self.source.name not in COMPOSABLE:
+            raise TensegrityError("servos have a process of their own: --composed is for simulations.")
+        return replace(self, composed=True)
+
+    def in_namespace(self, namespace: str, frame_prefix: str = "") -> NodeGraph:
+        """The same graph beside those of other robots: names, frames and the clock are its own.
+
+        Args:
+            namespace: such as "left" or "cell/left"; "" changes nothing.
+            frame_prefix: before the names of its frames; "" for the namespace with a slash.
+
+        Raises:
+            TensegrityError: a name that ROS does not take.
+        """
+        name = namespace.strip("/")
+        if not name:
+            if namespace or not frame_prefix:
+                return self
+        elif not re.fullmatch(NAMESPACE, name):
+            raise TensegrityError(
+                f"the namespace {namespace!r} is none: letters, digits and _ between slashes, no digit first."
+            )
+        prefix = {"frame_prefix": frame_prefix or f"{name}/"}
+        own_clock = (("/clock", "clock"),) if name else ()
+        nodes = tuple(
+            replace(
+                node, remappings=(*node.remappings, *own_clock),
+                parameters={**node.parameters, **(prefix if node.name == "markers" else {})},
+            )
+            for node in self.nodes
+        )  # fmt: skip
+        return replace(self, nodes=nodes, namespace=name)
 
     def with_parameters(self, name: str, **parameters: Any) -> NodeGraph:
         """The same graph with more parameters of one node."""

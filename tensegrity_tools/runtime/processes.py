@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .node_graph import MODULES, NodeGraph
+from .node_graph import NodeDescription, NodeGraph, ProcessDescription
 
 PR_SET_PDEATHSIG = 1
 
@@ -34,21 +34,19 @@ class NodeProcesses:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, parameters: Mapping[str, Any], remappings: Sequence[tuple[str, str]] = ()) -> None:
-        """Start the node `name` with ROS parameters and other names for what it uses."""
-        words = ["-m", MODULES[name], "--ros-args"]
-        for key, value in parameters.items():
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            words += ["-p", f"{key}:={text}"]
-        for used, given in remappings:
-            words += ["-r", f"{used}:={given}"]
-        self.run(name, words)
+    def start(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Start the node `name` with ROS parameters in a process of its own."""
+        self.start_process(ProcessDescription(name, (NodeDescription(name, dict(parameters)),)))
 
     def start_all(self, graph: NodeGraph) -> None:
         """Start the nodes of a graph but those that wait for the others."""
-        for node in graph:
-            if not node.waits:
-                self.start(node.name, node.parameters, node.remappings)
+        for process in graph.processes():
+            if not process.waits:
+                self.start_process(process)
+
+    def start_process(self, process: ProcessDescription) -> None:
+        """Start the nodes of one process."""
+        self.run(process.name, ["-m", process.module, *process.arguments])
 
     def run(self, name: str, words: Sequence[str]) -> None:
         """Start Python with these arguments as the process `name`."""

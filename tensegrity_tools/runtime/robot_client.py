@@ -28,6 +28,15 @@ MISSED = "no command from"
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
+def goal_request(position: Any, quaternion: Any | None, duration: float, frame: str = "world") -> SetGoalPose.Request:
+    """A request for a position (3,) m, and a quaternion wxyz or None to keep the orientation; duration in s."""
+    turn = SetGoalPose.Request.KEEP if quaternion is None else SetGoalPose.Request.SET
+    request = SetGoalPose.Request(duration=float(duration), orientation=turn)
+    request.target.header.frame_id = frame
+    fill_pose(request.target.pose, position, (1.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
+    return request
+
+
 class Watcher:
     """The latest of everything, and calls that wait for their answer. Spins only while it waits.
 
@@ -36,14 +45,16 @@ class Watcher:
         missed: what simulator or driver said of a command that did not come since `forget`; "" where none was missed.
 
     Args:
-        check: called again and again while it waits; what it raises ends the wait.
+        check: called again and again while it waits; what it raises ends the wait. namespace: of the robot's nodes.
     """
 
-    def __init__(self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, name: str = "tensegrity_command", check: Callable[[], None] = lambda: None, namespace: str = ""
+    ) -> None:
         # rclpy's own handlers would shut the context down in another thread, in the middle of a call
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         self._check = check
-        self.node = Node(name)
+        self.node = Node(name, namespace=namespace)
         self.truth: StructureState | None = None
         self.estimate: StructureState | None = None
         self.tendons: TendonState | None = None
@@ -82,8 +93,12 @@ class Watcher:
                 self.lowest[name] = (tension, now)
 
     def _keep_diagnostics(self, message: DiagnosticArray) -> None:
-        self.diagnostics.update({status.name: status for status in message.status})
+        own = self.node.get_namespace().strip("/")
         for status in message.status:
+            namespace, _, name = status.name.rpartition("/")
+            if namespace != own:
+                continue  # of another robot in this domain
+            self.diagnostics[name] = status
             if status.level > DiagnosticStatus.OK and status.message.startswith(MISSED):
                 self.missed = status.message
 
@@ -155,9 +170,7 @@ class Watcher:
 
     def send_goal(self, position: Any, quaternion: Any | None, duration: float = 0.0, frame: str = "world") -> Any:
         """Answer of set_goal_pose."""
-        request = SetGoalPose.Request(duration=float(duration))
-        request.target.header.frame_id = frame
-        fill_pose(request.target.pose, position, (0.0, 0.0, 0.0, 0.0) if quaternion is None else quaternion)
+        request = goal_request(position, quaternion, duration, frame)
         return self.call("set_goal_pose", request, PLANNING)
 
     def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:

@@ -42,7 +42,7 @@ NOTHING = Watching(markers=False, view=False)
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bag of a goal, a hold in the middle of it, a trajectory and a refused goal; its recorder was killed."""
     path: Path = tmp_path_factory.mktemp("bags") / "run"
-    graph = simulation_graph("three_prism", lockstep=True, watching=NOTHING, bag=str(path))
+    graph = simulation_graph("three_prism", lockstep=True, watching=NOTHING, bag=str(path)).as_composed()
     nodes = NodeProcesses()
     nodes.start_all(graph)
     watcher = Watcher("bag_test")

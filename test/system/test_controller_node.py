@@ -41,7 +41,7 @@ class Running:
             watching=Watching(markers=False, view=False),
         )
         self.nodes = NodeProcesses()
-        self.nodes.start_all(graph.with_parameters("controller", **parameters))
+        self.nodes.start_all(graph.with_parameters("controller", **parameters).as_composed())
         self.watcher = Watcher("test_watcher")
         node = self.watcher.node
         self.commands: list[ActuatorCommand] = []
@@ -175,7 +175,7 @@ def test_by_the_clock_a_goal_is_planned_while_the_control_goes_on(running):
         ("single_strut", "near_rigid", 0.01, True),
     ],
 )
-def test_a_trajectory_through_the_nodes_is_that_through_the_libraries_and_the_same_twice(
+def test_a_trajectory_through_the_nodes_is_that_through_the_libraries_and_the_same_twice_composed_or_not(
     robot, controller, period, observer
 ):
     loaded = load_robot(robot)
@@ -185,7 +185,7 @@ def test_a_trajectory_through_the_nodes_is_that_through_the_libraries_and_the_sa
     waypoints = [(1.0, home + [0.03, 0.02, 0.0], None)]
     options = {"period": period, "interpolation": "minimum_jerk", "hold": 0.2, "observer": observer}
     library = through_libraries(loaded, controller, waypoints, **options)
-    runs = [through_nodes(robot, controller, waypoints, **options) for _ in range(2)]
+    runs = [through_nodes(robot, controller, waypoints, composed=each, **options) for each in (True, False)]
     for name in ("q", "v", "commands", "tensions", "seen_q"):
         np.testing.assert_array_equal(getattr(runs[0], name), getattr(runs[1], name))
     np.testing.assert_allclose(runs[0].poses, library.poses, atol=1e-6)

@@ -105,7 +105,7 @@ def test_launched_nodes_report_the_shape_of_the_robot_and_end_on_ctrl_c(path: Pa
         launch.send_signal(signal.SIGINT)
         code = launch.wait(timeout=30.0)
     assert received
-    assert len(state.node_position) == len(state.node_name) > 0
+    assert len(state.node_position) == 3 * len(state.node_name) > 0
     assert code == 0
 
 

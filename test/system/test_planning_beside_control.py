@@ -68,7 +68,7 @@ class Cell:
     def ask(self, move: tuple[float, float, float], duration: float = 0.0) -> Any:
         """Ask for a goal; the task ends with the answer."""
         request = SetGoalPose.Request(duration=duration)
-        fill_pose(request.target.pose, self.home[0] + np.array(move), (0.0,) * 4)
+        fill_pose(request.target.pose, self.home[0] + np.array(move), (1.0, 0.0, 0.0, 0.0))
         return self.executor.create_task(self.node._set_goal(request, SetGoalPose.Response()))
 
     def spin_until(self, condition: Callable[[], bool]) -> None:

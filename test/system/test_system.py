@@ -32,12 +32,13 @@ HOLDING = ("holding", "moving")
 
 
 class System:
-    """A running robot, and somebody who watches it."""
+    """A running robot, and somebody who watches it; its nodes in one process, or each in its own to be killed."""
 
-    def __init__(self, **parameters):
+    def __init__(self, *, composed=True, **parameters):
         robot, lockstep = parameters.pop("robot", ROBOT), parameters.pop("lockstep", True)
         self.robot = load_robot(robot)
         graph = simulation_graph(robot, lockstep=lockstep, watching=Watching(markers=False, view=False))
+        graph = graph.as_composed() if composed else graph
         self.nodes = NodeProcesses()
         self.nodes.start_all(graph.with_parameters("simulator", **parameters))
         self.watcher = Watcher("test_watcher")
@@ -47,7 +48,7 @@ class System:
         self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
 
     def _record(self, message):
-        nodes = np.array([(p.x, p.y, p.z) for p in message.node_position])
+        nodes = np.array(message.node_position)
         bits = nodes.tobytes() + np.array([*message.q, *message.v]).tobytes()
         self.truths[seconds(message.header.stamp)] = bits
 
@@ -101,10 +102,10 @@ def reach(system):
 
 
 @pytest.mark.parametrize("robot", [ROBOT, pytest.param("manipulator", marks=pytest.mark.long)])
-def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal(system, robot):
+def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal_composed_or_not(system, robot):
     runs = []
-    for _ in range(2):
-        running = system(paused=True, robot=robot)
+    for composed in (True, False):
+        running = system(paused=True, robot=robot, composed=composed)
         truths, (position, orientation) = reach(running)
         assert position < 1e-3
         assert orientation < np.radians(0.2)
@@ -167,7 +168,7 @@ def test_a_second_source_of_commands_is_refused(system):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("lockstep", [True, False])
 def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
-    running = system(lockstep=lockstep, silence=0.5)
+    running = system(lockstep=lockstep, silence=0.5, composed=False)
     watcher = running.watcher
     assert watcher.send_goal(*goal_from_rest(watcher)).accepted
     start = watcher.time
@@ -182,7 +183,7 @@ def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
 
 @pytest.mark.long
 def test_a_killed_simulator_is_reported(system):
-    running = system()
+    running = system(composed=False)
     running.nodes.running["simulator"].kill()
     running.wait(lambda: "no structure_state" in running.diagnosis("controller"))
     assert "simulator" in running.nodes.ended()

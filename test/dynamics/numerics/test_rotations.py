@@ -15,6 +15,7 @@ from tensegrity_dynamics.numerics.rotations import (
     matrix_from_roll_pitch_yaw,
     matrix_from_vector,
     quaternion_from_matrix,
+    quaternions_from_matrices,
     roll_pitch_yaw,
     rotation_vector,
 )
@@ -68,6 +69,13 @@ def test_matrices_and_quaternions_are_those_of_transforms3d(q):
     np.testing.assert_allclose(matrix_from_quaternion(q), transforms3d.quaternions.quat2mat(q), atol=1e-14)
     same_rotation(quaternion_from_matrix(transforms3d.quaternions.quat2mat(q)), q)
     assert quaternion_from_matrix(matrix_from_quaternion(q))[0] >= 0.0
+
+
+@given(st.lists(quaternions, max_size=5))
+def test_many_quaternions_at_once_are_those_one_by_one(qs):
+    matrices = np.array([matrix_from_quaternion(q) for q in qs]).reshape(-1, 3, 3)
+    one_by_one = np.array([quaternion_from_matrix(each) for each in matrices]).reshape(-1, 4)
+    np.testing.assert_allclose(quaternions_from_matrices(matrices), one_by_one, atol=1e-15)
 
 
 @given(turns)

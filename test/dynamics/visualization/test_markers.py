@@ -143,7 +143,6 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
     rclpy = pytest.importorskip("rclpy")
     interfaces = pytest.importorskip("tensegrity.msg")
     from diagnostic_msgs.msg import DiagnosticArray
-    from geometry_msgs.msg import Point
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from std_msgs.msg import String
     from visualization_msgs.msg import MarkerArray
@@ -176,7 +175,7 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
         message = interfaces.StructureState(source="test", converged=True)
         if is_structure:
             message.node_name = list(robot.structure.node_names)
-            message.node_position = [Point(x=x, y=y, z=z) for x, y, z in robot.structure.nodes.tolist()]
+            message.node_position = robot.structure.nodes.ravel().tolist()
         else:
             message.coordinate_name = list(robot.mechanism.coordinate_names())
             message.q = robot.model.start.tolist()
@@ -203,13 +202,13 @@ def test_markers_and_view_follow_a_robot_on_dds(name):
             shapes = sum(len(body.shapes) for body in robot.mechanism.bodies)
             assert sum(seen.count(role) for role in ("bodies", "blocks", "pulleys", "points")) == shapes
         assert {each.header.frame_id for each in heard["markers"].markers} == {"world"}
-        assert heard["description"].data == make_urdf(make_picture(robot))
+        assert heard["description"].data == make_urdf(make_picture(robot), robot.actuators)
         values = {pair.key: pair.value for pair in heard["diagnostics"]["view"].values}
         assert values["url"].startswith("http://localhost:")
         assert "tf" in {pair.key for pair in heard["diagnostics"]["markers"].values}
 
         if is_structure:
-            message.node_position[0].x = float("nan")
+            message.node_position[0] = float("nan")
         else:
             message.q[0] = float("nan")
         bad = time.monotonic() + 30.0

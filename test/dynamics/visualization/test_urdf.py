@@ -31,7 +31,7 @@ def prism() -> Robot:
 
 
 def urdf(robot: Robot) -> str:
-    return make_urdf(make_picture(robot))
+    return make_urdf(make_picture(robot), robot.actuators)
 
 
 # -- the files at the top level -----------------------------------------------------------------------------------
@@ -55,10 +55,11 @@ def test_yourdfpy_reads_file_and_string_without_complaint(name, caplog):
         for model in models:
             assert model.validate(), model.errors
     assert caplog.records == []
-    picture = make_picture(load_robot(name))
+    robot = load_robot(name)
+    picture, drives = make_picture(robot), {each.name for each in robot.actuators}
     for model in models:
-        assert set(model.link_map) == {"world", *picture.link_names}
-        assert set(model.joint_map) == {f"world_to_{link}" for link in picture.link_names}
+        assert set(model.link_map) == {"world", *picture.link_names, *(f"{drive}_drive" for drive in drives)}
+        assert set(model.joint_map) == {f"world_to_{link}" for link in picture.link_names} | drives
         masses = [link.inertial.mass for link in model.robot.links if link.inertial is not None]
         assert sum(masses) == pytest.approx(sum(link.mass for link in picture.links))
 
@@ -83,7 +84,26 @@ def test_description_is_a_tree_of_floating_links(name):
     assert len(set(links)) == len(links)
     assert sorted([*children, "world"]) == sorted(links)
     assert {joint.find("parent").get("link") for joint in root.findall("joint")} == {"world"}
-    assert {joint.get("type") for joint in root.findall("joint")} == {"floating"}
+    floating = {joint.get("name") for joint in root.findall("joint") if joint.get("type") == "floating"}
+    assert floating == {f"world_to_{link}" for link in links if link != "world" and not link.endswith("_drive")}
+
+
+@pytest.mark.parametrize("name", shipped_robots())
+def test_every_actuator_is_a_joint_of_its_name_with_its_limits(name):
+    robot = load_robot(name)
+    joints = {joint.get("name"): joint for joint in ET.fromstring(urdf(robot)).findall("joint")}
+    for actuator in robot.actuators:
+        joint = joints[actuator.name]
+        assert joint.get("type") == ("prismatic" if actuator.motion == "tendon" else actuator.motion)
+        limit = joint.find("limit")
+        found = [float(limit.get(key)) for key in ("lower", "upper", "velocity", "effort")]
+        np.testing.assert_allclose(found, [*actuator.position, actuator.rate, actuator.effort], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", shipped_robots())
+def test_no_two_frames_differ_by_a_dash_alone(name):
+    links = [link.get("name").replace("-", "_") for link in ET.fromstring(urdf(load_robot(name))).findall("link")]
+    assert len(set(links)) == len(links)
 
 
 @pytest.mark.parametrize("name", shipped_robots())

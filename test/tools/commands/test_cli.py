@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -174,6 +175,19 @@ def test_simulate_moves_a_robot_and_draws_it(run, tmp_path: Path) -> None:
     assert figures["end"]["time_s"] == pytest.approx(0.1, abs=figures["time_step_s"])
     assert figures["start"]["position_m"] != figures["end"]["position_m"]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_simulate_writes_a_table_of_what_it_prints_and_takes_forces(run, tmp_path: Path) -> None:
+    path = tmp_path / "motion.csv"
+    words = ("simulate", "three_prism", "--duration", "20ms", "--force", "top_1=0,0,-0.01N", "--data", str(path))
+    figures = json.loads(run(*words, "--json")[1])
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["time_s"]) == figures["end"]["time_s"]
+    assert [float(rows[-1][f"{axis}_m"]) for axis in "xyz"] == figures["end"]["position_m"]
+    for name, tension in figures["end"]["tensions_N"].items():
+        assert float(rows[-1][f"{name}_N"]) == tension
+    assert figures["end"]["position_m"][2] < figures["start"]["position_m"][2]  # pushed down
 
 
 def test_simulate_without_commands_stays_where_it_is(run) -> None:

@@ -1,0 +1,140 @@
+"""Several nodes in one process with one executor; what they tell each other is handed over (`hand_over`).
+
+The nodes are the same as those that run as processes of their own. In lock-step the numbers are the same, too: which
+message answers which is settled by stamps, not by who comes first.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from ..ending import Ending, end_within, leave_threads
+from ..errors import TensegrityError
+from .hand_over import HandOver
+from .robot_node import CLOSING, RobotNode, handle_waiting
+
+LOOK = 0.02
+"""s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
+
+
+class NodeFailure(Exception):
+    """An error in a node's own work. Attributes: node."""
+
+    def __init__(self, node: RobotNode, error: Exception) -> None:
+        super().__init__(str(error))
+        self.node = node
+
+
+class Composition:
+    """Nodes of one process.
+
+    Args:
+        makes: how each is made, by name, in the order in which they start.
+        may_end: names of those without which the others go on.
+
+    Attributes:
+        nodes: those that work, by name.
+
+    Raises:
+        TensegrityError: a node cannot start; its name comes first.
+    """
+
+    def __init__(self, makes: Mapping[str, Callable[[], RobotNode]], may_end: Collection[str] = ()) -> None:
+        self._hand_over = HandOver()
+        self._may_end = may_end
+        self.nodes: dict[str, RobotNode] = {}
+        for name, make in makes.items():
+            try:
+                with self._hand_over.nodes():
+                    self.nodes[name] = make()
+            except TensegrityError as error:
+                if name not in may_end:
+                    self.close()
+                    raise TensegrityError(f"{name}: {error}") from None
+                print(f"{name}: {error}; the others go on without it", file=sys.stderr, flush=True)
+
+    def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
+        """Handle what comes, from inside and from elsewhere, until the end is asked for.
+
+        Raises:
+            NodeFailure: of a node that the others need.
+        """
+        for node in self.nodes.values():
+            executor.add_node(node)
+            node.begin_inside()
+        while not ending.asked and rclpy.ok():
+            watching = next(iter(self.nodes.values()))
+            self._hand_over.look(watching)
+            self._hand_over.deliver(LOOK)
+            try:
+                handle_waiting(executor, 0.0 if not self._hand_over.idle else None, self._survive)
+            except NodeFailure as failure:
+                self._end(failure, executor)
+
+    def _survive(self, node: RobotNode | None, step: Callable[[], None]) -> None:
+        """Do a step of a node's, or of nobody's known."""
+        owner = node or next(iter(self.nodes.values()))
+        try:
+            owner.survive(step)
+        except ExternalShutdownException:
+            raise
+        except Exception as error:
+            raise NodeFailure(owner, error) from error
+
+    def _end(self, failure: NodeFailure, executor: SingleThreadedExecutor) -> None:
+        name = failure.node.get_name()
+        traceback.print_exception(failure.__cause__)
+        if name not in self._may_end:
+            raise failure
+        print(f"{name} failed: {failure}; the others go on without it", file=sys.stderr, flush=True)
+        executor.remove_node(failure.node)
+        self._close(self.nodes.pop(name))
+
+    def close(self) -> None:
+        """Close all nodes."""
+        while self.nodes:
+            self._close(self.nodes.popitem()[1])
+
+    @staticmethod
+    def _close(node: RobotNode) -> None:
+        node.close()
+        node.destroy_node()
+
+
+def run_composed(makes: Mapping[str, Callable[[], RobotNode]], may_end: Collection[str] = ()) -> int:
+    """Run nodes in this process until SIGINT or SIGTERM; exit status 0, or 1 with a line that names the node.
+
+    As `run_node` does for one of them.
+    """
+    status = 0
+    with ExitStack() as release:
+        release.callback(rclpy.try_shutdown)
+        with Ending() as ending:
+            rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+            try:
+                executor = SingleThreadedExecutor()
+                release.callback(executor.shutdown)
+                composition = Composition(makes, may_end)
+                release.callback(composition.close)
+                ending.when_asked(lambda: executor.create_task(lambda: None))
+                composition.spin(executor, ending)
+            except TensegrityError as error:
+                if not ending.asked:
+                    print(error, file=sys.stderr)
+                    status = 1
+            except NodeFailure as failure:
+                if not ending.asked:
+                    print(f"{failure.node.get_name()} failed: {failure}", file=sys.stderr)
+                    status = 1
+            except ExternalShutdownException:
+                pass
+        end_within(CLOSING, status)
+    leave_threads(status)
+    return status

@@ -1,0 +1,35 @@
+"""The motion of a simulated robot as a table for other programs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+
+
+def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Samples as CSV: time [s], output [m and quaternion wxyz], tensions [N], and forces of the ground [N] by foot.
+
+    Raises:
+        TensegrityError: the file cannot be written.
+    """
+    feet = sorted({name for sample in samples for name in sample["contacts_N"]})
+    tensions, posed = list(samples[0]["tensions_N"]), samples[0]["position_m"] is not None
+    head = ["time_s", *([*(f"{axis}_m" for axis in "xyz"), "qw", "qx", "qy", "qz"] if posed else [])]
+    head += [f"{name}_N" for name in tensions]
+    head += [f"ground_{name}_{axis}_N" for name in feet for axis in "xyz"]
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(head)
+            for sample in samples:
+                row = [sample["time_s"]]
+                row += [*sample["position_m"], *sample["quaternion_wxyz"]] if posed else []
+                row += [sample["tensions_N"][name] for name in tensions]
+                row += [force for name in feet for force in sample["contacts_N"].get(name, (0.0, 0.0, 0.0))]
+                table.writerow([repr(float(value)) for value in row])
+    except OSError as error:
+        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error

@@ -1,0 +1,48 @@
+"""Several nodes of a graph in one process, by their names.
+
+    python -m tensegrity_tools.ros.composed_node simulator estimator controller --ros-args -p simulator:robot:=tensebot
+
+Parameters and remappings name their node first, as ROS has it: `-p node:parameter:=value`, `-r node:from:=to`. Nodes
+after `--may-end` are not needed by the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from rclpy.utilities import remove_ros_args
+
+from tensegrity_dynamics.ros.composition import run_composed
+from tensegrity_dynamics.ros.robot_node import RobotNode
+
+from ..runtime.node_graph import COMPOSABLE, MODULES
+
+
+def maker(name: str) -> Callable[[], RobotNode]:
+    """What makes a node, by its name in the graph."""
+
+    def make() -> RobotNode:
+        node: RobotNode = getattr(import_module(MODULES[name]), f"{name.title()}Node")()
+        return node
+
+    return make
+
+
+def main() -> int:
+    """Run the nodes."""
+    names = remove_ros_args(sys.argv)[1:]
+    needed, may_end = names, []
+    if "--may-end" in names:
+        cut = names.index("--may-end")
+        needed, may_end = names[:cut], names[cut + 1 :]
+    unknown = sorted({*needed, *may_end} - set(COMPOSABLE))
+    if unknown or not needed:
+        print(f"cannot compose {', '.join(unknown) or 'nothing'}; known: {', '.join(COMPOSABLE)}", file=sys.stderr)
+        return 1
+    return run_composed({name: maker(name) for name in (*needed, *may_end)}, may_end)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
