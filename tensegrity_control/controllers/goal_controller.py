@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, travelled
+from tensegrity_dynamics.impedance import lead_of, travelled
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -162,11 +162,15 @@ class GoalController(Controller):
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
         """Pose at the end of a plan to a goal; not where the control runs."""
 
+    @property
+    def _lead(self) -> float:
+        """s for which the actuators move on by themselves."""
+        return lead_of(self.period or 0.0)
+
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
         """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
         last, self._commanded = self._commanded, time
-        lead = EXTRAPOLATED_PERIODS * self.period if self.period else EXTRAPOLATION
-        gap = time - last
+        lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
         before = clock.at(last)
@@ -203,7 +207,7 @@ class GoalController(Controller):
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
-        if self.output_mode == "impedance":
+        if self.output_mode in ("impedance", "position"):
             self._wait_for_robot(time, clock)
         return self._make_command(time, tracker, clock.at(time), state)
 

@@ -2,18 +2,20 @@
 
 The commands start bit for bit at the present set points and end at those of the goal. The plan is open loop and exact
 where model and robot agree; it is static, so the motion must be slow beside the robot's vibrations, for which
-`swing_periods` cares.
+`swing_periods` cares. Positions are sent with their rates, so that the actuators go on evenly where a command is late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from tensegrity_dynamics.impedance import lead_of
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 
-from ..controller import Reference
+from ..controller import Command, Reference, RobotState
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..inverse_kinematics.ik_result import InverseKinematicsOptions
 from ..inverse_kinematics.pose_goal import PoseGoal
@@ -71,6 +73,16 @@ class PositionController(GoalController):
     def _hold(self, equilibrium: Any) -> TimedPath:
         """A tracker that stays at an equilibrium."""
         return TimedPath(EquilibriumPath(self.equilibria, (equilibrium,)), MinimumJerk(0.0))
+
+    @property
+    def _lead(self) -> float:
+        return lead_of(self.command_period)
+
+    def _make_command(
+        self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None
+    ) -> Command:
+        command = super()._make_command(time, tracker, progress, state)
+        return replace(command, velocity=tracker.rates(progress))
 
     def _configuration(self, tracker: TimedPath, time: float) -> Array:
         return tracker.command(Progress(time, 0.0, 0.0))

@@ -48,6 +48,11 @@ class TimedPath:
         """(a,) m or rad."""
         return self.path.positions(self.at(progress)[0])
 
+    def rates(self, progress: Progress) -> Array:
+        """(a,) m/s or rad/s of the actuators."""
+        parameter, rate = self.at(progress)
+        return np.asarray(rate * self.path.position_rates(parameter))
+
     def equilibrium(self, time: float) -> Any:
         """The equilibrium at a time [s] of the law, solved anew between those of the path."""
         return self.path.equilibrium(self.law.at(time)[0])
