@@ -108,7 +108,9 @@ class GoalController(Controller):
         period: s between two commands, for which they are held; None where any time will do.
 
     Attributes:
-        gaps: how often no command was asked for so long that the actuators braked, where they do so by themselves.
+        waits_for_robot: after a time without commands, in which the actuators came to rest by themselves, motions go
+            on from there and not from where they would be. By default with impedances; the node has it always.
+        gaps: how often that was so.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -129,6 +131,7 @@ class GoalController(Controller):
         self._goal: Pose | None = None
         self._began, self._version = -np.inf, 0
         self._commanded, self.gaps = -np.inf, 0
+        self.waits_for_robot = self.output_mode == "impedance"
 
     # -- what a subclass says -------------------------------------------------------------------------------------
 
@@ -207,7 +210,7 @@ class GoalController(Controller):
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
-        if self.output_mode in ("impedance", "position"):
+        if self.waits_for_robot:
             self._wait_for_robot(time, clock)
         return self._make_command(time, tracker, clock.at(time), state)
 
