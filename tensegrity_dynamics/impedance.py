@@ -86,6 +86,11 @@ def travelled(age: float, lead: float) -> float:
     return min(age, lead) + beyond - 0.25 * beyond * beyond / lead
 
 
+def braking_rate(lead: float) -> float:
+    """1/s, the deceleration of a set point that brakes by itself over its rate, see `travelled`."""
+    return 0.5 / lead
+
+
 FIELDS = ("position", "velocity", "effort", "stiffness", "damping")
 
 

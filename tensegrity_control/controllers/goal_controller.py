@@ -32,8 +32,9 @@ MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
 MAX_WAYPOINTS = 500
 """Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
-RESUMPTION = 2.0
-"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on."""
+RESUMPTION = 4.0
+"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
+that its largest acceleration is that of the brake."""
 
 
 class Tracker(Protocol):

@@ -78,9 +78,7 @@ class PositionController(GoalController):
     def _lead(self) -> float:
         return lead_of(self.command_period)
 
-    def _make_command(
-        self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None
-    ) -> Command:
+    def _make_command(self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None) -> Command:
         command = super()._make_command(time, tracker, progress, state)
         return replace(command, velocity=tracker.rates(progress))
 
@@ -103,7 +101,7 @@ class PositionController(GoalController):
         minimum = used / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
         # by how much a motion of this duration would have to be slower for the tensions, and so what it must last
-        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period)
+        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self._lead)
         limit = ""
         if margin.stretch > 1.0:
             minimum *= margin.stretch
