@@ -42,7 +42,8 @@ class TensionFloor:
             return ""
         name = max(broken)[1]
         least, when = lowest[name]
-        return f"tension floor broken: {name} fell to {least:.3g} N at {when:.2f} s, its floor is {self._floors[name]:.3g} N"
+        floor = self._floors[name]
+        return f"tension floor broken: {name} fell to {least:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
 
     def look(self, time: float, names: Iterable[str], tensions: Iterable[float]) -> str:
         """What is broken at a time [s], tensions in N by name; empty where all floors are kept."""
