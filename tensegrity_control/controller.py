@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.impedance import ImpedanceSetPoint
+from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -49,7 +49,8 @@ class Command:
             (stiffness (position - q) + damping (velocity - v) + values, closed at the plant's own rate).
         names: actuator names.
         values: (a,) in the order of the names; in impedance mode the feed-forward efforts.
-        position, velocity, stiffness, damping: (a,) each in impedance mode, None in the others.
+        velocity: (a,) in impedance mode, and in position mode, where there is one: positions move on with it until the
+            next command. position, stiffness, damping: (a,) each in impedance mode, None in the others.
     """
 
     mode: str
@@ -61,7 +62,10 @@ class Command:
     damping: Array | None = None
 
     def set_points(self) -> dict[str, Any]:
-        """What `Simulation.command(mode, ...)` takes: a number by actuator name, or an `ImpedanceSetPoint`."""
+        """What `Simulation.command(mode, ...)` takes by actuator name, with the rates of set points that move on."""
+        if self.mode == "position" and self.velocity is not None:
+            pairs = zip(self.values.tolist(), self.velocity.tolist(), strict=True)
+            return {name: MovingPosition(*pair) for name, pair in zip(self.names, pairs, strict=True)}
         if self.mode != "impedance":
             return self.as_dict()
         assert self.position is not None and self.velocity is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from tensegrity_dynamics.robots.robot import Robot
 
 TOLERANCE = 0.01
-"""Part of the floor by which measured tensions may be below it: noise of what is measured or estimated."""
+"""Part of the floor by which tensions may be below it, for whoever watches: noise of what is measured or estimated."""
 
 
 class TensionFloor:
@@ -29,6 +29,22 @@ class TensionFloor:
         self.last = ""
         """What was broken last: tendon, tension, floor and time; empty where nothing ever was."""
 
+    def is_broken(self, name: str, tension: float) -> bool:
+        """Whether a tension [N] is below the floor of a tendon; never where there is none, or nothing is known."""
+        return tension < (1.0 - TOLERANCE) * self._floors.get(name, -np.inf)
+
+    def worst(self, lowest: Mapping[str, tuple[float, float]]) -> str:
+        """What was broken most, of the lowest tensions [N] and their times [s] by name; empty where all was kept."""
+        broken = [
+            (self._floors[name] - least, name) for name, (least, _) in lowest.items() if self.is_broken(name, least)
+        ]
+        if not broken:
+            return ""
+        name = max(broken)[1]
+        least, when = lowest[name]
+        floor = self._floors[name]
+        return f"tension floor broken: {name} fell to {least:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
+
     def look(self, time: float, names: Iterable[str], tensions: Iterable[float]) -> str:
         """What is broken at a time [s], tensions in N by name; empty where all floors are kept."""
         now = []
@@ -36,7 +52,7 @@ class TensionFloor:
             floor = self._floors.get(name)
             if floor is None or not np.isfinite(tension):
                 continue
-            if tension >= (1.0 - TOLERANCE) * floor:
+            if not self.is_broken(name, tension):
                 self._below.pop(name, None)
                 continue
             if name not in self._below:

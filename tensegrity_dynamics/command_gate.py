@@ -21,7 +21,7 @@ from typing import Any
 
 from .command_streams import CommandStreams
 from .errors import CommandRefused, TensegrityError, unknown_name
-from .impedance import ImpedanceSetPoint
+from .impedance import ImpedanceSetPoint, MovingPosition
 from .robots.actuator import Actuator
 
 
@@ -205,8 +205,8 @@ class CommandGate:
         """Check one command.
 
         Args:
-            names, values, mode: what is asked; position m, velocity m/s, effort N (joints: rad, rad/s, N m), or an
-                `ImpedanceSetPoint` each.
+            names, values, mode: what is asked; position m (also a `MovingPosition`), velocity m/s, effort N (joints:
+                rad, rad/s, N m), or an `ImpedanceSetPoint` each.
             source: who asks. stamp: when it was asked; now: the present time; both in s.
             session: of the source, see `CommandStreams`; 0: it draws none.
             positions: present positions by actuator, for the velocity check at the limits and for `lead`.
@@ -232,6 +232,9 @@ class CommandGate:
                 allowed, reason = self._impedance(actuator, value, position)
             else:
                 allowed, reason = self._one(actuator, float(value), mode, position)
+                if allowed is not None and isinstance(value, MovingPosition):  # what is limited stays at the limit
+                    rate = min(max(value.rate, -actuator.rate), actuator.rate)
+                    allowed = MovingPosition(allowed, rate if allowed == value else 0.0)
             if reason is not None:
                 refusals.append(Refusal(name, reason))
             if allowed is not None:

@@ -1,10 +1,11 @@
-"""Impedance at an actuator: what torque-controlled robots send to joints so that they survive a late computer.
+"""Set points that survive a late computer: positions that move on by themselves, and impedances at an actuator.
 
     tau = k_p (q_d - q) + k_d (v_d - v) + tau_ff
 
 is closed at the plant's own rate, by the simulator in every step, by a servo in its own loop. Between two commands the
 set point moves on with its velocity, for a stated time, then it brakes and stands still: when commands stop, the joint
-stays where it is, with its stiffness.
+stays where it is, with its stiffness. A position may move on in the same way (`MovingPosition`); a plain one is a
+step, which its actuator takes at full rate.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 
 from .errors import TensegrityError
 
+CATCH_UP = 0.1
+"""Part of an actuator's rate limit at which a set point that moves on by itself catches up with what is commanded."""
 EXTRAPOLATED_PERIODS = 6.0
 """Periods of the sender for which a set point moves on with its velocity; for twice as long it then brakes."""
 EXTRAPOLATION = 0.05
@@ -49,12 +52,43 @@ class ImpedanceSetPoint:
                 raise TensegrityError(f"{name} of an impedance set point is {getattr(self, name):g}, below zero.")
 
 
+class MovingPosition(float):
+    """A position [m or rad] that moves on with a rate until the next command; a number like any other otherwise.
+
+    Args:
+        position: [m or rad]. rate: [m/s or rad/s] with which it moves on.
+
+    Raises:
+        TensegrityError: the rate is not finite.
+    """
+
+    rate: float
+
+    def __new__(cls, position: float, rate: float = 0.0) -> MovingPosition:
+        """A number that keeps its rate."""
+        made = super().__new__(cls, position)
+        if not math.isfinite(rate):
+            raise TensegrityError(f"the rate of a position is {rate}; give a finite number.")
+        made.rate = float(rate)
+        return made
+
+
+def lead_of(period: float) -> float:
+    """s for which the set points of a sender move on at their rate; its period [s], 0 where unknown."""
+    return EXTRAPOLATED_PERIODS * period if period > 0.0 else EXTRAPOLATION
+
+
 def travelled(age: float, lead: float) -> float:
     """s for which a set point has moved on at its rate: all of `lead`, and half of the twice as long brake after it."""
     if lead <= 0.0:
         return 0.0
     beyond = min(max(age - lead, 0.0), 2.0 * lead)
     return min(age, lead) + beyond - 0.25 * beyond * beyond / lead
+
+
+def braking_rate(lead: float) -> float:
+    """1/s, the deceleration of a set point that brakes by itself over its rate, see `travelled`."""
+    return 0.5 / lead
 
 
 FIELDS = ("position", "velocity", "effort", "stiffness", "damping")

@@ -191,8 +191,8 @@ class Simulation:
         """Set points of some actuators from now on.
 
         Args:
-            mode: "position", "velocity", "effort" or "impedance". values: by actuator name: a number, or an
-                `ImpedanceSetPoint`.
+            mode: "position", "velocity", "effort" or "impedance". values: by actuator name: a number, a
+                position also as a `MovingPosition`, or an `ImpedanceSetPoint`.
             age: s since the command was right. period: s between two commands, 0 where unknown; see `impedance`.
 
         Raises:
@@ -200,7 +200,7 @@ class Simulation:
         """
         if not (np.isfinite(age) and age >= 0.0 and np.isfinite(period) and period >= 0.0):
             raise TensegrityError(f"age {age} s and period {period} s of a command must be finite, zero or more.")
-        timing = {"age": age, "period": period} if mode == "impedance" else {}
+        timing = {"age": age, "period": period} if mode in ("position", "impedance") else {}
         self._simulator.command(mode, values, **timing)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:

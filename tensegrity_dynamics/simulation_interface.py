@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
-from .impedance import ImpedanceSetPoint
+from .impedance import ImpedanceSetPoint, MovingPosition
 from .robots.model import Pose
 from .robots.state_record import ConfigurationState
 
@@ -113,8 +113,8 @@ class Simulator(ABC):
 
         Args:
             mode: "position" [m or rad], "velocity" [m/s or rad/s], "effort" [N or N m] or "impedance".
-            values: by actuator name: a number, or an `ImpedanceSetPoint`.
-            age: s that have passed since the command was right; set points of impedances have moved on meanwhile.
+            values: by actuator name: a number, a position also as a `MovingPosition`, or an `ImpedanceSetPoint`.
+            age: s that have passed since the command was right; set points that move on have done so meanwhile.
             period: s between two commands of the sender, 0 where unknown; see `impedance`.
 
         Raises:
@@ -195,5 +195,5 @@ def checked_commands(mode: str, values: Mapping[str, Any], actuators: tuple[str,
             continue
         if not np.isfinite(value):
             raise TensegrityError(f"command to actuator {name} is {value}; give a finite number.")
-        result[actuators.index(name)] = float(value)
+        result[actuators.index(name)] = value if isinstance(value, MovingPosition) else float(value)
     return result

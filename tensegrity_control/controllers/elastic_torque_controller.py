@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.impedance_gains import impedance_gains
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
-from ..trajectories.time_scaling import Progress
+from ..paths.timed_path import Passed, tension_margin
+from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import GoalPath, RestPoint
 from .sampled_controller import Line, SampledController
 
@@ -111,7 +113,21 @@ class ElasticTorqueController(SampledController):
         travel = np.sum(np.abs(np.diff([each.positions for each in path], axis=0)), axis=0)
         calm = SETTLING_PERIODS * max(self.equilibria.slowest_period(each) for each in (path[0], path[-1]))
         line = Line(self._start_coordinates(rest, path[0]), self._coordinates(path[-1]), tuple(path))
-        return self._line(line, travel, profile, calm)
+        usual = self._line(line, travel, profile, calm)
+        return replace(usual, preferred_duration=self._safe_duration(path, usual.preferred_duration, profile))
+
+    def _safe_duration(self, path: Sequence[PathEquilibrium], duration: float, profile: str) -> float:
+        """s, so long that no tension falls below its floor where commands stop at any time of the motion."""
+        rates = np.array([each.rate for each in self.robot.actuators])
+        steps = np.max(np.abs(np.diff([each.positions for each in path], axis=0)) / rates, axis=1)
+        kept = np.append(True, steps > 1e-9)
+        if self.output_mode != "impedance" or np.count_nonzero(kept) < 2:
+            return duration
+        distance = np.append(0.0, np.cumsum(steps))[kept]
+        passed = Passed(
+            self.equilibria, [each for each, keep in zip(path, kept, strict=True) if keep], distance / distance[-1]
+        )
+        return duration * max(1.0, tension_margin(passed, profile_named(profile)(duration), 0.0, self._lead).stretch)
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         passed = [self._equilibrium_at(rest)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
-from tensegrity_dynamics.impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, travelled
+from tensegrity_dynamics.impedance import lead_of, travelled
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -32,8 +32,9 @@ MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
 MAX_WAYPOINTS = 500
 """Of one trajectory. Longer ones are sent in pieces: each waypoint is a path of equilibria to be found."""
-RESUMPTION = 2.0
-"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on."""
+RESUMPTION = 4.0
+"""Time in which a motion that its actuators braked is at full pace again, in parts of the time that they went on: so
+that its largest acceleration is that of the brake."""
 
 
 class Tracker(Protocol):
@@ -108,7 +109,9 @@ class GoalController(Controller):
         period: s between two commands, for which they are held; None where any time will do.
 
     Attributes:
-        gaps: how often no command was asked for so long that the actuators braked, where they do so by themselves.
+        waits_for_robot: after a time without commands, in which the actuators came to rest by themselves, motions go
+            on from there and not from where they would be. By default with impedances; the node has it always.
+        gaps: how often that was so.
 
     Raises:
         TensegrityError: a parameter is out of range.
@@ -129,6 +132,7 @@ class GoalController(Controller):
         self._goal: Pose | None = None
         self._began, self._version = -np.inf, 0
         self._commanded, self.gaps = -np.inf, 0
+        self.waits_for_robot = self.output_mode == "impedance"
 
     # -- what a subclass says -------------------------------------------------------------------------------------
 
@@ -162,11 +166,15 @@ class GoalController(Controller):
     def _end_pose(self, tracker: Any, goal: PoseGoal) -> Pose:
         """Pose at the end of a plan to a goal; not where the control runs."""
 
+    @property
+    def _lead(self) -> float:
+        """s for which the actuators move on by themselves."""
+        return lead_of(self.period or 0.0)
+
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
         """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
         last, self._commanded = self._commanded, time
-        lead = EXTRAPOLATED_PERIODS * self.period if self.period else EXTRAPOLATION
-        gap = time - last
+        lead, gap = self._lead, time - last
         if not lead * (1.0 + 1e-6) < gap < np.inf:
             return
         before = clock.at(last)
@@ -203,7 +211,7 @@ class GoalController(Controller):
     def command(self, time: float, state: RobotState | None = None) -> Command:
         """Set points for a time [s]; without a state those of the plan alone."""
         clock, tracker = self._active(time)
-        if self.output_mode == "impedance":
+        if self.waits_for_robot:
             self._wait_for_robot(time, clock)
         return self._make_command(time, tracker, clock.at(time), state)
 

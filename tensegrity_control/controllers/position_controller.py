@@ -2,18 +2,20 @@
 
 The commands start bit for bit at the present set points and end at those of the goal. The plan is open loop and exact
 where model and robot agree; it is static, so the motion must be slow beside the robot's vibrations, for which
-`swing_periods` cares.
+`swing_periods` cares. Positions are sent with their rates, so that the actuators go on evenly where a command is late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from tensegrity_dynamics.impedance import lead_of
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 
-from ..controller import Reference
+from ..controller import Command, Reference, RobotState
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..inverse_kinematics.ik_result import InverseKinematicsOptions
 from ..inverse_kinematics.pose_goal import PoseGoal
@@ -72,6 +74,14 @@ class PositionController(GoalController):
         """A tracker that stays at an equilibrium."""
         return TimedPath(EquilibriumPath(self.equilibria, (equilibrium,)), MinimumJerk(0.0))
 
+    @property
+    def _lead(self) -> float:
+        return lead_of(self.command_period)
+
+    def _make_command(self, time: float, tracker: TimedPath, progress: Progress, state: RobotState | None) -> Command:
+        command = super()._make_command(time, tracker, progress, state)
+        return replace(command, velocity=tracker.rates(progress))
+
     def _configuration(self, tracker: TimedPath, time: float) -> Array:
         return tracker.command(Progress(time, 0.0, 0.0))
 
@@ -91,7 +101,7 @@ class PositionController(GoalController):
         minimum = used / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
         # by how much a motion of this duration would have to be slower for the tensions, and so what it must last
-        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period)
+        margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self._lead)
         limit = ""
         if margin.stretch > 1.0:
             minimum *= margin.stretch

@@ -54,6 +54,8 @@ UNFORESEEN = 0.4
 """Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
 DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
+MISSED = 1.5
+"""Periods between two commands from which on one is missing."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
@@ -69,7 +71,7 @@ LOST = 0.25
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 TENSION_LEVEL = 1.1
-"""Tension that is wanted, in parts of the floor."""
+"""Tension that is wanted at least, in parts of the floor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,8 @@ class QPController(SampledController):
         learning: w_d in parts of w: how fast the force that the model does not know is learned; 0 for never.
         floor: N that every driven cable keeps; 0 takes the robot's own (`minimum_tension`).
         ceiling: N that no driven cable exceeds; 0 for none.
+        level: N that is wanted in every driven cable, as far as what it does leaves it free; 0 takes what each had at
+            the start, at least what `TENSION_LEVEL` says.
         floor_margin: part of the floor that is kept in hand for what happens between two commands.
         effort_rate: change of efforts, in parts of their limit per s.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
@@ -109,7 +113,7 @@ class QPController(SampledController):
 
     streams_goals = True
     default_period = 0.005
-    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "floor_margin", "effort_rate")
+    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate")
 
     def __init__(
         self,
@@ -123,6 +127,7 @@ class QPController(SampledController):
         learning: float = 0.3,
         floor: float = 0.0,
         ceiling: float = 0.0,
+        level: float = 0.0,
         floor_margin: float = 0.03,
         effort_rate: float = 50.0,
         actuation: str = "impedance",
@@ -141,7 +146,7 @@ class QPController(SampledController):
         self._automatic = bandwidth_of(self.equations, period)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
-            "floor_margin": floor_margin, "effort_rate": effort_rate,
+            "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate,
         }  # fmt: skip
         self.set_gains(**self._gains)
         self.solution: MotionSolution | None = None
@@ -170,7 +175,8 @@ class QPController(SampledController):
         check_ranges(
             ("bandwidth", gains["bandwidth"], 0.0, 0.5 / self.period), ("damping", gains["damping"], 0.0, 1e4),
             ("learning", gains["learning"], 0.0, 1.0), ("floor", gains["floor"], 0.0, 1e9),
-            ("ceiling", gains["ceiling"], 0.0, 1e9), ("floor_margin", gains["floor_margin"], 0.0, 1.0),
+            ("ceiling", gains["ceiling"], 0.0, 1e9), ("level", gains["level"], 0.0, 1e9),
+            ("floor_margin", gains["floor_margin"], 0.0, 1.0),
             ("effort_rate", gains["effort_rate"], 1e-3, 1e9),
         )  # fmt: skip
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
@@ -199,14 +205,18 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
-        amount, _, unit = self.equations.stretches(q, v)
-        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
+        self._begin_stretch(q, v)
         self._began_at = time
         self._force[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
         self._stuck, self._note = 0.0, ""
         self._limits = self._output_limits()
         super().reset(time, state)
+
+    def _begin_stretch(self, q: Array, v: Array) -> None:
+        """Take what the cables' strains pull from a state."""
+        amount, _, unit = self.equations.stretches(q, v)
+        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
     def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
         assert state is not None and state.q is not None
@@ -312,8 +322,13 @@ class QPController(SampledController):
         assert state is not None and state.q is not None and state.v is not None
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._apply_force()
-        arrays = self.equations.update(q, v, 0.5 * self.period)
         clock, tracker = self._active(time)
+        if self.waits_for_robot:
+            self._wait_for_robot(time, clock)
+        if time - self._last_time > MISSED * self.period:  # nobody knows what happened meanwhile
+            self._predicted = None
+            self._begin_stretch(q, v)
+        arrays = self.equations.update(q, v, 0.5 * self.period)
         here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
         rate = arrays.velocity[self._rows]
         error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
@@ -396,7 +411,7 @@ class QPController(SampledController):
         if left > 0.0:
             floor = floor + left * (0.97 * self._start_tension - floor)
         program.tension_low[:] = floor
-        program.tension_wanted[:] = TENSION_LEVEL * floor
+        program.tension_wanted[:] = self._wanted_tension(floor)
         program.tension_scale[:] = np.maximum(self._floor, 1e-3)
         program.effort_low[:], program.effort_high[:] = -self._effort, self._effort
         if self._last_effort is not None:
@@ -410,6 +425,12 @@ class QPController(SampledController):
         np.maximum(low, (-self._rate - rate) / horizon, out=program.joint_low)
         np.minimum(high, (self._rate - rate) / horizon, out=program.joint_high)
         np.minimum(program.joint_low, program.joint_high, out=program.joint_low)
+
+    def _wanted_tension(self, floor: Array) -> Array:
+        """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""
+        level = self._gains["level"]
+        wanted = np.full_like(floor, level) if level > 0.0 else self._start_tension
+        return np.minimum(np.maximum(wanted, TENSION_LEVEL * floor), self.program.tension_high)
 
     def _watch_border(self, time: float, distance: float) -> None:
         """Let the reference wait for an output that cannot follow, and give a goal up that cannot be reached."""

@@ -69,11 +69,11 @@ class SampledController(GoalController):
     def __init__(
         self, robot: Robot, *, period: float, rate_margin: float, brake_time: float, actuation: str | None = None
     ) -> None:
-        super().__init__(robot, rate_margin=rate_margin, brake_time=brake_time, period=period)
         if actuation is not None:
             if actuation not in ACTUATIONS:
                 raise TensegrityError(unknown_name("actuation", actuation, ACTUATIONS))
             self.output_mode = actuation  # type: ignore[misc]
+        super().__init__(robot, rate_margin=rate_margin, brake_time=brake_time, period=period)
         model = robot.model_as(MechanismModel)
         self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
         self.blind = 0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.impedance import braking_rate
 from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import Reference, RobotState
+from ..inverse_kinematics.equilibrium_map import EquilibriumMap
 from ..trajectories.time_scaling import Progress, TimeLaw, Waypoints
 from .equilibrium_path import EquilibriumPath
 
@@ -48,6 +52,11 @@ class TimedPath:
         """(a,) m or rad."""
         return self.path.positions(self.at(progress)[0])
 
+    def rates(self, progress: Progress) -> Array:
+        """(a,) m/s or rad/s of the actuators."""
+        parameter, rate = self.at(progress)
+        return np.asarray(rate * self.path.position_rates(parameter))
+
     def equilibrium(self, time: float) -> Any:
         """The equilibrium at a time [s] of the law, solved anew between those of the path."""
         return self.path.equilibrium(self.law.at(time)[0])
@@ -74,16 +83,39 @@ class TensionMargin:
     floor: float = 0.0
 
 
-def tension_margin(path: EquilibriumPath, law: TimeLaw, period: float) -> TensionMargin:
+class Passed:
+    """Equilibria that a motion passes, with the actuators' positions in between, for `tension_margin`.
+
+    Args:
+        equilibria: map that made them. passed: two or more. parameters: (k,) of them, increasing from 0 to 1.
+    """
+
+    def __init__(self, equilibria: EquilibriumMap[Any], passed: Sequence[Any], parameters: Array) -> None:
+        self.equilibria, self.equilibria_on_it, self.parameters = equilibria, tuple(passed), parameters
+        self.span = 1.0
+        self._positions = PchipInterpolator(parameters, [equilibria.positions(each) for each in passed])
+
+    def position_rates(self, parameter: float) -> Array:
+        """(a,) m or rad per unit of the parameter."""
+        return np.asarray(self._positions(parameter, 1))
+
+    def position_curvature(self, parameter: float) -> Array:
+        """(a,) m or rad per square of the parameter."""
+        return np.asarray(self._positions(parameter, 2))
+
+
+def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, lead: float) -> TensionMargin:
     """What a motion does to the tensions of the equilibria that it passes.
 
     Two things take from them. The masses have to be carried along, which takes a = dT/dp'' (p_s s'' + p_ss s'^2), and
     the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
-    it does at rest. And positions that are held for a period come in steps of p' T, which the tendons feel before the
-    masses follow, b = |dT/dp| p' T. With a duration that is f times as long both take a / f^2 + b / f.
+    it does at rest. And commands may be late. Actuators that stay where they are told go on in steps of p' T, which
+    the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last,
+    b = 2 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times as long it is
+    a / f^2 + b / f.
 
     Args:
-        period: s for which a command is held.
+        period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).
     """
     names, floors = list(path.equilibria.tension_floors), np.array(list(path.equilibria.tension_floors.values()))
     if path.span <= 0.0 or not names:
@@ -101,7 +133,9 @@ def tension_margin(path: EquilibriumPath, law: TimeLaw, period: float) -> Tensio
     inertia, stretch = (np.array(each) for each in zip(*map(path.equilibria.tension_dynamics, solved), strict=True))
     resting = np.array([np.interp(at, np.arange(len(solved)), column) for column in tensions.T]).T
     carried = VIBRATION * np.abs(np.einsum("kca,ka->kc", inertia[nearest], accelerations))
-    stepped = period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], slopes * rates[:, None]))
+    speeds = slopes * rates[:, None]
+    braked = VIBRATION * braking_rate(lead) * np.abs(np.einsum("kca,ka->kc", inertia[nearest], speeds))
+    stepped = np.maximum(period * np.abs(np.einsum("kca,ka->kc", stretch[nearest], speeds)), braked)
     room = np.maximum(resting - floors, LEAST_ROOM * np.maximum(resting, floors))
     factor = (stepped + np.sqrt(stepped**2 + 4.0 * room * carried)) / np.maximum(2.0 * room, 1e-12)
     k, c = np.unravel_index(int(np.argmax(factor)), factor.shape)

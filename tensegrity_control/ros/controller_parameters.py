@@ -65,6 +65,7 @@ class ControllerParameters:
         options = {key: value for key, value in shared.items() if key in takes}
         controller = make_controller(name, self._robot, **options, **self._gains[name])
         assert isinstance(controller, GoalController)
+        controller.waits_for_robot |= controller.output_mode == "position"
         self.name = name
         return controller
 

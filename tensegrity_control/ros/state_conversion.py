@@ -35,6 +35,8 @@ def command_message(command: Command, source: str, session: int, period: float) 
     )
     if command.mode != "impedance":
         message.value = command.values.tolist()
+        if command.mode == "position" and command.velocity is not None:
+            message.velocity = command.velocity.tolist()
         return message
     message.effort = command.values.tolist()
     for field in ("position", "velocity", "stiffness", "damping"):

@@ -6,11 +6,18 @@ from typing import Any
 
 from tensegrity.msg import ActuatorCommand
 
-from ..impedance import FIELDS, ImpedanceSetPoint, impedance_set_points
+from ..errors import TensegrityError
+from ..impedance import FIELDS, ImpedanceSetPoint, MovingPosition, impedance_set_points
 
 
 def message_values(message: Any) -> list[float | ImpedanceSetPoint]:
-    """One value for each name of an ActuatorCommand. Raises TensegrityError for what is no impedance."""
+    """One value for each name of an ActuatorCommand. Raises TensegrityError for what is no impedance, and no rate."""
+    if message.mode == ActuatorCommand.POSITION and len(message.velocity):
+        if len(message.velocity) != len(message.value):
+            raise TensegrityError(
+                f"{len(message.velocity)} of velocity for {len(message.value)} positions; give one for each, or none."
+            )
+        return [MovingPosition(*pair) for pair in zip(message.value, message.velocity, strict=True)]
     if message.mode != ActuatorCommand.IMPEDANCE:
         return list(message.value)
     columns = {field: getattr(message, field) for field in FIELDS}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tensegrity_control.tension_floor import TensionFloor
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
@@ -18,7 +19,6 @@ from tensegrity_dynamics.robots.robot import Robot, TourStop
 POSITION_TOLERANCE = 1e-3  # m
 ORIENTATION_TOLERANCE = np.radians(0.2)
 SETTLING = 10.0  # s of the robot's time after the predicted arrival
-FLOOR_TOLERANCE = 0.02  # part of a floor by which a tension may be below it: sensors and models are no better
 LATEST = 10.0  # times the predicted duration, for a motion that is still under way
 SILENCE = 30.0  # s of wall time without any progress
 
@@ -64,16 +64,7 @@ def fault_of(robot: Robot, lowest: Mapping[str, tuple[float, float]], missed: st
     Args:
         lowest: N and s of every tendon, see `Watcher`. missed: what was said of a command that did not come.
     """
-    broken = [
-        (floor - lowest[name][0], name, floor)
-        for name, floor in ((each.drives, each.minimum_tension) for each in robot.actuators)
-        if name in lowest and lowest[name][0] < (1.0 - FLOOR_TOLERANCE) * floor
-    ]
-    if broken:
-        _, name, floor = max(broken)
-        tension, when = lowest[name]
-        return f"tension floor broken: {name} fell to {tension:.3g} N at {when:.2f} s, its floor is {floor:.3g} N"
-    return missed
+    return TensionFloor(robot).worst(lowest) or missed
 
 
 def run_tour(

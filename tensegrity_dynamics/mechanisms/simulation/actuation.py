@@ -8,7 +8,7 @@ servo, a digital loop at the integrator's rate with the desired acceleration
 of its joint. The torque for that follows from the accelerations under the present torques and the mobility of the
 driven joints (P (G' M G)^-1 P' with P their rows of G), cut at the effort limit; the pull of a cable is so compensated
 in the same step. Set points move at no more than the actuator's rate; a joint that has reached a position limit is held
-there, whatever the mode.
+there, whatever the mode. A position that moves on by itself (`impedance.MovingPosition`) does so as q_d below.
 
 In impedance mode the actuator gives
 
@@ -32,7 +32,7 @@ from ... import impedance
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky, cholesky_solve
 from ...robots.actuator import Actuator
-from ...simulation_interface import EFFORT, IMPEDANCE, VELOCITY
+from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
 from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
@@ -45,8 +45,7 @@ PAST_END = 100
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
 
-CATCH_UP = 0.1
-"""Part of an actuator's rate limit at which the set point of an impedance catches up."""
+CATCH_UP = impedance.CATCH_UP
 
 Drives = namedtuple(
     "Drives",
@@ -54,9 +53,9 @@ Drives = namedtuple(
     "desired_acceleration compliance middle moving servo stiff mobility column response",
 )
 """Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
-state; of impedances also the rate and the feed-forward commanded, the feed-forward given, gains, age of the command and
-s for which it moves on. The rest is scratch: of impedances `middle` and `moving` are set point and rate during a step,
-`stiff` says which follow the law."""
+state; of what moves on also the rate commanded, age of the command and s for which it moves on (0: a position that
+stays); of impedances the feed-forward commanded, the feed-forward given, and gains. The rest is scratch: of what moves
+on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances."""
 
 
 def make_drives(actuators: Sequence[Actuator], positions: ArrayLike, velocities: ArrayLike, dofs: int) -> Drives:
@@ -88,11 +87,17 @@ travelled = compiled(impedance.travelled)
 
 
 @compiled
+def moves_on(drives, a):
+    """Whether the set point of an actuator moves on by itself between commands."""
+    return drives.mode[a] == IMPEDANCE or (drives.mode[a] == POSITION and drives.lead[a] > 0.0)
+
+
+@compiled
 def move_set_points(drives, step):
-    """Move the set points of impedances on by `step` s; fills `middle` and `moving`."""
+    """Move the set points that move on by themselves by `step` s; fills `middle` and `moving`."""
     slowest = step
     for a in range(drives.q.shape[0]):
-        if drives.mode[a] != IMPEDANCE:
+        if not moves_on(drives, a):
             continue
         age, lead, rate = drives.age[a], drives.lead[a], drives.rate[a]
         ahead = travelled(age + step, lead)
@@ -105,7 +110,7 @@ def move_set_points(drives, step):
         drives.age[a] = age + step
     share = step / slowest
     for a in range(drives.q.shape[0]):
-        if drives.mode[a] != IMPEDANCE:
+        if not moves_on(drives, a):
             continue
         before, reach = drives.set_point[a], drives.rate[a] * step
         change = drives.moving[a] + share * (drives.middle[a] - before - drives.moving[a])
@@ -154,6 +159,8 @@ def desired_accelerations(drives, q, v, step, implicit):
             goal = high if angle >= high else low
         elif mode == VELOCITY:
             goal = before + drives.command[a] * step
+        elif moves_on(drives, a):
+            goal, before = before, before - drives.moving[a] * step
         else:
             goal = drives.command[a]
         reach = drives.rate[a] * step

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...impedance import EXTRAPOLATED_PERIODS, EXTRAPOLATION, ImpedanceSetPoint
+from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...robots.robot import Robot
 from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..body_poses import BodyPoses
@@ -165,10 +165,12 @@ class MechanismSimulator(Simulator):
                 drives.command[index], drives.speed[index] = value.position, value.velocity
                 drives.feed[index] = min(max(value.effort, -drives.effort[index]), drives.effort[index])
                 drives.stiffness[index], drives.damping[index] = value.stiffness, value.damping
-                drives.age[index] = age
-                drives.lead[index] = EXTRAPOLATED_PERIODS * period if period > 0.0 else EXTRAPOLATION
+                drives.age[index], drives.lead[index] = age, lead_of(period)
+            elif isinstance(value, MovingPosition):
+                drives.command[index], drives.speed[index] = value, value.rate
+                drives.age[index], drives.lead[index] = age, lead_of(period)
             else:
-                drives.command[index] = value
+                drives.command[index], drives.lead[index] = value, 0.0
 
     def advance(self, steps: int) -> None:
         """Many steps in one call.
@@ -230,6 +232,7 @@ class MechanismSimulator(Simulator):
         drives = self._drives
         drives.mode[:] = POSITION
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
+        drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
         self.events.clear()
 
@@ -241,7 +244,7 @@ class MechanismSimulator(Simulator):
         moving = (drives.mode == EFFORT) | (drives.mode == IMPEDANCE) & ~stays
         drives.set_point[moving] = self._q[drives.q][moving]
         drives.mode[~stays] = POSITION
-        drives.command[~stays] = drives.set_point[~stays]
+        drives.command[~stays], drives.lead[~stays] = drives.set_point[~stays], 0.0
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

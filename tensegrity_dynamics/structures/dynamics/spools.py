@@ -1,7 +1,9 @@
 """Spools: how rest lengths follow commands, within the limits of rate, position and effort.
 
 A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
-tendon's tension is above the effort limit, and never leaves its position limits.
+tendon's tension is above the effort limit, and never leaves its position limits. A position that moves on by itself
+(`impedance.MovingPosition`) does so until the next command comes; where it is behind, after a gap, all spools catch up
+along a straight line, no faster than a part of their rates.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ... import impedance
+from ...numerics.compilation import allocation_free, compiled
 from ...robots.actuator import Actuator
 from ...simulation_interface import POSITION, VELOCITY
 from ..structure import Structure
@@ -19,8 +22,9 @@ from ..structure import Structure
 TENSION_TIME = 0.05
 """Time constant [s] with which a spool in effort mode approaches the tension asked for."""
 
-Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed")
-"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state."""
+Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed going age lead")
+"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state, and so are, of targets that
+move on, their rate, the age of the command and s for which it moves on (0: it stays)."""
 
 
 def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
@@ -35,8 +39,34 @@ def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
         stiffness=np.array(structure.stiffness[member], dtype=np.float64),
         mode=np.zeros(member.size, dtype=np.int64),
         target=np.array(structure.rest_lengths[member], dtype=np.float64),
-        speed=np.zeros(member.size),
+        **{name: np.zeros(member.size) for name in ("speed", "going", "age", "lead")},
     )
+
+
+travelled = compiled(impedance.travelled)
+CATCH_UP = impedance.CATCH_UP
+
+
+@allocation_free
+def catching_up(spools, rest_lengths, step):
+    """Move the targets that move on by themselves by `step` s; returns the part of what they are behind that counts."""
+    slowest = step
+    for a in range(spools.member.shape[0]):
+        if spools.mode[a] == POSITION and spools.lead[a] > 0.0:
+            spools.age[a] += step
+            target, own = moving_target(spools, a, step)
+            behind = abs(target - rest_lengths[spools.member[a]] - own)
+            slowest = max(slowest, behind / (CATCH_UP * spools.rate[a]))
+    return step / slowest
+
+
+@allocation_free
+def moving_target(spools, a, step):
+    """Where the target of a spool [m] is now, and how far it has come by itself in the last `step` s."""
+    age, lead, going = spools.age[a], spools.lead[a], spools.going[a]
+    ahead = travelled(age, lead)
+    target = min(max(spools.target[a] + going * ahead, spools.low[a]), spools.high[a])
+    return target, going * (ahead - travelled(max(age - step, 0.0), lead))
 
 
 @allocation_free
@@ -46,9 +76,13 @@ def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
     Returns whether a rate has changed: what dampers carry changes with it.
     """
     changed = False
+    share = catching_up(spools, rest_lengths, step)
     for a in range(spools.member.shape[0]):
         k = spools.member[a]
-        if spools.mode[a] == POSITION:
+        if spools.mode[a] == POSITION and spools.lead[a] > 0.0:
+            target, own = moving_target(spools, a, step)
+            speed = (own + share * (target - rest_lengths[k] - own)) / step
+        elif spools.mode[a] == POSITION:
             speed = (spools.target[a] - rest_lengths[k]) / step
         elif spools.mode[a] == VELOCITY:
             speed = spools.target[a]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...contact.ground_forces import ground_energy
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
+from ...impedance import MovingPosition, lead_of
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
@@ -167,8 +168,10 @@ class StructureSimulator(Simulator):
                 name = self._names[index]
                 raise TensegrityError(f"actuator {name}: {self.without_impedance[name]}")
         for index, value in commands.items():
-            self._spools.mode[index] = MODES[mode]
-            self._spools.target[index] = value
+            spools = self._spools
+            spools.mode[index], spools.target[index], spools.lead[index] = MODES[mode], value, 0.0
+            if isinstance(value, MovingPosition):
+                spools.going[index], spools.age[index], spools.lead[index] = value.rate, age, lead_of(period)
 
     def advance(self, steps: int) -> None:
         before = self._nodes.copy() if self._is_pushed else None
@@ -237,12 +240,13 @@ class StructureSimulator(Simulator):
         self._spools.target[:] = self._rest[self._spools.member]
         self._stages.work[:] = 0.0
         self._work.rest_rates[:] = 0.0
-        self._spools.speed[:] = 0.0
+        self._spools.speed[:] = self._spools.lead[:] = 0.0
         self._forget()
 
     def hold(self) -> None:
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
+        self._spools.lead[:] = 0.0
 
     def _forget(self) -> None:
         """The next step is a first one."""
