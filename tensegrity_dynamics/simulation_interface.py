@@ -98,6 +98,11 @@ class Simulator(ABC):
     shortest_period: float
 
     @property
+    def note(self) -> str:
+        """What a user should know about the run so far, empty where there is nothing."""
+        return ""
+
+    @property
     @abstractmethod
     def time(self) -> float:
         """s since the start; counted in steps, so that it never drifts."""

@@ -49,6 +49,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         node_masses=np.array([node.mass for node in block.nodes.values()]),
         gravity=np.array(block.gravity),
         ground=ground,
+        smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
     )
     if ground is not None:
         weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
