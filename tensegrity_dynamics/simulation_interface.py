@@ -164,6 +164,29 @@ class Simulator(ABC):
     def advance(self, steps: int) -> None:
         """Many steps in one call. Raises TensegrityError where the motion cannot be followed."""
 
+    def step_arrays(
+        self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Steps with set points (a,) of all actuators in their order, or as before; returns configuration and velocity.
+
+        What it returns may be the simulator's own arrays: read them before the next step, or copy them.
+
+        Raises:
+            TensegrityError: as `command` and `advance`.
+        """
+        names = self.actuator_names
+        if set_points is not None:
+            points = np.asarray(set_points, dtype=np.float64)
+            if points.shape != (len(names),):
+                raise TensegrityError(f"set_points have shape {points.shape}, expected ({len(names)},).")
+            self.command(mode, dict(zip(names, points.tolist(), strict=True)))
+        self.advance(steps)
+        state = self.state
+        return state.configuration, state.velocity
+
+    actuator_names: tuple[str, ...] = ()
+    """In the order of set points."""
+
     @abstractmethod
     def observe(self) -> Observation:
         """Sensors at the present state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,8 @@ from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
-from .minimal_rods import make_rods, minimal_runge_kutta, read_rods, report_uses
+from .minimal_rods import make_rods, read_rods, report_uses
+from .plant import BAD_SET_POINT, NO_SET_POINTS, STEPPERS, make_plant
 from .point_masses import (
     AWAY,
     COMPLETED,
@@ -37,6 +38,7 @@ from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
 MODELS = ("point_masses", "minimal")
+STEPPED_MODES = ("position", "velocity", "effort")
 
 MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
@@ -135,13 +137,20 @@ class StructureSimulator(Simulator):
         self._rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
         movable = ~structure.unilateral & ~structure.fixed[structure.members].all(axis=1)
         self._rod_names = [structure.member_names[k] for k in np.flatnonzero(movable)]
-        self._advance = INTEGRATORS[integrator]
+        self._stepper = STEPPERS["minimal" if model == "minimal" else integrator]
         self._start_nodes, self._start_rest = self._start(start)
         self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
         self._work.horizon[0] = self.time_step if integrator == "implicit" else 0.0
+        self._plant = make_plant(
+            self._network, self._spools, self._rods or (), self._nodes, self._velocities, self._rest, self._work,
+            self._stages,
+        )  # fmt: skip
+        self._views = (self._nodes.view(), self._velocities.view())
+        for view in self._views:
+            view.setflags(write=False)
         self.reset()
 
     # -- the face of `Simulator` ------------------------------------------------------------------------------------
@@ -199,24 +208,62 @@ class StructureSimulator(Simulator):
             self._spools.mode[index] = MODES[mode]
             self._spools.target[index] = value
 
+    def step_arrays(
+        self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        points = NO_SET_POINTS
+        if set_points is not None:
+            points = np.ascontiguousarray(set_points, dtype=np.float64)
+            if points.shape != (len(self._names),):
+                raise TensegrityError(f"set_points have shape {points.shape}, expected ({len(self._names)},).")
+            if mode not in STEPPED_MODES:
+                raise TensegrityError(unknown_name("mode", mode, STEPPED_MODES))
+        self._run(MODES[mode], points, steps)
+        return self._views
+
     def advance(self, steps: int) -> None:
+        self._run(POSITION, NO_SET_POINTS, steps)
+
+    def set_rest_lengths(self, rest_lengths: ArrayLike) -> None:
+        """Rest lengths of all members (m,) m from now on, at once; spools hold them."""
+        self._rest[:] = self.structure.rest_length_array(np.asarray(rest_lengths, dtype=np.float64))
+        self._network.bar_lengths[:] = self._rest[self._network.bars]
+        self._forget()
+        self.hold()
+
+    def run_start_up(self, steps: Any, *arguments: Any) -> tuple[int, bool]:
+        """`start_up_steps`, which brings other steps than an integrator's; returns steps done and whether at rest."""
+        status, done, at_rest = steps(self._plant, self.time_step, *arguments)
+        self._steps += done
+        if status != COMPLETED:
+            self._raise(status)
+        return done, at_rest
+
+    def _run(self, mode: int, set_points: NDArray[np.float64], steps: int) -> None:
         before = self._nodes.copy() if self._is_pushed else None
-        state = (self._nodes, self._velocities, self._rest, self.time_step, steps, self._work, self._stages)
-        if self._rods is None:
-            status = self._advance(self._network, self._spools, *state)
-        else:
-            status = minimal_runge_kutta(self._network, self._spools, self._rods, *state)
-        if status == DEPENDENT_BARS and np.isfinite(self._nodes).all() and np.isfinite(self._stages.nodes).all():
-            raise TensegrityError(self._dependence())
-        if status != COMPLETED or not np.isfinite(self._nodes).all():
-            instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
+        status = self._stepper(self._plant, mode, set_points, self.time_step, steps)
+        if status == COMPLETED and before is None:
+            self._steps += steps
+            return
+        if status == BAD_SET_POINT:
+            bad = int(np.argwhere(~np.isfinite(set_points))[0, 0])
             raise TensegrityError(
-                f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
-                f"{self.shortest_period:.3g} s); take shorter steps{instead}."
+                f"command to actuator {self._names[bad]} is {set_points[bad]}; give a finite number."
             )
+        if status != COMPLETED:
+            self._raise(status)
         if before is not None:
             self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
         self._steps += steps
+
+    def _raise(self, status: int) -> NoReturn:
+        if status == DEPENDENT_BARS and np.isfinite(self._nodes).all() and np.isfinite(self._stages.nodes).all():
+            raise TensegrityError(self._dependence())
+        instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
+        raise TensegrityError(
+            f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
+            f"{self.shortest_period:.3g} s, from {self.step_limit}); take shorter steps{instead}."
+        )
 
     def _contacts(self) -> dict[str, NDArray[np.float64]]:
         """(3,) N by node that touches the ground, as `accelerations` left them."""
