@@ -56,7 +56,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         under = check_start(ground, names, structure.nodes, ~structure.fixed, weight)
         for i, message in under.items():
             problems.add(("nodes", names[i], "position"), message)
-    drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
+    drivable = {member.name: "prismatic" if member.kind == "bar" else "tendon" for member in block.members}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)
 
