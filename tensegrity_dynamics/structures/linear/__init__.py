@@ -1,0 +1,1 @@
+"""Linear models of structures: exact sparse Jacobians of the full model, and its modes."""
