@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
 from ...numerics.compilation import allocation_free
-from ..dynamics.point_masses import Network
+from .point_masses import Network
 
 Pattern = namedtuple(
     "Pattern",

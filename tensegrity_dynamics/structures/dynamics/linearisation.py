@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
 from ...linear_models.linear_model import LinearModel, Matrix
-from ..dynamics.bar_constraints import dependent_bars
-from ..dynamics.point_masses import Network, accelerations, make_network, make_workspace
 from ..structure import Structure
 from .acceleration_slopes import fill_slopes, group_nodes, make_pattern, make_slope_workspace
+from .bar_constraints import dependent_bars
+from .point_masses import Network, accelerations, make_network, make_workspace
 
 INPUTS = ("rates", "accelerations", "lengths")
 """What drives a linear model: rates of the lengths, their accelerations, or the lengths themselves."""
@@ -142,6 +142,10 @@ class StructureLinearisation:
             TensegrityError: rigid bars depend on each other here.
         """
         network, work, f, e = self._network, self._work, self._free, self._count
+        # arrays that can be written: for others the kernels would be compiled once more
+        nodes, velocities, rest_lengths = (
+            np.array(each, dtype=np.float64) for each in (nodes, velocities, rest_lengths)
+        )
         network.load[:] = network.weight if load is None else load
         work.rest_rates[:] = 0.0
         if rates is not None:
