@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import TensegrityError, unknown_name
 from ..linear_models.modes import mode_report
+from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.quantities import read_quantity, read_vector
 from ..robots.report import (
@@ -26,6 +27,7 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .analysis.modes import structure_modes
 from .analysis.multiple_equilibria import find_equilibria
+from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
 from .dynamics.linearisation import StructureLinearisation
@@ -99,6 +101,15 @@ class StructureReport(RobotReport):
         at = "on its ground" if structure_stands(shape) else "at rest"
         at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"
         return mode_report(robot.name, robot.description, found, at, notes)
+
+    def stiffness(self) -> Report:
+        """Stiffness of the output at rest, with rigid bars as in simulation."""
+        robot, has_bars = self.robot, "bar" in self.structure.kinds
+        shape = forward_kinematics(robot, rigid_bars=has_bars)
+        found = output_stiffness(robot, shape, rigid_bars=has_bars)
+        at = "on its ground" if structure_stands(shape) else "at rest"
+        at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"
+        return stiffness_report(robot.name, robot.description, found, at)
 
     def _tips(self, shape: StructureEquilibrium) -> bool:
         """Whether slopes can tip it: free, stable, on a plane."""
