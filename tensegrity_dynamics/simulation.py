@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import AccuracyWarning, TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint
+from .linear_models.linear_model import LinearModel
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
@@ -267,6 +268,19 @@ class Simulation:
         """
         self._simulator.set_motion(velocity)
         self._begin_balance()
+
+    def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
+        """The linear model of the robot at its present state, at rest or in motion (003, section 3.5).
+
+        Args:
+            inputs: of structures "rates" (default), "accelerations" or "lengths": what drives the tendons; of
+                mechanisms "efforts". A command that the actuators follow by themselves is no part of the model.
+            reduced: of structures: in the motions that rigid bars allow. Those of mechanisms always are reduced.
+
+        Raises:
+            TensegrityError: unknown inputs, or a state without a linear model (dependent bars, singular loops).
+        """
+        return self._simulator.linearise(inputs, reduced=reduced)
 
     def observe(self) -> Any:
         """An `Observation` of lengths, tensions, actuators and the output at the present state."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint, MovingPosition
+from .linear_models.linear_model import LinearModel
 from .robots.model import Pose
 from .robots.state_record import ConfigurationState
 
@@ -159,6 +160,14 @@ class Simulator(ABC):
         Raises:
             TensegrityError: wrong shape, or numbers that are not finite.
         """
+
+    def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
+        """The linear model at the present state; see `Simulation.linearise`.
+
+        Raises:
+            TensegrityError: the kind of robot has no linear model, or none with these inputs.
+        """
+        raise TensegrityError("this kind of robot has no linear model.")
 
     @abstractmethod
     def advance(self, steps: int) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..errors import NoEquilibriumError, TensegrityError, unknown_name
 from ..estimation_interface import Estimate
+from ..linear_models.modes import mode_report
+from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.model import Pose
 from ..robots.quantities import read_quantity
@@ -27,7 +29,9 @@ from ..robots.robot import Robot
 from .dynamics.equations_of_motion import equations
 from .estimation.quasi_static_estimator import MechanismEstimator
 from .mechanism_model import MechanismModel
-from .statics.equilibrium_solver import MechanismEquilibrium
+from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from .statics.modes import mechanism_modes
+from .statics.output_stiffness import output_stiffness
 
 QUANTITIES = {"revolute": "angle", "prismatic": "length"}
 """What the position of an actuator is, by its motion."""
@@ -79,6 +83,21 @@ class MechanismReport(RobotReport):
             notes=notes,
             verdict="It stands, every cable is tight and within its limits.",
         )
+
+    def modes(self) -> Report:
+        """Modes at rest with the actuators held at their start."""
+        model = self.model
+        joints = tuple(model.joint_of(each.drives) for each in self.robot.actuators)
+        solver = MechanismEquilibriumSolver(model.mechanism, joints)
+        shape = solver.solve(model.start)
+        output = self.robot.outputs[0] if self.robot.outputs else None
+        found = mechanism_modes(solver, shape, output)  # type: ignore[arg-type]
+        return mode_report(self.robot.name, self.robot.description, found, "at rest, actuators held")
+
+    def stiffness(self) -> Report:
+        """Stiffness of the output at rest with the actuators held at their start."""
+        robot = self.robot
+        return stiffness_report(robot.name, robot.description, output_stiffness(robot), "at rest, actuators held")
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for positions of the actuators; those that are not named stay at their start."""

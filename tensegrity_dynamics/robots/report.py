@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import TensegrityError
 from .robot import Robot
 
 
@@ -75,6 +76,14 @@ class RobotReport(ABC):
     @abstractmethod
     def check(self) -> Report:
         """What the robot is, and whether it stands (`tensegrity check`)."""
+
+    def modes(self) -> Report:
+        """Frequencies, damping and what moves, at rest (`tensegrity check --modes`)."""
+        raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no modes to report.")
+
+    def stiffness(self) -> Report:
+        """Stiffness of the output at rest, and what its inputs can do (`tensegrity check --stiffness`)."""
+        raise TensegrityError(f"{self.robot.name}: robots of kind {self.robot.kind} have no stiffness to report.")
 
     @abstractmethod
     def forward_kinematics(self, options: KinematicsOptions) -> Report:

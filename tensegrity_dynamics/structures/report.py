@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import TensegrityError, unknown_name
+from ..linear_models.modes import mode_report
+from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.quantities import read_quantity, read_vector
 from ..robots.report import (
@@ -23,9 +25,12 @@ from ..robots.report import (
     provenance_section,
 )
 from ..robots.robot import Robot
+from .analysis.modes import structure_modes
 from .analysis.multiple_equilibria import find_equilibria
+from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
+from .dynamics.linearisation import StructureLinearisation
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
@@ -76,6 +81,35 @@ class StructureReport(RobotReport):
             notes=warnings,
             verdict=f"{stands} {why}; every tendon is tight and within its limits.",
         )
+
+    def modes(self) -> Report:
+        """Modes at rest with rest lengths held; bars are rigid, as in simulation."""
+        robot, has_bars = self.robot, "bar" in self.structure.kinds
+        shape = forward_kinematics(robot, rigid_bars=has_bars)
+        linear = StructureLinearisation(shape.structure, (), inputs="lengths", rigid_bars=has_bars)
+        still = np.zeros_like(shape.nodes)
+        model = linear.model(shape.nodes, still, shape.rest_lengths, reduced=True)
+        taut = shape.tensions > no_force(self.structure)
+        found = structure_modes(self.structure, model, shape.nodes, taut, shape.output)
+        ground = self.structure.ground
+        notes = []
+        if ground is not None and structure_stands(shape):
+            notes.append(
+                f"friction is regularised below {ground.friction_speed:g} m/s, as in simulation: at rest it is a strong "
+                "damper of the feet, which shows as fast decays, and as slow ones where the feet creep."
+            )
+        at = "on its ground" if structure_stands(shape) else "at rest"
+        at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"
+        return mode_report(robot.name, robot.description, found, at, notes)
+
+    def stiffness(self) -> Report:
+        """Stiffness of the output at rest, with rigid bars as in simulation."""
+        robot, has_bars = self.robot, "bar" in self.structure.kinds
+        shape = forward_kinematics(robot, rigid_bars=has_bars)
+        found = output_stiffness(robot, shape, rigid_bars=has_bars)
+        at = "on its ground" if structure_stands(shape) else "at rest"
+        at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"
+        return stiffness_report(robot.name, robot.description, found, at)
 
     def _tips(self, shape: StructureEquilibrium) -> bool:
         """Whether slopes can tip it: free, stable, on a plane."""

@@ -44,7 +44,6 @@ def simulate(
     ] = [],  # noqa: B006
     integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
     time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
-<<<<<<< HEAD
     force: Annotated[
         list[str],
         typer.Option("--force", "-f", help="steady, on a node or a body, NAME=X,Y,Z such as top_1=0,0,-5N; repeatable"),
@@ -52,7 +51,6 @@ def simulate(
     gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
     elastic_bars: Annotated[bool, typer.Option("--elastic-bars", help="bars of structures are springs, too")] = False,
     air_damping: Annotated[float, typer.Option(help="structures: N s/m on every free node")] = 0.0,
-=======
     model: Annotated[
         str, typer.Option(help="of structures: point_masses, or minimal (five coordinates a rod, class 1)")
     ] = "",
@@ -63,7 +61,6 @@ def simulate(
         str | None, typer.Option(help="with --start-up: tension that every tendon is wound for, such as 20N")
     ] = None,
     ramp: Annotated[str | None, typer.Option(help="with --start-up: time of winding, 0 at once")] = None,
->>>>>>> rods
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
     ] = None,

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
+from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
 from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
+from ..dynamics.linearisation import linearise
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
@@ -225,6 +227,16 @@ class MechanismSimulator(Simulator):
         elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
         actuators, damping, winding, forces = (float(each) for each in self._works)
         return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding)
+
+    def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
+        """At the present state, under the efforts that the actuators gave last."""
+        if inputs not in ("", "efforts"):
+            raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
+        effort = np.zeros(self._v.size)
+        effort[self._drives.v] = self._drives.torque
+        return linearise(
+            self._mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load
+        )
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0

@@ -3,10 +3,8 @@
 A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
 tendon's tension is above the effort limit, and never leaves its position limits. A position that moves on by itself
 (`impedance.MovingPosition`) does so until the next command comes; where it is behind, after a gap, all spools catch up
-along a straight line, no faster than a part of their rates.
-tendon's tension is above the effort limit, and never leaves its position limits. Rods of variable length are driven in the
-same way: their length is what a spool calls rest length, and where they push with more than their effort they do not
-extend.
+along a straight line, no faster than a part of their rates. Rods of variable length are driven in the same way: their
+length is what a spool calls rest length, and where they push with more than their effort they do not extend.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...contact.ground_forces import ground_energy
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import MovingPosition, lead_of
+from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
@@ -21,6 +22,7 @@ from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
+from .linearisation import StructureLinearisation
 from .minimal_rods import make_rods, read_rods, report_uses
 from .plant import BAD_SET_POINT, NO_SET_POINTS, STEPPERS, make_plant
 from .point_masses import (
@@ -122,6 +124,7 @@ class StructureSimulator(Simulator):
         self._network = make_network(
             structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
         )
+        self._air_damping, self._linearisations = air_damping, dict[str, StructureLinearisation]()
         if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
             raise TensegrityError(
                 f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
@@ -308,6 +311,22 @@ class StructureSimulator(Simulator):
             gravity=float(-np.sum(network.weight * self._nodes)), actuators=wound, damping=lost - rubbed,
             forces=self._force_work, ground=stored, friction=rubbed,
         )  # fmt: skip
+
+    def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
+        """At the present nodes, velocities and rest lengths, with the rates at which spools wound last."""
+        kind = inputs or "rates"
+        if kind not in self._linearisations:
+            self._linearisations[kind] = StructureLinearisation(
+                self.structure, [each.drives for each in self.actuators] or None, inputs=kind,
+                rigid_bars=self.rigid_bars, air_damping=self._air_damping,
+            )  # fmt: skip
+        linear = self._linearisations[kind]
+        rates = None
+        if self.actuators and kind != "lengths":
+            rates = self._spools.speed.copy()
+        return linear.model(
+            self._nodes, self._velocities, self._rest, rates, self._network.load, reduced=reduced
+        )
 
     def reset(self) -> None:
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0

@@ -1,0 +1,1 @@
+"""Linear models of robots of every kind, their discretisations and their modes."""

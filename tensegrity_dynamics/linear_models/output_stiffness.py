@@ -1,0 +1,170 @@
+"""Stiffness of a robot's output at rest, how self-stress changes it, and what the actuators can do to the output.
+
+    C = J K^-1 J',   S = (C of the axes asked for)^-1
+
+with K the stiffness of the motions that are free while the actuators hold, and J the output's Jacobian along them: a
+force on the output bends it by C, all axes free to follow; S holds those of its axes that are listed, the others free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+from ..robots.output_frame import AXES
+from ..robots.report import Report, Section
+
+RIGID = 1e-12
+"""Of the largest entry of the compliance: axes that bend by less are rigid."""
+RANK_TOLERANCE = 1e-9
+"""Of the largest singular value."""
+
+
+@dataclass(frozen=True, eq=False)
+class SelfStress:
+    """A change of tensions that leaves the robot where it is, and what it does to the output's stiffness.
+
+    Attributes:
+        tensions: N per unit of it by cable, of norm one. slope: (k, k) change of the stiffness per unit, N/m and N m/rad
+            over N.
+    """
+
+    tensions: Mapping[str, float]
+    slope: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputStiffness:
+    """Stiffness of an output.
+
+    Attributes:
+        output: its name. axes: (k,) of x, y, z, rx, ry, rz (world axes, at the output's origin) that are meant.
+        compliance: (6, 6) m/N, rad/(N m) and mixed; zero rows where nothing can bend.
+        self_stresses: what the stiffness follows; empty without.
+        jacobian: (6, a) m or rad of the output per m or rad of each actuator, at rest. actuators: their names.
+        reach: m, at which turning counts like shifting.
+    """
+
+    output: str
+    axes: tuple[str, ...]
+    compliance: NDArray[np.float64]
+    self_stresses: tuple[SelfStress, ...]
+    jacobian: NDArray[np.float64]
+    actuators: tuple[str, ...]
+    reach: float
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(k,) indices of the axes."""
+        return np.array([AXES.index(axis) for axis in self.axes], dtype=np.int64)
+
+    @property
+    def stiffness(self) -> NDArray[np.float64]:
+        """(k, k) N/m, N m/rad and mixed.
+
+        Raises:
+            TensegrityError: an axis is rigid, so that its stiffness is not finite.
+        """
+        return stiffness_of(self.compliance, self.rows)
+
+    @property
+    def singular_values(self) -> NDArray[np.float64]:
+        """Of the map from actuators to the axes, turning measured at the reach; largest first."""
+        weight = np.where(self.rows < 3, 1.0, self.reach)
+        return np.linalg.svd(weight[:, None] * self.jacobian[self.rows], compute_uv=False)
+
+    @property
+    def rank(self) -> int:
+        """How many of the axes the actuators move independently."""
+        values = self.singular_values
+        return int(np.count_nonzero(values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)))
+
+    @property
+    def manipulability(self) -> float:
+        """Product of the singular values over the axes (Yoshikawa 1985); zero where an axis cannot be moved."""
+        values = self.singular_values
+        return float(np.prod(values)) if values.size == len(self.axes) else 0.0
+
+    def figures(self) -> dict:
+        """For programs."""
+        try:
+            stiffness = self.stiffness
+        except TensegrityError:
+            stiffness = None
+        return {
+            "output": self.output,
+            "axes": list(self.axes),
+            "stiffness": stiffness,
+            "compliance": self.compliance,
+            "self_stresses": [{"tensions_N": dict(s.tensions), "slope_per_N": s.slope} for s in self.self_stresses],
+            "actuators": list(self.actuators),
+            "jacobian": self.jacobian,
+            "singular_values": self.singular_values,
+            "rank": self.rank,
+            "manipulability": self.manipulability,
+        }
+
+
+def stiffness_of(compliance: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(k, k) stiffness of some axes, the others free to follow.
+
+    Raises:
+        TensegrityError: an axis is rigid.
+    """
+    part = compliance[np.ix_(rows, rows)]
+    values = np.linalg.svd(part, compute_uv=False)
+    if values.size and not values[-1] > RIGID * max(float(values[0]), 1e-300):
+        raise TensegrityError(
+            "the output is rigid along an axis or about one while its actuators hold, so that its stiffness there is "
+            "not finite; its compliance says where."
+        )
+    return np.linalg.inv(part)
+
+
+def stiffness_report(name: str, description: str, found: OutputStiffness, at: str, notes: Sequence[str] = ()) -> Report:
+    """The stiffness of an output for people and programs; at: the state that it belongs to."""
+    units = ["N" if axis in "xyz" else "N m" for axis in found.axes]
+    per = [f"{axis} {'m' if axis in 'xyz' else 'rad'}" for axis in found.axes]
+    parts: list[Section | str] = []
+    try:
+        stiffness = found.stiffness
+        rows = [
+            (f"{axis} {unit}", *(f"{value:.5g}" for value in row))
+            for axis, unit, row in zip(found.axes, units, stiffness, strict=True)
+        ]
+        right = tuple(range(1, len(per) + 1))
+        parts.append(Section(f"stiffness of {found.output} {at}: force over motion", ("", *per), rows, right=right))
+    except TensegrityError as error:
+        stiffness = None
+        parts.append(f"No finite stiffness: {error}")
+    for number, stress in enumerate(found.self_stresses, 1):
+        order = sorted(stress.tensions.items(), key=lambda item: -abs(item[1]))
+        words = ", ".join(f"{cable} {value:+.3f}" for cable, value in order[:6] if abs(value) > 1e-6)
+        more = " ..." if len(order) > 6 else ""
+        rows = [
+            (f"{axis} {unit}", *(f"{value:.4g}" for value in row))
+            for axis, unit, row in zip(found.axes, units, stress.slope, strict=True)
+        ]
+        title = f"its change per N of self-stress {number}: {words}{more}"
+        parts.append(Section(title, ("", *per), rows, right=tuple(range(1, len(per) + 1))))
+    if not found.self_stresses:
+        parts.append("No self-stress: there are no tensions to change that would leave the robot where it is.")
+    values = found.singular_values
+    input_rows = [
+        ("actuators", str(len(found.actuators))),
+        ("axes that they move", f"{found.rank} of {len(found.axes)} ({', '.join(found.axes)})"),
+        ("singular values", ", ".join(f"{value:.4g}" for value in values) or "none"),
+        ("manipulability", f"{found.manipulability:.4g} (turning measured at {found.reach:.3g} m)"),
+    ]
+    parts.append(Section(f"what the actuators do to {found.output}", ("", ""), input_rows))
+    warnings = list(notes)
+    if found.rank < len(found.axes):
+        warnings.append(f"its actuators move {found.rank} of the {len(found.axes)} axes that its output controls.")
+    return Report(
+        {"robot": name, "at": at, "stiffness": found.figures(), "notes": warnings}, parts,
+        heading=(name, description), notes=warnings,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Modes of a mechanism at rest with its actuators held: M y'' + C y' + K y = 0 along the motions that loops allow.
+
+K is that of the equilibrium solver (differences along closed loops), C the slope of the passive efforts over the rates,
+M is reduced by G; coordinates are scaled to unit inertia, so that the modes have the form of `linear_models.modes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError
+from ...linear_models.linear_model import LinearModel
+from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
+from ..body_frame import BodyFrame
+from ..dynamics.equations_of_motion import evaluate
+from ..kinematics.independent_coordinates import wrench_jacobian
+from ..mechanism import Mechanism
+from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+
+RATE_STEP = 1e-4
+"""Of the differences over rates, rad/s or m/s; the efforts of dampers are linear in them."""
+
+
+def vibration_model(solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium) -> tuple[LinearModel, NDArray]:
+    """The linear model of the free motions about an equilibrium in coordinates of unit inertia, and strain gradients.
+
+    Returns:
+        The model (without inputs), whose lift gives displacements along the velocity coordinates, and (c, y) the
+        change of each cable's strain along its coordinates.
+
+    Raises:
+        TensegrityError: a motion without inertia remains.
+    """
+    flat, mechanism = solver._flat, solver.mechanism
+    q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
+    still = np.zeros(effort.size)
+    count = solver._residual(q, effort, reuse=False).size
+    stiffness, basis = solver._stiffness(q, effort, count)
+    gradients = solver._strain_gradients(q, basis)
+    work = solver._work
+    evaluate(flat, q, still, work)
+    mass = basis.T @ work.mass @ basis
+    damping = np.zeros((count, count))
+    for i in range(count):
+        h = RATE_STEP / max(1e-12, float(np.max(np.abs(basis[:, i]))))
+        for sign in (1.0, -1.0):
+            evaluate(flat, q, sign * h * basis[:, i], work)
+            damping[:, i] -= sign * (basis.T @ (work.passive - work.bias)) / (2.0 * h)
+    try:
+        root = np.linalg.cholesky(mass) if count else np.zeros((0, 0))
+    except np.linalg.LinAlgError:
+        raise TensegrityError(
+            "a motion without inertia remains with the actuators held, so that its frequency is not determined; give "
+            "the bodies that move in it a mass."
+        ) from None
+    scale = np.linalg.inv(root).T if count else root
+    matrix = np.zeros((2 * count, 2 * count))
+    matrix[:count, count:] = np.eye(count)
+    matrix[count:, :count] = -scale.T @ stiffness @ scale
+    matrix[count:, count:] = -scale.T @ damping @ scale
+    names = [f"motion {k + 1}" for k in range(count)]
+    all_names = mechanism.coordinate_names()
+    model = LinearModel(
+        matrix, np.zeros((2 * count, 0)), np.zeros(2 * count), np.zeros(2 * count), np.zeros(0),
+        (*names, *(f"velocity of {name}" for name in names)), (), np.kron(np.eye(2), basis @ scale),
+        full_names=(*all_names, *(f"velocity of {name}" for name in all_names)),
+    )  # fmt: skip
+    return model, gradients @ scale
+
+
+def mechanism_modes(
+    solver: MechanismEquilibriumSolver, shape: MechanismEquilibrium, output: BodyFrame | None = None
+) -> list[Mode]:
+    """Modes about an equilibrium with the joints of the solver held; output: whose motion is told, or None.
+
+    Raises:
+        TensegrityError: a motion without inertia remains.
+    """
+    mechanism, q, flat = solver.mechanism, shape.q, solver.mechanism.flat
+    model, gradients = vibration_model(solver, shape)
+    count = model.state.size // 2
+    bodies = {body.name: body for body in mechanism.bodies}
+    heavy = [
+        joint.body for joint in mechanism.joints
+        if bodies[joint.body].mass > 0.0 or np.trace(bodies[joint.body].inertia) > 0.0
+    ]  # fmt: skip
+    jacobians = {name: wrench_jacobian(mechanism, q, name, bodies[name].centre) for name in heavy}
+    turned = {name: shape.rotations[mechanism.body_index[name]] for name in heavy}
+    places = np.array([shape.positions[mechanism.body_index[name]] for name in heavy]).reshape(-1, 3)
+    reach = float(np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))) if len(heavy) > 1 else 1.0
+    rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint])
+    weights = flat.cable_young * flat.cable_area * rest * (shape.strain > 0.0)
+    back = np.linalg.pinv(model.lift[: model.lift.shape[0] // 2, :count]) if count else np.zeros((0, 0))
+    seen = None
+    if output is not None:
+        seen = wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]
+
+    def describe(mode: Mode) -> Mode:
+        parts = shares(heavy, np.array([_kinetic(mechanism, name, mode) for name in heavy]))
+        strain = np.abs(gradients @ (back @ mode.shape)) ** 2
+        energy = weights * strain
+        cables = shares([cable.name for cable in mechanism.cables], np.where(energy > 1e-12 * weights, energy, 0.0))
+        words = main_parts(parts)
+        if seen is not None and output is not None:
+            twist = seen @ mode.shape
+            most = max((np.linalg.norm((jacobians[name] @ mode.shape)[3:]) for name in heavy), default=0.0)
+            if np.linalg.norm(twist * np.array([1.0, 1.0, 1.0, reach, reach, reach])) > 0.2 * most:
+                words = f"{output.name} {motion_words(twist, reach)}; {words}"
+        return replace(mode, what=words, parts=parts, cables=cables)
+
+    def _kinetic(mechanism: Mechanism, name: str, mode: Mode) -> float:
+        rate, body = jacobians[name] @ mode.shape, bodies[name]
+        spin = turned[name].T @ rate[:3]
+        turning = float(np.real(np.conj(spin) @ body.inertia @ spin))
+        return body.mass * float(np.sum(np.abs(rate[3:]) ** 2)) + turning
+
+    return find_modes(model, count, describe)

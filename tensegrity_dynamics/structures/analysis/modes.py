@@ -1,0 +1,106 @@
+"""Modes of a structure at rest or in motion, named by what moves (see `linear_models.modes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linear_models.linear_model import LinearModel
+from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
+from ..node_frame import NodeFrame
+from ..structure import Structure
+
+WHOLE = 0.8
+"""Share of the kinetic energy in motions as one body from which on that is what is said."""
+
+
+def structure_modes(
+    structure: Structure,
+    model: LinearModel,
+    nodes: NDArray[np.float64],
+    taut: Sequence[bool] | NDArray[np.bool_],
+    output: NodeFrame | None = None,
+) -> list[Mode]:
+    """Modes of the reduced model of a structure (`StructureLinearisation.model(..., reduced=True)`).
+
+    Args:
+        nodes: (n, 3) m, of the state. taut: (m,) of members that pull; output: whose motion is told, or None.
+    """
+    names, masses = structure.node_names, structure.lumped_masses()
+    bar_of = _bars_of_nodes(structure)
+    whole = _one_body(structure, nodes, masses)
+    reach = float(np.sqrt(np.mean(np.sum((nodes - nodes.mean(axis=0)) ** 2, axis=1))))
+    ends, taut = structure.members, np.asarray(taut, dtype=np.bool_) & structure.unilateral
+    units = nodes[ends[:, 0]] - nodes[ends[:, 1]]
+    units = units / np.linalg.norm(units, axis=1, keepdims=True)
+
+    def describe(mode: Mode) -> Mode:
+        shape = np.zeros(nodes.size, dtype=np.complex128)
+        shape[structure.free] = mode.shape
+        moves = shape.reshape(nodes.shape)
+        energies = masses * np.sum(np.abs(moves) ** 2, axis=1)
+        parts = shares(names, energies)
+        stretch = np.abs(np.einsum("ij,ij->i", units, moves[ends[:, 0]] - moves[ends[:, 1]])) ** 2
+        energy = np.where(taut, structure.stiffness * stretch, 0.0)
+        # rounding is no stretch
+        small = 1e-18 * float(structure.stiffness.max(initial=0.0)) * float(np.max(np.abs(shape), initial=0.0)) ** 2
+        cables = shares(structure.member_names, np.where(energy > small, energy, 0.0))
+        return replace(mode, what=_words(moves, energies), parts=parts, cables=cables)
+
+    def _words(moves: NDArray, energies: NDArray) -> str:
+        total = float(energies.sum())
+        if whole is not None and total > 0.0:
+            factors = whole.T @ (np.repeat(masses, 3) * moves.ravel())
+            if float(np.sum(np.abs(factors) ** 2)) > WHOLE * total:
+                twist = np.linalg.lstsq(_twists(nodes, masses), (np.sqrt(np.repeat(masses, 3)) * moves.ravel()),
+                                        rcond=None)[0]  # fmt: skip
+                return f"all of it {motion_words(twist, reach)}"
+        by_bar: dict[str, float] = {}
+        for i, energy in enumerate(energies):
+            by_bar[bar_of.get(i, names[i])] = by_bar.get(bar_of.get(i, names[i]), 0.0) + float(energy)
+        words = main_parts(shares(list(by_bar), np.array(list(by_bar.values()))))
+        if output is None or output.nodes.size < 3:
+            return words
+        twist = output.jacobian(nodes) @ moves.ravel()
+        spread = nodes[output.nodes] - nodes[output.nodes].mean(axis=0)
+        size = float(np.sqrt(np.mean(np.sum(spread**2, axis=1))))
+        part = np.linalg.norm(np.abs(twist) * np.array([1.0, 1.0, 1.0, size, size, size]))
+        if part < 0.2 * float(np.abs(moves).max(initial=0.0)):
+            return words
+        return f"{output.name} {motion_words(twist, size)}; {words}"
+
+    count = sum(1 for name in model.state_names if name.startswith("motion "))
+    return find_modes(model, count, describe)
+
+
+def _bars_of_nodes(structure: Structure) -> dict[int, str]:
+    """The bar of every node that lies on exactly one."""
+    found: dict[int, list[str]] = {}
+    for k, kind in enumerate(structure.kinds):
+        if kind == "bar":
+            for i in structure.members[k].tolist():
+                found.setdefault(i, []).append(structure.member_names[k])
+    return {i: bars[0] for i, bars in found.items() if len(bars) == 1}
+
+
+def _twists(nodes: NDArray, masses: NDArray) -> NDArray[np.float64]:
+    """(3n, 6) node motions of the unit twists about the centre of mass, weighted with the root of the masses."""
+    centred = nodes - (masses @ nodes) / max(float(masses.sum()), 1e-300)
+    columns = np.zeros((nodes.size, 6))
+    for a in range(3):
+        columns[a::3, a] = 1.0
+        turn = np.zeros(3)
+        turn[a] = 1.0
+        columns[:, 3 + a] = np.cross(turn, centred).ravel()
+    return columns * np.sqrt(np.repeat(masses, 3))[:, None]
+
+
+def _one_body(structure: Structure, nodes: NDArray, masses: NDArray) -> NDArray[np.float64] | None:
+    """(3n, r) motions as one rigid body, orthonormal with the masses as metric; None where nodes are fixed."""
+    if structure.fixed.any():
+        return None
+    u, values, _ = np.linalg.svd(_twists(nodes, masses), full_matrices=False)
+    return u[:, values > 1e-9 * values[0]] / np.sqrt(np.repeat(masses, 3))[:, None]

@@ -1,0 +1,328 @@
+"""How the accelerations of a structure follow its nodes, velocities and lengths: exact derivatives, sparse, compiled.
+
+With M a = F + J' t and J a = b (see `dynamics.point_masses`) a change of anything changes
+
+    M da = dF + dJ' t + J' dt,   J da = db - dJ a
+    da = Y - M^-1 J' (J M^-1 J')^-1 (J Y - db + dJ a),   Y = M^-1 (dF + dJ' t)
+
+dF comes from tendons with their dampers (nothing from slack ones), drag and the ground (`contact.ground_slopes`); t, the
+forces of the bars, and (J M^-1 J') are those that `accelerations` has left. Bars couple only the nodes of their group, so
+that the rows of a group are one dense block, and a node without bars is a group of its own. The pattern of zeros is that
+of the connections, whatever the state.
+
+Columns: free coordinates of the nodes (f), their velocities (f), lengths of chosen members (e: rest lengths, and lengths
+of rigid bars), their rates (e), and their second rates (e, of rigid bars alone).
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
+from ...numerics.compilation import allocation_free
+from .point_masses import Network
+
+Pattern = namedtuple(
+    "Pattern",
+    "group_start group_nodes bar_start column_start columns row_start incident_start incident lengths_of sizes",
+)
+"""group_start (g + 1,), group_nodes (n',): free nodes by group; bar_start (g + 1,): rows of `network.bars` by group;
+column_start (g + 1,), columns: columns that the rows of a group have; row_start (f + 1,): where the data of a row
+begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
+e, widest group in columns, most bars of a group."""
+
+SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block rates by_position by_velocity ground")
+
+
+def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
+    """Free nodes that bars couple, by group, and where the bars of each group begin (one more than groups)."""
+    groups: list[list[int]] = []
+    starts, taken = [], set[int]()
+    for c, k in enumerate(network.bars.tolist()):
+        if network.first[c] == c:
+            groups.append([])
+            starts.append(c)
+        for i in network.members[k].tolist():
+            if network.position[i] >= 0 and i not in taken:
+                taken.add(i)
+                groups[-1].append(i)
+    alone = [i for i in np.flatnonzero(network.position >= 0).tolist() if i not in taken]
+    groups = [sorted(group) for group in groups] + [[i] for i in alone]
+    starts += [network.bars.size] * (len(alone) + 1)
+    return groups, starts
+
+
+def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDArray[np.int64]]:
+    """The pattern, and the column of each of the data; chosen: members whose lengths are columns."""
+    position, members = network.position, network.members
+    f, e = network.free.size, len(chosen)
+    lengths_of = np.full(members.shape[0], -1, dtype=np.int64)
+    lengths_of[list(chosen)] = np.arange(e)
+    at_node: list[list[int]] = [[] for _ in position]
+    for k, (i, j) in enumerate(members.tolist()):
+        if network.stiffness[k] > 0.0:
+            at_node[i].append(k)
+            at_node[j].append(k)
+    groups, bar_start = group_nodes(network)
+    has_ground = network.ground.size > 0
+    column_lists = []
+    for g, nodes in enumerate(groups):
+        places, moving = set(nodes), set[int]()
+        lengths, rates, seconds = set[int](), set[int](), set[int]()
+        if bar_start[g] < bar_start[g + 1]:
+            moving |= places
+        for i in nodes:
+            if network.drag[i] > 0.0 or has_ground:
+                moving.add(i)
+            for k in at_node[i]:
+                ends = {int(j) for j in members[k] if position[j] >= 0}
+                places |= ends
+                if network.damping[k] > 0.0:
+                    moving |= ends
+                if lengths_of[k] >= 0:
+                    lengths.add(int(lengths_of[k]))
+                    if network.damping[k] > 0.0:
+                        rates.add(int(lengths_of[k]))
+        for c in range(bar_start[g], bar_start[g + 1]):
+            if lengths_of[network.bars[c]] >= 0:
+                seconds.add(int(lengths_of[network.bars[c]]))
+        classes = [
+            [int(position[i]) + a for i in sorted(places, key=lambda i: position[i]) for a in range(3)],
+            [f + int(position[i]) + a for i in sorted(moving, key=lambda i: position[i]) for a in range(3)],
+            [2 * f + k for k in sorted(lengths)],
+            [2 * f + e + k for k in sorted(rates)],
+            [2 * f + 2 * e + k for k in sorted(seconds)],
+        ]
+        column_lists.append([column for each in classes for column in each])
+    group_of = np.zeros(f, dtype=np.int64)
+    for g, nodes in enumerate(groups):
+        for i in nodes:
+            group_of[position[i] : position[i] + 3] = g
+    indices = np.array([column for g in group_of for column in column_lists[g]], dtype=np.int64)
+    bars = [bar_start[g + 1] - bar_start[g] for g in range(len(groups))]
+    pattern = Pattern(
+        group_start=_starts([len(nodes) for nodes in groups]),
+        group_nodes=np.array([i for nodes in groups for i in nodes], dtype=np.int64),
+        bar_start=np.array(bar_start, dtype=np.int64),
+        column_start=_starts([len(each) for each in column_lists]),
+        columns=np.array([column for each in column_lists for column in each], dtype=np.int64),
+        row_start=_starts([len(column_lists[g]) for g in group_of]),
+        incident_start=_starts([len(each) for each in at_node]),
+        incident=np.array([k for each in at_node for k in each], dtype=np.int64), lengths_of=lengths_of,
+        sizes=np.array(
+            [f, e, max(map(len, column_lists), default=0), max(bars, default=0)], dtype=np.int64
+        ),
+    )  # fmt: skip
+    return pattern, indices
+
+
+def _starts(counts: Sequence[int] | NDArray) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(np.asarray(counts, dtype=np.int64)))).astype(np.int64)
+
+
+def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
+    """Scratch arrays of `fill_slopes`."""
+    f, e, width, bars = pattern.sizes.tolist()
+    tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
+    return SlopeWorkspace(
+        place=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
+        block=np.zeros((tallest, width)), rates=np.zeros((bars, width)), by_position=np.zeros((3, 3)),
+        by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
+    )  # fmt: skip
+
+
+@allocation_free
+def tension_slopes(network, work, k, stretch):
+    """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
+    if network.stiffness[k] == 0.0:
+        return 0.0, 0.0
+    if network.unilateral[k]:
+        if stretch <= 0.0 or (network.damping[k] > 0.0 and work.tensions[k] <= 0.0):
+            return 0.0, 0.0
+    return network.stiffness[k], network.damping[k]
+
+
+@allocation_free
+def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node):
+    """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
+    i, j = network.members[k, 0], network.members[k, 1]
+    length = work.lengths[k]
+    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k])
+    density = work.tensions[k] / length
+    if stiffness == 0.0 and density == 0.0:
+        return
+    f, e = pattern.sizes[0], pattern.sizes[1]
+    x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
+    unit = (x / length, y / length, z / length)
+    relative = (
+        velocities[i, 0] - velocities[j, 0], velocities[i, 1] - velocities[j, 1], velocities[i, 2] - velocities[j, 2]
+    )  # fmt: skip
+    along = unit[0] * relative[0] + unit[1] * relative[1] + unit[2] * relative[2]
+    sign = -1.0 if node == i else 1.0
+    row = slopes.local[node]
+    for end in range(2):
+        other = network.members[k, end]
+        first = network.position[other]
+        if first < 0:
+            continue
+        both = sign if end == 0 else -sign
+        at = slopes.place[first]
+        for a in range(3):
+            for b in range(3):
+                pull = stiffness * unit[b] + damping * (relative[b] - along * unit[b]) / length
+                entry = unit[a] * pull - density * unit[a] * unit[b]
+                if a == b:
+                    entry += density
+                slopes.block[row + a, at + b] += both * entry
+        if damping != 0.0:
+            at = slopes.place[f + first]
+            for a in range(3):
+                for b in range(3):
+                    slopes.block[row + a, at + b] += both * damping * unit[a] * unit[b]
+    chosen = pattern.lengths_of[k]
+    if chosen >= 0:
+        for a in range(3):
+            slopes.block[row + a, slopes.place[2 * f + chosen]] -= sign * stiffness * unit[a]
+        if damping != 0.0:
+            for a in range(3):
+                slopes.block[row + a, slopes.place[2 * f + e + chosen]] -= sign * damping * unit[a]
+
+
+@allocation_free
+def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
+    """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
+    k = network.bars[c]
+    i, j, length, push = network.members[k, 0], network.members[k, 1], work.lengths[k], work.multipliers[c]
+    f, e = pattern.sizes[0], pattern.sizes[1]
+    along, square, pulled = 0.0, 0.0, 0.0
+    for a in range(3):
+        relative = velocities[i, a] - velocities[j, a]
+        along += work.units[c, a] * relative
+        square += relative * relative
+        pulled += work.units[c, a] * (work.acceleration[i, a] - work.acceleration[j, a])
+    across = square - along * along
+    for end in range(2):
+        column_node = network.members[k, end]
+        first = network.position[column_node]
+        if first < 0:
+            continue
+        sign = 1.0 if end == 0 else -1.0
+        at, at_rate = slopes.place[first], slopes.place[f + first]
+        for b in range(3):
+            unit = work.units[c, b]
+            relative = velocities[i, b] - velocities[j, b]
+            apart = work.acceleration[i, b] - work.acceleration[j, b]
+            swing = (relative - along * unit) / length
+            slopes.rates[rate_row, at + b] += sign * (
+                (apart - pulled * unit) / length - across / (length * length) * unit - 2.0 * along * swing / length
+            )
+            slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
+            for a in range(3):
+                entry = -work.units[c, a] * unit
+                if a == b:
+                    entry += 1.0
+                entry *= sign * push / length
+                if network.position[i] >= 0:
+                    slopes.block[slopes.local[i] + a, at + b] += entry
+                if network.position[j] >= 0:
+                    slopes.block[slopes.local[j] + a, at + b] -= entry
+    chosen = pattern.lengths_of[k]
+    if chosen >= 0:
+        slopes.rates[rate_row, slopes.place[2 * f + 2 * e + chosen]] -= 1.0
+
+
+@allocation_free
+def solve_bars(network, pattern, slopes, work, g, width):
+    """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
+    begin, end = pattern.bar_start[g], pattern.bar_start[g + 1]
+    for c in range(begin, end):
+        for k in range(begin, c):
+            factor = work.factor[c, k]
+            if factor != 0.0:
+                for column in range(width):
+                    slopes.rates[c - begin, column] -= factor * slopes.rates[k - begin, column]
+        for column in range(width):
+            slopes.rates[c - begin, column] /= work.factor[c, c]
+    for c in range(end - 1, begin - 1, -1):
+        for column in range(width):
+            slopes.rates[c - begin, column] /= work.factor[c, c]
+        for k in range(begin, c):
+            factor = work.factor[c, k]
+            if factor != 0.0:
+                for column in range(width):
+                    slopes.rates[k - begin, column] -= factor * slopes.rates[c - begin, column]
+
+
+@allocation_free
+def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes, data):
+    """Fill the data of the rows (see `make_pattern`) at the state for which `accelerations` has filled work."""
+    f = pattern.sizes[0]
+    for g in range(pattern.bar_start.shape[0] - 1):
+        begin = pattern.column_start[g]
+        width = pattern.column_start[g + 1] - begin
+        for column in range(width):
+            slopes.place[pattern.columns[begin + column]] = column
+        count = pattern.group_start[g + 1] - pattern.group_start[g]
+        for r in range(count):
+            slopes.local[pattern.group_nodes[pattern.group_start[g] + r]] = 3 * r
+        for row in range(3 * count):
+            for column in range(width):
+                slopes.block[row, column] = 0.0
+        for r in range(count):
+            i = pattern.group_nodes[pattern.group_start[g] + r]
+            for m in range(pattern.incident_start[i], pattern.incident_start[i + 1]):
+                add_member_slopes(
+                    network, pattern, slopes, nodes, velocities, rest_lengths, work, pattern.incident[m], i
+                )
+            first = network.position[i]
+            if network.drag[i] > 0.0:
+                for a in range(3):
+                    slopes.block[3 * r + a, slopes.place[f + first + a]] -= network.drag[i]
+            if network.ground.shape[0] > 0 and point_slopes(
+                network.ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], velocities[i], slopes.by_position,
+                slopes.by_velocity, slopes.ground,
+            ):  # fmt: skip
+                for a in range(3):
+                    for b in range(3):
+                        slopes.block[3 * r + a, slopes.place[first + b]] += slopes.by_position[a, b]
+                        slopes.block[3 * r + a, slopes.place[f + first + b]] += slopes.by_velocity[a, b]
+        first_bar, bars = pattern.bar_start[g], pattern.bar_start[g + 1] - pattern.bar_start[g]
+        for c in range(bars):
+            for column in range(width):
+                slopes.rates[c, column] = 0.0
+            add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c)
+        for r in range(count):
+            inverse = network.inverse_mass[pattern.group_nodes[pattern.group_start[g] + r]]
+            for a in range(3):
+                for column in range(width):
+                    slopes.block[3 * r + a, column] *= inverse
+        if bars > 0:
+            for c in range(bars):
+                for end in range(2):
+                    node = network.members[network.bars[first_bar + c], end]
+                    if network.position[node] < 0:
+                        continue
+                    for a in range(3):
+                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
+                        for column in range(width):
+                            slopes.rates[c, column] += factor * slopes.block[slopes.local[node] + a, column]
+            solve_bars(network, pattern, slopes, work, g, width)
+            for c in range(bars):
+                for end in range(2):
+                    node = network.members[network.bars[first_bar + c], end]
+                    if network.position[node] < 0:
+                        continue
+                    for a in range(3):
+                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
+                        factor *= network.inverse_mass[node]
+                        for column in range(width):
+                            slopes.block[slopes.local[node] + a, column] -= factor * slopes.rates[c, column]
+        for r in range(count):
+            row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
+            for a in range(3):
+                for column in range(width):
+                    data[pattern.row_start[row + a] + column] = slopes.block[3 * r + a, column]

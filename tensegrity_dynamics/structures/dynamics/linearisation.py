@@ -1,0 +1,256 @@
+"""Linear models of structures (003, section 3.5): nodes, velocities and lengths as states, exact A and B, sparse.
+
+| inputs | states | A and B for the six-bar of 003 |
+| --- | --- | --- |
+| rates | nodes, velocities, rest lengths; their rates are the inputs | 96 x 96, 96 x 24 |
+| accelerations | the same and the rates; lengths of rigid bars too, where they are driven | 120 x 120, 120 x 24 |
+| lengths | nodes, velocities; rest lengths are the inputs, their rates count as zero | 72 x 72, 72 x 24 |
+
+Rigid bars are constraints of the accelerations: the full A knows of their lengths only that they do not change, which
+shows as two zero eigenvalues for each bar. The model reduced to the motions that the bars allow (six-bar: 60
+coordinates besides lengths) has coordinates that are orthonormal with the masses as metric: its inertia is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError, unknown_name
+from ...linear_models.linear_model import LinearModel, Matrix
+from ..structure import Structure
+from .acceleration_slopes import fill_slopes, group_nodes, make_pattern, make_slope_workspace
+from .bar_constraints import dependent_bars
+from .point_masses import Network, accelerations, make_network, make_workspace
+
+INPUTS = ("rates", "accelerations", "lengths")
+"""What drives a linear model: rates of the lengths, their accelerations, or the lengths themselves."""
+
+
+class StructureLinearisation:
+    """Linear models of one structure at any state, in arrays that are made once.
+
+    Args:
+        structure: what is linearised. driven: names of the members whose lengths are inputs; None for all tendons
+            and springs with a free end. inputs: one of `INPUTS`.
+        rigid_bars, air_damping: as in `Simulation`.
+
+    Attributes:
+        matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). As the last `update` left them.
+        state_names, input_names: of the entries.
+
+    Raises:
+        TensegrityError: unknown members or inputs, or a rigid bar that is driven by anything but accelerations.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        driven: Sequence[str] | None = None,
+        *,
+        inputs: str = "rates",
+        rigid_bars: bool = True,
+        air_damping: float = 0.0,
+    ) -> None:
+        if inputs not in INPUTS:
+            raise TensegrityError(unknown_name("kind of inputs", inputs, INPUTS))
+        self.structure, self.inputs = structure, inputs
+        self._network: Network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
+        self.driven = tuple(structure.tension_kinds) if driven is None else tuple(driven)
+        self._chosen = np.array([structure.member(name) for name in self.driven], dtype=np.int64)
+        if np.unique(self._chosen).size < self._chosen.size:
+            raise TensegrityError("a member is driven twice; name each once.")
+        self._is_rigid = np.isin(self._chosen, self._network.bars)
+        if self._is_rigid.any() and inputs != "accelerations":
+            name = self.driven[int(np.flatnonzero(self._is_rigid)[0])]
+            raise TensegrityError(
+                f"{name} is a rigid bar: the nodes follow the acceleration of its length; use "
+                "inputs='accelerations', or rigid_bars=False."
+            )
+        self._pattern, columns = make_pattern(self._network, self._chosen.tolist())
+        self._work, self._slopes = make_workspace(self._network), make_slope_workspace(self._network, self._pattern)
+        self._data = np.zeros(columns.size)
+        self._free, self._count = self._network.free.size, self._chosen.size
+        self._assemble(columns)
+        self.rate = np.zeros(self.matrix.shape[0])
+        self._name()
+
+    def _assemble(self, columns: NDArray[np.int64]) -> None:
+        """A and B, and from which of the data their entries come: patterns with places for numbers."""
+        from scipy.sparse import bmat, csr_matrix, identity  # here, so that importing the package stays quick
+
+        f, e = self._free, self._count
+        places = np.arange(1.0, columns.size + 1.0)
+        rows = csr_matrix((places, columns, self._pattern.row_start), shape=(f, 2 * f + 3 * e))
+        by_node, by_velocity = rows[:, :f], rows[:, f : 2 * f]
+        by_length, by_rate, by_second = (rows[:, 2 * f + k * e : 2 * f + (k + 1) * e] for k in range(3))
+        ones, of_lengths, none, tall = -identity(f), -identity(e), csr_matrix((e, e)), csr_matrix((f, e))
+        if self.inputs == "rates":
+            matrix = bmat([[None, ones, tall], [by_node, by_velocity, by_length], [None, None, none]])
+            inputs = bmat([[tall], [by_rate], [of_lengths]])
+        elif self.inputs == "accelerations":
+            matrix = bmat([
+                [None, ones, tall, None], [by_node, by_velocity, by_length, by_rate], [None, None, none, of_lengths],
+                [None, None, none, none],
+            ])  # fmt: skip
+            inputs = bmat([[tall], [by_second], [none], [of_lengths]])
+        else:
+            matrix, inputs = bmat([[None, ones], [by_node, by_velocity]]), bmat([[tall], [by_length]])
+        self.matrix, self.inputs_matrix = matrix.tocsr(), inputs.tocsr()
+        self._gather = []
+        for each in (self.matrix, self.inputs_matrix):
+            taken = np.flatnonzero(each.data > 0.0)
+            self._gather.append((each, taken, each.data[taken].astype(np.int64) - 1))
+            each.data[:] = 1.0
+
+    def _name(self) -> None:
+        nodes = [
+            f"{name} {axis}" for name, i in zip(self.structure.node_names, self._network.position, strict=True)
+            if i >= 0 for axis in "xyz"
+        ]  # fmt: skip
+        lengths = [f"length of {name}" for name in self.driven]
+        self.input_names = tuple(
+            {"rates": f"rate of {name}", "accelerations": f"acceleration of {name}", "lengths": f"length of {name}"}[
+                self.inputs
+            ]
+            for name in self.driven
+        )
+        names = [*nodes, *(f"velocity of {name}" for name in nodes)]
+        if self.inputs != "lengths":
+            names += lengths
+        if self.inputs == "accelerations":
+            names += [f"rate of {name}" for name in self.driven]
+        self.state_names = tuple(names)
+
+    def update(
+        self,
+        nodes: NDArray[np.float64],
+        velocities: NDArray[np.float64],
+        rest_lengths: NDArray[np.float64],
+        rates: NDArray[np.float64] | None = None,
+        load: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Fill matrix, inputs_matrix and rate at a state.
+
+        Args:
+            nodes, velocities: (n, 3) m and m/s. rest_lengths: (m,) m. rates: (e,) m/s of the driven lengths, zero
+                without. load: (n, 3) N besides forces of members and ground; the weight without.
+
+        Raises:
+            TensegrityError: rigid bars depend on each other here.
+        """
+        network, work, f, e = self._network, self._work, self._free, self._count
+        # arrays that can be written: for others the kernels would be compiled once more
+        nodes, velocities, rest_lengths = (
+            np.array(each, dtype=np.float64) for each in (nodes, velocities, rest_lengths)
+        )
+        network.load[:] = network.weight if load is None else load
+        work.rest_rates[:] = 0.0
+        if rates is not None:
+            work.rest_rates[self._chosen[~self._is_rigid]] = rates[~self._is_rigid]
+        independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
+        if not independent:
+            rows = dependent_bars(network, nodes)
+            names = ", ".join(self.structure.member_names[k] for k in rows) or "some"
+            raise TensegrityError(f"rigid bars depend on each other here ({names}); use rigid_bars=False.")
+        fill_slopes(network, self._pattern, nodes, velocities, rest_lengths, work, self._slopes, self._data)
+        for matrix, taken, source in self._gather:
+            matrix.data[taken] = self._data[source]
+        self.rate[:f], self.rate[f : 2 * f] = velocities.ravel()[network.free], work.acceleration.ravel()[network.free]
+        if self.inputs != "lengths" and rates is not None:
+            self.rate[2 * f : 2 * f + e] = rates
+
+    def model(
+        self,
+        nodes: NDArray[np.float64],
+        velocities: NDArray[np.float64],
+        rest_lengths: NDArray[np.float64],
+        rates: NDArray[np.float64] | None = None,
+        load: NDArray[np.float64] | None = None,
+        *,
+        reduced: bool = False,
+    ) -> LinearModel:
+        """The linear model at a state, with arrays of its own; arguments and errors as for `update`.
+
+        Args:
+            reduced: to the motions that the rigid bars allow.
+        """
+        self.update(nodes, velocities, rest_lengths, rates, load)
+        network, e = self._network, self._count
+        speed = np.zeros(e) if rates is None else np.asarray(rates, dtype=np.float64)
+        parts = [nodes.ravel()[network.free], velocities.ravel()[network.free]]
+        if self.inputs != "lengths":
+            parts.append(rest_lengths[self._chosen])
+        if self.inputs == "accelerations":
+            parts.append(speed)
+        given = {"rates": speed, "accelerations": np.zeros(e), "lengths": rest_lengths[self._chosen]}[self.inputs]
+        full = LinearModel(
+            self.matrix.copy(), self.inputs_matrix.copy(), self.rate.copy(), np.concatenate(parts), np.array(given),
+            self.state_names, self.input_names,
+        )  # fmt: skip
+        if not reduced:
+            return full
+        lift, restrict, count = self._reduction(velocities)
+        motions = [f"motion {k + 1}" for k in range(count)]
+        names = (*motions, *(f"velocity of {name}" for name in motions), *self.state_names[2 * self._free :])
+        return full.reduced(lift, restrict, names)
+
+    def _reduction(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, int]:
+        """How the full state follows the reduced one and back, and how many motions the bars allow.
+
+        With T the motions, M-orthonormal, J T = 0, and D = d(J v)/dp: dp = T z + S dL, dv = T z' + S (dL' - D dp),
+        S = M^-1 J' (J M^-1 J')^-1; and z = T' M dp, z' = T' M dv, exactly, because T' M S = 0.
+        """
+        from scipy.linalg import null_space
+        from scipy.sparse import bmat, csr_matrix, diags, identity, lil_matrix
+
+        network, work, f, e = self._network, self._work, self._free, self._count
+        root = np.sqrt(np.repeat(network.inverse_mass, 3)[network.free])
+        groups, starts = group_nodes(network)
+        bars = network.bars.size
+        jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
+        for c, k in enumerate(network.bars.tolist()):
+            i, j = network.members[k].tolist()
+            unit, relative = work.units[c], velocities[i] - velocities[j]
+            turn = (relative - (unit @ relative) * unit) / work.lengths[k]
+            for node, sign in ((i, 1.0), (j, -1.0)):
+                first = network.position[node]
+                if first >= 0:
+                    jacobian[c, first : first + 3] = sign * unit
+                    swing[c, first : first + 3] = sign * turn
+        jacobian, swing = jacobian.tocsr(), swing.tocsr()
+        motions, count = lil_matrix((f, f)), 0
+        for g, nodes in enumerate(groups):
+            rows = np.concatenate([network.position[i] + np.arange(3) for i in nodes])
+            weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() * root[rows]
+            basis = null_space(weighted) if weighted.shape[0] else np.eye(rows.size)
+            motions[np.ix_(rows, np.arange(count, count + basis.shape[1]))] = root[rows, None] * basis
+            count += basis.shape[1]
+        motions = motions[:, :count].tocsr()
+        back = (diags(1.0 / root**2) @ motions).T.tocsr()
+        across = diags(root**2) @ jacobian.T
+        solved = csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())) if bars else csr_matrix((f, 0))
+        by_rate = csr_matrix(
+            (np.ones(int(self._is_rigid.sum())), (
+                [int(np.flatnonzero(network.bars == k)[0]) for k in self._chosen[self._is_rigid]],
+                np.flatnonzero(self._is_rigid),
+            )), shape=(bars, e),
+        )  # fmt: skip
+        by_length, by_place = solved @ by_rate, -(solved @ swing)
+        blocks = [[motions, None], [by_place @ motions, motions]]
+        here = [[back, None], [None, back]]
+        if self.inputs != "lengths":
+            ones = identity(e)
+            blocks[0].append(by_length)
+            blocks[1].append(by_place @ by_length)
+            blocks.append([None, None, ones])
+            here = [[back, None, None], [None, back, None], [None, None, ones]]
+            if self.inputs == "accelerations":
+                blocks[0].append(None)
+                blocks[1].append(by_length)
+                blocks[2].append(None)
+                blocks.append([None, None, None, ones])
+                here = [[*row, None] for row in here] + [[None, None, None, ones]]
+        return bmat(blocks).tocsr(), bmat(here).tocsr(), count

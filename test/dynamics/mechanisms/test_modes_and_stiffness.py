@@ -1,0 +1,134 @@
+"""Modes of mechanisms, the stiffness of their outputs and linear models of their simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import Simulation, TensegrityError, load_robot
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.modes import mechanism_modes
+from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_stiffness
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
+from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.robots.robot_types import type_of
+
+HOIST = """
+kind: mechanism
+name: hoist
+gravity: [0, 0, -9.81]
+bodies:
+  weight: {shapes: [{kind: point, mass: 2.0}]}
+joints: [{name: guide, kind: prismatic, parent: world, body: weight, axis: [0, 0, 1]}]
+cables:
+  - {name: rope, body: world, at: [0.05, 0, 1.0], block_axis: [0, 0, 1], pulley_axis: [0, 1, 0], pulley_radius: 0.05,
+     anchor: {body: weight, at: [0, 0, 0]}, young: "1 MPa", damping: "5 kPa s", cable_radius: "2 mm", length: 3.0,
+     strain: 0.1, block: [{kind: cube, size: [0.02], density: 1000}],
+     pulley: [{kind: cylinder, size: [0.05, 0.01], density: 1000}]}
+actuators: [{drives: rope, position: [-20, 20], rate: "30 rad/s", effort: "50 N m"}]
+outputs: [{name: hook, body: weight, controlled: [z]}]
+"""
+
+
+@pytest.fixture(scope="module")
+def strut():
+    """The single strut, its solver and its equilibrium."""
+    robot = load_robot("single_strut")
+    held = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    solver = MechanismEquilibriumSolver(robot.mechanism, held)
+    return robot, solver, solver.solve(robot.model.start)
+
+
+def test_weight_on_a_rope_swings_and_stretches_as_its_rope_says():
+    robot = parse_robot(HOIST)
+    solver = MechanismEquilibriumSolver(robot.mechanism, (robot.model.joint_of("rope"),))
+    shape = solver.solve(robot.model.start)
+    [mode] = mechanism_modes(solver, shape, robot.outputs[0])
+    area, mass = np.pi * 0.002**2, 2.0
+    rest = 1.0 / (1.0 + 0.1) if shape.strain[0] == 0.1 else None
+    joint = robot.mechanism.joints[-1]
+    rest = joint.radius * shape.q[robot.mechanism.positions_of(joint.name).start]
+    stiffness, damping = 1e6 * area / rest, 5e3 * area / rest
+    ratio = damping / (2.0 * np.sqrt(stiffness * mass))
+    swing = np.sqrt(stiffness / mass) * np.sqrt(1.0 - ratio**2) / (2.0 * np.pi)
+    assert np.isclose(mode.frequency, swing, rtol=1e-6) and np.isclose(mode.damping, ratio, rtol=1e-6)
+    assert mode.what == "hook along z; weight" and mode.cables == pytest.approx({"rope": 1.0})
+    found = output_stiffness(robot, shape)
+    assert np.isclose(found.stiffness[0, 0], stiffness, rtol=1e-6) and not found.self_stresses
+    assert found.rank == 1 and np.isclose(found.manipulability, 0.05 * (1.0 + shape.strain[0]), rtol=1e-5)
+
+
+def pose_under(robot, solver, shape, wrench):
+    """Place and turn of the output under a force and moment there."""
+    frame = robot.outputs[0]
+    jacobian = wrench_jacobian(robot.mechanism, shape.q, frame.body, np.asarray(frame.frame.origin))
+    there = solver.solve(shape.q, effort=jacobian.T @ np.concatenate((wrench[3:], wrench[:3])), tolerance=1e-13)
+    return robot.model.output_pose(frame, there.q)
+
+
+def test_compliance_is_how_the_output_bends_under_load(strut):
+    robot, solver, shape = strut
+    found = output_stiffness(robot, shape)
+    measured = np.zeros((6, 2))
+    for column, size in enumerate((0.05, 0.05)):
+        wrench = np.zeros(6)
+        wrench[column] = size
+        (p, r), (q, s) = (pose_under(robot, solver, shape, sign * wrench) for sign in (1.0, -1.0))
+        turn = rotation_vector(matrix_from_quaternion(r) @ matrix_from_quaternion(s).T)
+        measured[:, column] = np.concatenate((p - q, turn)) / (2.0 * size)
+    assert np.abs(measured - found.compliance[:, :2]).max() < 1e-6 * np.abs(measured).max()
+    assert found.axes == ("x", "y") and np.allclose(found.stiffness, np.linalg.inv(measured[:2]), rtol=1e-5, atol=1.0)
+
+
+def test_stiffness_follows_self_stress_as_its_slope_says(strut):
+    robot, solver, shape = strut
+    found = output_stiffness(robot, shape)
+    [stress] = found.self_stresses
+    assert np.allclose(list(stress.tensions.values()), 1.0 / np.sqrt(3.0), rtol=1e-6)  # three cables, all alike
+    joints = [robot.model.joint_of(each.drives) for each in robot.actuators]
+    turn = 1e-3  # rad: all wound in alike, so that the strut stays upright
+    positions = {name: float(shape.q[robot.mechanism.positions_of(name)][0]) - turn for name in joints}
+    tighter = solver.solve(shape.q, positions)
+    change = float(np.linalg.norm(tighter.tension - shape.tension)) * np.sign(tighter.tension[0] - shape.tension[0])
+    expected = found.stiffness + change * stress.slope
+    stiffness = output_stiffness(robot, tighter).stiffness
+    moved = np.abs(stiffness - found.stiffness).max()
+    assert moved > 1e-3 and np.abs(stiffness - expected).max() < 0.02 * moved
+
+
+def test_modes_of_a_strut_come_in_the_form_of_all_robots(strut):
+    robot, _, _ = strut
+    report = type_of(robot).report(robot).modes()
+    modes = report.figures["modes"]
+    assert [mode["kind"] for mode in modes] == ["vibration"] * len(modes) and len(modes) >= 2
+    assert np.isclose(modes[0]["frequency_Hz"], modes[1]["frequency_Hz"], rtol=1e-4)  # alike in x and y
+    assert {"what", "cable_energy_shares", "damping_ratio", "decay_time_s"} <= set(modes[0])
+    assert np.isclose(sum(modes[0]["cable_energy_shares"].values()), 1.0, atol=5e-3)
+
+
+def test_linear_model_of_a_simulation_is_that_of_the_reduced_equations(strut):
+    robot, _, _ = strut
+    simulation = Simulation(robot)
+    simulation.set_motion(np.full(simulation.state.v.size, 0.05))
+    model = simulation.linearise()
+    reduced = ReducedModel(robot)
+    state = simulation.state
+    effort = np.array([each for each in model.input])
+    matrix, inputs, _ = reduced.linearised(state.q, state.v[reduced.index], effort)
+    # the same system in other coordinates: eigenvalues, and those of what the inputs do
+    ours, theirs = np.sort_complex(model.eigenvalues()), np.sort_complex(np.linalg.eigvals(matrix))
+    assert np.abs(ours - theirs).max() < 1e-4 * np.abs(theirs).max()
+    values = [np.linalg.svd(a @ b, compute_uv=False) for a, b in ((matrix, inputs), (model.matrix, model.inputs))]
+    names = [model.state_names.index(name) for name in reduced.names] if set(reduced.names) <= set(model.state_names) else []
+    if len(names) == len(reduced.names):
+        assert np.allclose(values[0], values[1], rtol=1e-4)
+    with pytest.raises(TensegrityError, match="kind of inputs of mechanisms"):
+        simulation.linearise("rates")
+
+
+def test_nothing_moves_where_actuators_hold_all():
+    robot = load_robot("biglide")
+    report = type_of(robot).report(robot).modes()
+    assert report.figures["modes"] == [] and "Nothing can move" in report.parts[0]
