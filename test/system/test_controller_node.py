@@ -89,6 +89,7 @@ def running():
         each.close()
 
 
+@pytest.mark.long
 def test_controllers_are_switched_at_rest_without_a_bump_and_gains_change_with_validation(running):
     system = running("biglide")
     home = np.array(system.watcher.pose[0])
