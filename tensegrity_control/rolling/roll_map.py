@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
@@ -91,6 +92,7 @@ class RollMap:
         self._steps = max(1, int(np.ceil(MODEL_PERIOD / natural.time_step - 1e-9)))
         step = MODEL_PERIOD / self._steps
         self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
+        self._lock = Lock()  # one model for plans in their own thread and for the control
         self._rests: dict[tuple[object, ...], Array | None] = {}
         self._outcomes: dict[tuple[object, ...], Outcome] = {}
         self._known: dict[tuple[int, ...], list[int]] = {}
@@ -145,6 +147,11 @@ class RollMap:
             if left:
                 return
 
+    def learn_failure(self, stand: Stand, cable: int) -> None:
+        """What the robot did counts more than what its model says: from there the cable does not tip it."""
+        failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
+        self._outcomes[(*self._key(stand), cable)] = failed
+
     def after(self, stand: Stand, roll: Outcome) -> Stand:
         """Where a roll from a stand ends."""
         cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
@@ -170,6 +177,10 @@ class RollMap:
         return Stand(stand.feet, heading, place)
 
     def _settled(self, stand: Stand) -> Array | None:
+        with self._lock:
+            return self._settle(stand)
+
+    def _settle(self, stand: Stand) -> Array | None:
         body = self.body
         nodes = body.reader.put_down(self.home, stand.feet, stand.heading, stand.place)
         self._begin(nodes)
@@ -203,6 +214,10 @@ class RollMap:
         return simulation.state.nodes, shortest, peak, least
 
     def _rolled(self, nodes: Array, cable: int) -> Outcome:
+        with self._lock:
+            return self._roll(nodes, cable)
+
+    def _roll(self, nodes: Array, cable: int) -> Outcome:
         self._begin(nodes)
         before = self.stand(nodes)
         roll = Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral)

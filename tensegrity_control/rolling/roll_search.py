@@ -74,7 +74,7 @@ def search_rolls(
         yield RollPlan((), start, away, 0.0)
         return
     if not first:
-        raise UnreachableGoalError(_why_not(rolls, start), NearestStand((np.append(start.place, 0.0), np.eye(4)[0])))
+        raise UnreachableGoalError(_why_not(rolls, start), nearest=NearestStand((np.append(start.place, 0.0), np.eye(4)[0])))
     stride = max(shifts)
     count, order, idle, nearest = 0, 0, 0, away
     best, best_end = (np.inf, start), None
@@ -118,7 +118,7 @@ def search_rolls(
         f"no rolls were found that lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it "
         f"stands, on {words(start.feet)}: the nearest place is ({x:.3g}, {y:.3g}) m, {best[0]:.2g} m away. Choose a "
         "goal there, or a larger tolerance.",
-        NearestStand((np.append(best[1].place, 0.0), np.eye(4)[0])),
+        nearest=NearestStand((np.append(best[1].place, 0.0), np.eye(4)[0])),
     )
 
 
