@@ -1,13 +1,12 @@
 """One roll of a free structure: a cable is wound in until the structure tips, let out again, and rest is waited for.
 
 A winding cable moves the centre of mass across an edge of the face that the structure stands on. Once it is outside
-nothing is wound any more, and when another node has come down the cable goes back to where it was, so that every roll
-begins with the same rest lengths. The same code runs on the robot and in the model that predicts what a cable does (`roll_map`).
+nothing is wound any more, and some time after another node has come down the cable goes back to where it was, so that
+every roll begins with the same rest lengths. The same code runs on the robot and in the model that predicts what a cable does (`roll_map`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +15,12 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
+from tensegrity_dynamics.structures.analysis.rest_watch import RestWatch
 from tensegrity_dynamics.structures.structure import Structure
 
 WIND, RELEASE, SETTLE, DONE = "wind", "release", "settle", "done"
+FALL = 3.0
+"""Times sqrt(size / g), which a fall over an edge takes at most, but for its very beginning."""
 PHASES = (WIND, RELEASE, SETTLE, DONE)
 
 
@@ -41,24 +43,6 @@ class GaitSettings:
     settling: float = 10.0
 
 
-class RestWatch:
-    """Tells from nodes over time whether a structure rests."""
-
-    def __init__(self, settings: GaitSettings, size: float) -> None:
-        self._window, self._limit = settings.window, settings.stillness * size
-        self._seen: deque[tuple[float, Array]] = deque()
-
-    def rests(self, time: float, nodes: Array) -> bool:
-        """Whether nothing has moved for a window until a time [s]; nodes (n, 3) m."""
-        self._seen.append((time, nodes - nodes.mean(axis=0)))
-        while len(self._seen) > 2 and self._seen[1][0] <= time - self._window + 1e-9:
-            self._seen.popleft()
-        if self._seen[0][0] > time - self._window + 1e-9:
-            return False
-        shapes = np.array([shape for _, shape in self._seen])
-        return bool(np.ptp(shapes, axis=0).max() <= self._limit)
-
-
 class RollingBody:
     """What rolling needs to know of a robot.
 
@@ -66,7 +50,7 @@ class RollingBody:
         robot: a structure that is free on its ground, with actuators.
 
     Attributes:
-        reader: of its footings. neutral, low, high, rate: (a,) m and m/s of the actuators; neutral is what the robot
+        reader: of its footings. fall: s, a fall takes; an estimate that knows shapes at rest alone is ahead by it. neutral, low, high, rate: (a,) m and m/s of the actuators; neutral is what the robot
             file says, where every roll begins and ends.
 
     Raises:
@@ -82,6 +66,7 @@ class RollingBody:
         if not robot.actuators:
             raise TensegrityError(f"{robot.name}: it cannot roll, for it has no actuators.")
         self.robot, self.structure = robot, structure
+        self.fall = FALL * float(np.sqrt(self.reader.size / np.linalg.norm(structure.gravity)))
         self.names = tuple(each.name for each in robot.actuators)
         self.low, self.high = np.array([each.position for each in robot.actuators]).T
         self.rate = np.array([each.rate for each in robot.actuators])
@@ -117,7 +102,8 @@ class Roll:
         self.start = body.reader.touching(nodes)
         self.phase, self.tipped, self.late = (RELEASE if cable is None else WIND), False, False
         self._positions, self._time, self._since = np.array(positions), time, time
-        self._watch = RestWatch(settings, body.reader.size)
+        self._landed = np.inf
+        self._watch = RestWatch(settings.window, settings.stillness * body.reader.size)
 
     def command(self, time: float, nodes: Array) -> Array:
         """(a,) m, rest lengths for a time [s] at which the nodes are (n, 3) m."""
@@ -129,12 +115,14 @@ class Roll:
             assert k is not None
             falls = body.reader.margin(nodes, self.start) < 0.0
             if falls and not set(body.reader.touching(nodes)) <= set(self.start):
+                self._landed = min(self._landed, time)
+            if time >= self._landed + body.fall:
                 self.tipped = True
                 self._enter(RELEASE, time)
             elif not falls and self._positions[k] > body.low[k]:
                 self._positions[k] = max(body.low[k], self._positions[k] - most[k])
                 self._since = time
-            elif time - self._since >= settings.patience:
+            elif time - self._since >= settings.patience and not np.isfinite(self._landed):
                 self._enter(RELEASE, time)
         if self.phase == RELEASE:
             self._positions += np.clip(body.neutral - self._positions, -most, most)
