@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "tensegrity_control": (
         "cancellation", "tension_floor", "trajectories", "optimization", "controller", "inverse_kinematics", "paths",
-        "motion_planning", "laws", "controllers", "registry", "ros",
+        "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
         "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver", "ros",

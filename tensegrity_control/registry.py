@@ -13,9 +13,11 @@ from .controllers.near_rigid import NearRigidController
 from .controllers.output_tracking import OutputTrackingController
 from .controllers.parallel_robot_controller import ComputedTorqueController, KinematicController
 from .controllers.qp import QPController
+from .controllers.rolling import RollingController
 from .controllers.tendon_length import TendonLengthController
 
 CONTROLLERS: dict[str, type[Controller]] = {
+    "rolling": RollingController,
     "tendon_length": TendonLengthController,
     "joint_position": JointPositionController,
     "task": OutputTrackingController,

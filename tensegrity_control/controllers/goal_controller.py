@@ -22,11 +22,10 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, Controller, Reference, RobotState, Status
+from ..controller import Accepted, Command, Reference, RobotState, Status
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..trajectories.time_scaling import PathClock, Progress, profile_named
-
-Waypoint = tuple[float, "ArrayLike | None", "ArrayLike | None"]
+from .goal_taker import GoalTaker, PlannedMotion, Waypoint
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
 """s that a motion may take, control periods that one of a sampled controller may take, and periods that it must."""
@@ -83,23 +82,7 @@ class GoalPath:
     limit: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedMotion:
-    """A motion that can begin.
-
-    Attributes:
-        tracker: its plan and feedback. duration: s. note: for whoever asked; may be empty. goal: pose at its end.
-        version: of the motion that it continues.
-    """
-
-    tracker: Any
-    duration: float
-    note: str
-    goal: Pose
-    version: int
-
-
-class GoalController(Controller):
+class GoalController(GoalTaker):
     """See the module. A subclass says how paths and trackers are made.
 
     Args:
@@ -376,30 +359,6 @@ class GoalController(Controller):
         self._goal, self._began = planned.goal, now
         self._version += 1
         return Accepted(begin + planned.duration, begin + planned.duration - now, planned.note)
-
-    def set_goal(
-        self,
-        now: float,
-        position: ArrayLike | None = None,
-        quaternion: ArrayLike | None = None,
-        *,
-        duration: float | None = None,
-        profile: str = "minimum_jerk",
-    ) -> Accepted:
-        """Go to a pose: `make_goal`, `plan_goal` and `begin`; refused, it leaves the present motion as it was."""
-        goal = self.make_goal(now, position, quaternion)
-        return self.begin(now, self.plan_goal(now, goal, duration=duration, profile=profile))
-
-    def follow(self, now: float, waypoints: Sequence[Waypoint], interpolation: str = "smooth") -> Accepted:
-        """Pass through poses: `make_waypoints`, `plan_through` and `begin`; refused, the present motion goes on.
-
-        Args:
-            waypoints: time from the start [s], position (3,) m, quaternion (4,). The times count from `now`, or from
-                the end of braking where a motion is under way.
-        """
-        self.check_waypoints([float(waypoint[0]) for waypoint in waypoints], interpolation)
-        goals = self.make_waypoints(now, waypoints)
-        return self.begin(now, self.plan_through(now, goals, interpolation))
 
     def hold(self, now: float) -> None:
         """Brake the present motion and hold what is reached then."""

@@ -8,7 +8,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
-from ..controllers.goal_controller import GoalController
+from ..controllers.goal_taker import GoalTaker
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
@@ -52,7 +52,7 @@ class ControllerParameters:
                 for gain, value in controller_class(name).default_gains().items()
             }
 
-    def make(self, name: str) -> GoalController:
+    def make(self, name: str) -> GoalTaker:
         """The controller of a name with the gains that are set. Raises TensegrityError."""
         name = self._checked_name(name)
         shared: dict[str, Any] = {
@@ -64,12 +64,13 @@ class ControllerParameters:
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
         controller = make_controller(name, self._robot, **options, **self._gains[name])
-        assert isinstance(controller, GoalController)
-        controller.waits_for_robot |= controller.output_mode == "position"
+        assert isinstance(controller, GoalTaker)
+        if isinstance(controller, GoalController):
+            controller.waits_for_robot |= controller.output_mode == "position"
         self.name = name
         return controller
 
-    def set_gain(self, controller: GoalController, parameter: str, value: float) -> None:
+    def set_gain(self, controller: GoalTaker, parameter: str, value: float) -> None:
         """Change `<controller>.<gain>`, of the one that runs at once. Raises TensegrityError, and nothing changes."""
         name, gain = parameter.split(".", 1)
         if name == self.name:

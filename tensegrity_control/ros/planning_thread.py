@@ -22,7 +22,7 @@ from tensegrity_dynamics.errors import TensegrityError
 
 from ..cancellation import Cancellation, PlanCancelledError, can_be_cancelled
 from ..controller import Accepted
-from ..controllers.goal_controller import GoalController, PlannedMotion, RestPoint
+from ..controllers.goal_taker import GoalTaker, PlannedMotion
 from ..inverse_kinematics.pose_goal import PoseGoal
 
 TURN = 0.0005
@@ -77,28 +77,28 @@ class PlanningThread:
         """Whether the thread has left the arrays that it shares with the controller, cancelled plans included."""
         return self._under_way is None or self._under_way.done()
 
-    async def goal(self, controller: GoalController, goal: PoseGoal, duration: float, profile: str) -> Accepted:
-        """Go to a pose. Raises what `GoalController.plan_goal` and `begin` raise, PlanCancelledError."""
+    async def goal(self, controller: GoalTaker, goal: PoseGoal, duration: float, profile: str) -> Accepted:
+        """Go to a pose. Raises what `GoalTaker.plan_goal` and `begin` raise, PlanCancelledError."""
         controller.check_goal(duration, profile)
 
-        def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
+        def plan(now: float, rest: Any) -> PlannedMotion:
             return controller.plan_goal(now, goal, duration=duration, profile=profile, rest=rest)
 
         return await self._begin(controller, plan)
 
     async def through(
-        self, controller: GoalController, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str
+        self, controller: GoalTaker, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str
     ) -> Accepted:
-        """Pass through poses at times [s]. Raises as `goal` and `GoalController.plan_through`."""
+        """Pass through poses at times [s]. Raises as `goal` and `GoalTaker.plan_through`."""
         controller.check_waypoints([time for time, _ in waypoints], interpolation)
 
-        def plan(now: float, rest: RestPoint | None) -> PlannedMotion:
+        def plan(now: float, rest: Any) -> PlannedMotion:
             return controller.plan_through(now, waypoints, interpolation, rest)
 
         return await self._begin(controller, plan)
 
     async def _begin(
-        self, controller: GoalController, plan: Callable[[float, RestPoint | None], PlannedMotion]
+        self, controller: GoalTaker, plan: Callable[[float, Any], PlannedMotion]
     ) -> Accepted:
         """Plan and begin; by the clock a motion under way is braked first, so that the plan's start is certain."""
         if self.busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -64,11 +65,14 @@ class StateReader:
         return replace(seen, positions=positions, nodes=configuration)
 
     def observe(self, state: Any) -> RobotState:
-        """What feedback needs of a StructureState: pose, and q and v of robots with coordinates; empty where unsure."""
+        """What feedback needs of a StructureState: pose, and nodes, or q and v of robots with coordinates; empty where
+        unsure."""
         if not state.converged:
             return RobotState()
         pose = pose_from_message(state.output_pose)
         if not state.coordinate_name:
+            with suppress(TensegrityError):  # the pose alone will do for most
+                return RobotState(pose=pose, nodes=self._codec.decode(state_record(state)).configuration)
             return RobotState(pose=pose)
         decoded = self._codec.decode(state_record(state))
         return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)

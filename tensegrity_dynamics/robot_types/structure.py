@@ -7,7 +7,7 @@ from typing import Any
 
 from ..robots.robot_types import RobotType
 from ..structures.dynamics.structure_simulator import INTEGRATORS, StructureSimulator
-from ..structures.estimation.quasi_static_estimator import StructureEstimator
+from ..structures.estimation.rolling_estimator import make_shape_estimator
 from ..structures.file_builder import build_structure
 from ..structures.file_schema import StructureFile
 from ..structures.report import StructureReport
@@ -33,7 +33,7 @@ STRUCTURE = RobotType(
     simulator=StructureSimulator,
     integrators=tuple(INTEGRATORS),
     node_integrator="rattle",
-    estimators={"rest": StructureEstimator},
+    estimators={"rest": make_shape_estimator},
     codec=StructureCodec,
     report=StructureReport,
     picture=StructurePicture,

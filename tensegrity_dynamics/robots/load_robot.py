@@ -78,7 +78,7 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
         model=built.model,
         actuators=actuators,
         outputs=built.outputs,
-        tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration) for t in block.tour),  # type: ignore[arg-type]
+        tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration, t.tolerance) for t in block.tour),  # type: ignore[arg-type]
         servos=blocks.pop("servos", {}),
         blocks=blocks,
         provenance=tuple(Provenance(p.fields, p.status, p.note) for p in block.provenance),

@@ -29,12 +29,14 @@ class TourStop:
         move: (3,) m in world axes.
         turn: (3,) rad, rotation vector about world axes.
         duration: s, or None for the shortest time that the limits allow.
+        tolerance: m, within which it counts as reached; None for what arms keep, see `tensegrity_tools.runtime.tour`.
     """
 
     name: str
     move: tuple[float, float, float] = (0.0, 0.0, 0.0)
     turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
     duration: float | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)

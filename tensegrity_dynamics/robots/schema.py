@@ -136,6 +136,7 @@ class TourBlock(Block):
     move: Point = [0.0, 0.0, 0.0]
     turn: Turn = [0.0, 0.0, 0.0]
     duration: Annotated[Time, Field(gt=0)] | None = None
+    tolerance: PositiveLength | None = None
 
 
 class ProvenanceBlock(Block):

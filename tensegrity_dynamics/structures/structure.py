@@ -170,8 +170,8 @@ class Structure(RobotModel):
         if self.ground is None or self.fixed.any():
             return ""
         return (
-            "stands free on its ground: its rest lengths decide its shape, not where it is, and rolling there is not "
-            "built yet. Command its actuators instead"
+            "stands free on its ground: its rest lengths decide its shape, not where it is. The controller rolling "
+            "takes it to places"
         )
 
     def tendon_stiffness(self, driven: str) -> float:

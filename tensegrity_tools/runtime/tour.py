@@ -98,9 +98,10 @@ def run_tour(
             elif time.monotonic() - heard > SILENCE:
                 raise TensegrityError(f"the robot's time has stood still for {SILENCE:g} s; is the simulator running?")
             position, orientation = errors(robot, goal, watcher.pose)
-            reached = position < POSITION_TOLERANCE and orientation < ORIENTATION_TOLERANCE
+            allowed = stop.tolerance or POSITION_TOLERANCE
+            reached = position < allowed and orientation < ORIENTATION_TOLERANCE
             if watcher.time >= arrival and (reached or watcher.time > arrival + SETTLING):
-                reason = "" if reached else "not within 1 mm and 0.2 deg"
+                reason = "" if reached else f"not within {1e3 * allowed:g} mm and 0.2 deg"
                 fault = fault_of(robot, watcher.lowest, watcher.missed)
                 arrivals.append(Arrival(stop.name, reached, position, orientation, watcher.time - start, reason, fault))
                 break

@@ -90,7 +90,7 @@ class StructureEstimator(Estimator):
                 if name not in self._drives:
                     raise TensegrityError(f"there is no actuator {name!r}; there are {', '.join(self._drives)}.")
                 lengths[self._drives[name]] = value
-            found = self._solver.solve(lengths, start=last.equilibrium)
+            found = self._solve_from(lengths, last.equilibrium)
         except TensegrityError as error:
             self._last = _estimate(time, last.equilibrium, np.zeros_like(last.velocity), str(error))
             return self._last
@@ -99,6 +99,10 @@ class StructureEstimator(Estimator):
         velocities = (found.nodes - last.nodes) / interval if moving else np.zeros_like(found.nodes)
         self._last = _estimate(time, found, velocities)
         return self._last
+
+    def _solve_from(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
+        """The equilibrium for rest lengths (m,) m after the last one. Raises NoEquilibriumError."""
+        return self._solver.solve(lengths, start=last)
 
 
 def _estimate(

@@ -1,0 +1,312 @@
+"""Control of structures that stand free on their ground: they roll to a place, one cable a roll.
+
+A goal is a place in the plane (x and y of a pose), or a heading with a distance. The rolls that lead there are sought
+in the rolls of the model (`rolling.roll_map`); after each of them, at rest, the search begins anew from where the robot
+came to lie, so that what a roll missed does not add up. What is thought over in the control runs the model once a
+period at most. A goal is met within a tolerance, by default half a roll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.structure import Structure
+
+from ..controller import Accepted, Command, Reference, RobotState, Status, positions_of
+from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
+from ..rolling.gait import DONE, GaitSettings, Roll
+from ..rolling.roll_map import RollMap, Stand
+from ..rolling.roll_search import RollPlan, search_rolls
+from .goal_controller import check_ranges
+from .goal_taker import GoalTaker, PlannedMotion, Waypoint
+
+ATTEMPTS = 3
+"""Rolls one after the other that may fail before a goal is given up."""
+
+
+class RollingController(GoalTaker):
+    """See the module.
+
+    Args:
+        robot: a structure that no node is fixed of, with ground, actuators and an output.
+        rigid_bars: the model has bars that keep their length, as the simulator has them.
+        rate_margin: part of the actuators' rate limits that is used, above 0 and at most 1.
+        tolerance: m, distance from a goal within which it is met; 0 for half a roll.
+
+    Attributes:
+        rolls: the model's `RollMap`. done: rolls that were made.
+
+    Raises:
+        TensegrityError: the robot cannot roll, with the reason, or a parameter is out of range.
+    """
+
+    model_type = Structure
+    output_mode = "position"
+    GAINS = ("tolerance",)
+
+    def __init__(
+        self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0
+    ) -> None:
+        check_ranges(("rate_margin", rate_margin, 1e-6, 1.0), ("tolerance", tolerance, 0.0, 1e6))
+        self.robot, self.tolerance = robot, tolerance
+        self._settings = GaitSettings(rate_margin=rate_margin)
+        self.rolls = RollMap(robot, self._settings, rigid_bars=rigid_bars)
+        assert robot.output is not None  # refused here rather than at the first goal
+        self.names = self.rolls.body.names
+        self._phase, self._version, self.done = "idle", 0, 0
+        self._roll: Roll | None = None
+        self._nodes: Array = self.rolls.home
+        self._positions: Array = self.rolls.body.neutral
+        self._rest_pose: Pose = robot.output_pose(self.rolls.home)
+        self._search: Iterator[RollPlan | None] | None = None
+        self._plan: RollPlan | None = None
+        self._goal: Pose | None = None
+        self._target: Array | None = None
+        self._from: Stand | None = None
+        self._began, self._arrival, self._failures, self._gave_up = -np.inf, -np.inf, 0, ""
+
+    @classmethod
+    def suits(cls, robot: Robot) -> bool:
+        model = robot.model
+        if not (isinstance(model, Structure) and robot.actuators and robot.outputs):
+            return False
+        return model.ground is not None and not model.fixed.any()
+
+    # -- the controller's face ------------------------------------------------------------------------------------
+
+    def reset(self, time: float, state: RobotState) -> None:
+        """Go to the neutral rest lengths and wait for rest, without a goal. A stop stays in force.
+
+        Raises:
+            TensegrityError: the state has no nodes.
+        """
+        if state.nodes is None or not np.isfinite(state.nodes).all():
+            raise TensegrityError("rolling needs to see where the nodes are; start an estimator, or --state truth.")
+        self._nodes = np.array(state.nodes)
+        body = self.rolls.body
+        self._positions = np.clip(positions_of(self.robot, state.positions), body.low, body.high)
+        self._rest_pose = self.robot.output_pose(self._nodes)
+        self._drop_goal()
+        self._roll = Roll(body, None, self._settings, time, self._nodes, self._positions)
+        self._began = self._arrival = time
+        self._goal, self._gave_up, self._failures = self._rest_pose, "", 0
+        self._version += 1
+        self._phase = "stopped" if self._phase == "stopped" else "holding"
+
+    def command(self, time: float, state: RobotState | None = None) -> Command:
+        """Rest lengths for a time [s]; without nodes in the state they stay as they are."""
+        if self._phase == "idle":
+            raise TensegrityError("the controller has not seen the robot yet; reset it with a state first.")
+        nodes = None if state is None else state.nodes
+        if nodes is not None and np.isfinite(nodes).all():
+            self._nodes = np.array(nodes)
+            if self._roll is not None:
+                self._positions = self._roll.command(time, self._nodes)
+                if self._roll.phase == DONE:
+                    self._finish(time, self._roll)
+            elif self._target is not None:
+                self._think(time)
+        return Command("position", self.names, self._positions.copy())
+
+    def reference(self, time: float) -> Reference:
+        """The pose at the last rest: nobody says where the frame should be while it rolls."""
+        return Reference(self._rest_pose, np.zeros(6))
+
+    def status(self, time: float) -> Status:
+        """What the controller is doing at a time [s]."""
+        gave_way = (self._gave_up,) if self._gave_up else ()
+        if not self._moves:
+            return Status(self._phase, 1.0, self._arrival, self._goal, gave_way)
+        phase = "stopped" if self._phase == "stopped" else "moving"
+        arrival = max(self._arrival, time)
+        progress = (time - self._began) / max(arrival - self._began, 1e-9)
+        return Status(phase, min(max(progress, 0.0), 1.0), arrival, self._goal, gave_way)
+
+    def diagnostics(self) -> dict[str, str]:
+        body = self.rolls.body
+        told = {"stands_on": body.face_words(body.reader.touching(self._nodes)), "rolls": str(self.done)}
+        if self._roll is not None and self._roll.cable is not None:
+            told["roll"] = f"{self.names[self._roll.cable]}: {self._roll.phase}"
+        if self._gave_up:
+            told["gave_way"] = self._gave_up
+        return told
+
+    def gains(self) -> dict[str, float]:
+        return {"tolerance": self.tolerance}
+
+    def set_gains(self, **values: float) -> None:
+        checked = self.checked_gains(values)
+        check_ranges(*((name, value, 0.0, 1e6) for name, value in checked.items()))
+        self.tolerance = checked.get("tolerance", self.tolerance)
+
+    # -- goals ----------------------------------------------------------------------------------------------------
+
+    def make_goal(self, now: float, position: ArrayLike | None, quaternion: ArrayLike | None = None) -> PoseGoal:
+        """A place to roll to: x and y of the position (3,) m count.
+
+        Raises:
+            TensegrityError: goals cannot be taken now, there is no position, or the place is beyond the ground.
+        """
+        self._ready()
+        if position is None:
+            raise TensegrityError("rolling goes to a place: give x and y.")
+        goal = make_goal(self.robot.output, position, quaternion, self._rest_pose)
+        ground = self.rolls.body.structure.ground
+        assert ground is not None
+        x, y = goal.position[:2].tolist()
+        if ground.hills is not None and not ground.hills.holds(x, y):
+            raise TensegrityError(f"the goal ({x:.3g}, {y:.3g}) m lies beyond the height field that the robot knows.")
+        return goal
+
+    def make_waypoints(self, now: float, waypoints: Sequence[Waypoint]) -> list[tuple[float, PoseGoal]]:
+        return [(float(time), self.make_goal(now, position, quaternion)) for time, position, quaternion in waypoints]
+
+    def check_goal(self, duration: float | None = None, profile: str = "minimum_jerk") -> None:
+        self._ready()
+        if duration is not None and not (np.isfinite(duration) and duration >= 0.0):
+            raise TensegrityError(f"the duration is {duration}; give seconds, or 0 for what the rolls need.")
+
+    def check_waypoints(self, times: Sequence[float], interpolation: str = "smooth") -> None:
+        self._ready()
+        raise TensegrityError("rolls last as long as they last: send places one after the other, without times.")
+
+    def plan_through(
+        self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth", rest: object = None
+    ) -> PlannedMotion:
+        self.check_waypoints([time for time, _ in waypoints], interpolation)
+        raise AssertionError("unreachable")
+
+    def rest(self, now: float) -> Stand:
+        """Where it stands, or will stand after the present roll."""
+        stand = self.rolls.stand(self._nodes)
+        if self._roll is None or self._roll.cable is None or self._from is None:
+            return stand
+        found = self.rolls.outcome(self._from, self._roll.cable)
+        return stand if found is None else self.rolls.after(self._from, found)
+
+    def plan_goal(
+        self,
+        now: float,
+        goal: PoseGoal,
+        *,
+        duration: float | None = None,
+        profile: str = "minimum_jerk",
+        rest: Stand | None = None,
+    ) -> PlannedMotion:
+        """The rolls to a place.
+
+        Args:
+            duration: s that was asked for; the rolls last as long as they last, which the note says.
+
+        Raises:
+            UnreachableGoalError: no cable tips the face, or no rolls lead there. TensegrityError: refused.
+        """
+        version = self._version
+        self.check_goal(duration, profile)
+        plan: RollPlan | None = None
+        for found in self._searched(rest or self.rest(now), goal.position[:2]):
+            plan = found
+        assert plan is not None
+        count = len(plan.rolls)
+        note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the place"
+        if duration and plan.duration > duration:
+            note += f"; {duration:.3g} s asked for, {plan.duration:.3g} s needed by the rolls"
+        return PlannedMotion(plan, plan.duration, note, goal.pose, version)
+
+    def begin(self, now: float, planned: PlannedMotion) -> Accepted:
+        self._ready()
+        if planned.version != self._version:
+            raise TensegrityError("another command came while the motion was planned; send it again.")
+        self._version += 1
+        self._goal, self._target = planned.goal, np.array(planned.goal[0][:2])
+        self._began, self._arrival = now, now + planned.duration
+        self._gave_up, self._failures = "", 0
+        self._plan, self._search = planned.tracker, None
+        if self._roll is None:
+            self._search = iter((planned.tracker,))  # it rests where the plan begins
+        return Accepted(self._arrival, planned.duration, planned.note)
+
+    def roll_along(self, now: float, heading: float, distance: float) -> Accepted:
+        """Roll so far [m] along a heading [rad, from x towards y]; raises as `plan_goal`."""
+        check_ranges(("distance", distance, 0.0, 1e6), ("heading", heading, -1e6, 1e6))
+        place = self.rest(now).place + distance * np.array([np.cos(heading), np.sin(heading)])
+        return self.set_goal(now, np.append(place, self._rest_pose[0][2]))
+
+    def hold(self, now: float) -> None:
+        """Take the goal back; a roll that has not tipped yet is called off, another one ends where it ends."""
+        if self._phase == "idle":
+            return
+        self._drop_goal()
+        if self._roll is not None:
+            self._roll.give_up(now)
+        self._goal, self._arrival = self._rest_pose, now
+        self._version += 1
+
+    def stop(self, now: float) -> None:
+        self.hold(now)
+        self._phase = "stopped"
+
+    def release(self) -> None:
+        if self._phase == "stopped":
+            self._phase = "holding"
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _moves(self) -> bool:
+        return self._target is not None or (self._roll is not None and self._roll.cable is not None)
+
+    def _searched(self, start: Stand, place: Array) -> Iterator[RollPlan | None]:
+        return search_rolls(self.rolls, start, place, self.tolerance or None)
+
+    def _drop_goal(self) -> None:
+        self._target, self._search, self._plan = None, None, None
+
+    def _finish(self, time: float, roll: Roll) -> None:
+        """At rest after a roll."""
+        self._roll = None
+        self._rest_pose = self.robot.output_pose(self._nodes)
+        if roll.cable is not None:
+            self.done += 1
+            if self.rolls.body.reader.touching(self._nodes) != roll.start:
+                self._failures = 0
+            elif self._from is not None and self._target is not None:
+                self._failures += 1
+                self.rolls.learn_failure(self._from, roll.cable)
+        if self._target is None:
+            self._arrival = time
+        elif self._failures >= ATTEMPTS:
+            self._give_up(time, f"{self._failures} rolls one after the other did not tip it")
+        self._search = None
+
+    def _think(self, time: float) -> None:
+        """One step of the search; where it ends, the next roll begins, or the goal is met or given up."""
+        assert self._target is not None
+        if self._search is None:
+            self._search = self._searched(self.rolls.stand(self._nodes), self._target)
+        try:
+            plan = next(self._search)
+        except UnreachableGoalError as error:
+            self._give_up(time, str(error))
+            return
+        if plan is None:
+            return
+        self._search, self._plan, self._arrival = None, plan, time + plan.duration
+        if not plan.rolls:
+            self._drop_goal()
+            return
+        self._from = self.rolls.stand(self._nodes)
+        self._roll = Roll(
+            self.rolls.body, plan.rolls[0].cable, self._settings, time, self._nodes, self._positions
+        )  # fmt: skip
+
+    def _give_up(self, time: float, reason: str) -> None:
+        self._gave_up, self._arrival = f"the goal was given up: {reason}", time
+        self._drop_goal()

@@ -1,0 +1,244 @@
+"""What every cable does to a structure that stands on a face, found by rolling its model; nothing is told by hand.
+
+On level ground a roll does not depend on where the structure stands and how it is turned, so that one run of the model
+for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; on hills the place, too.
+Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import numpy as np
+
+from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.simulation import Simulation
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
+
+from ..cancellation import checkpoint
+from .gait import DONE, RELEASE, GaitSettings, Roll, RollingBody
+
+MODEL_PERIOD = 0.05
+"""s between two looks at the model."""
+HEADING_STEP = np.radians(15.0)
+PLACE_STEP = 0.1
+"""m, on hills."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """A place to stand: the face (ascending node indices), the heading [rad] and the place (2,) m of the output."""
+
+    feet: tuple[int, ...]
+    heading: float
+    place: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What winding one cable came to.
+
+    Attributes:
+        cable: index of the actuator. feet: the face it stands on afterwards; the same as before where it does not tip.
+        shift: (2,) m, of the place, in axes turned by the heading before. turn: rad, change of the heading.
+        duration: s, until it rests. shortest: m, rest length at which it tipped, or the least that was tried.
+        peak, least: N, largest and lowest tension of the driven tendons meanwhile.
+        rests: whether it came to rest in time.
+    """
+
+    cable: int
+    feet: tuple[int, ...]
+    shift: Array
+    turn: float
+    duration: float
+    shortest: float
+    peak: float
+    least: float
+    rests: bool
+
+
+class RollMap:
+    """Rolls of one robot by the face it stands on, computed when they are asked for and kept.
+
+    Args:
+        robot: see `RollingBody`. settings: of the gait. rigid_bars: as simulated.
+
+    Attributes:
+        runs: how often the model was rolled.
+
+    Raises:
+        TensegrityError: the robot cannot roll, see `RollingBody`.
+    """
+
+    def __init__(
+        self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True
+    ) -> None:
+        self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
+        structure = self.body.structure
+        assert structure.ground is not None
+        self._turns, self._moves = structure.ground.slope != 0.0, structure.ground.hills is not None
+        home = structure.nodes
+        try:
+            home = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars).solve().nodes
+        except NoEquilibriumError:
+            pass  # it rolls away from where the file puts it; the shape will do
+        self.home = home
+        bare = replace(robot, outputs=())  # nobody asks for its pose
+        natural = Simulation(bare, integrator="rattle", rigid_bars=rigid_bars, start=home)
+        self._steps = max(1, int(np.ceil(MODEL_PERIOD / natural.time_step - 1e-9)))
+        step = MODEL_PERIOD / self._steps
+        self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
+        self._lock = Lock()  # one model for plans in their own thread and for the control
+        self._rests: dict[tuple[object, ...], Array | None] = {}
+        self._outcomes: dict[tuple[object, ...], Outcome] = {}
+        self._known: dict[tuple[int, ...], list[int]] = {}
+
+    def stand(self, nodes: Array) -> Stand:
+        """Where nodes (n, 3) m stand."""
+        feet = self.body.reader.touching(nodes)
+        return Stand(feet, self.body.reader.heading(nodes, feet), self.body.place(nodes))
+
+    def faces(self) -> list[tuple[int, ...]]:
+        """All faces of the shape at rest, whether it can stand on them or not."""
+        return self.body.reader.faces(self.home)
+
+    def standing(self, stand: Stand) -> Array | None:
+        """(n, 3) m: the shape at rest on a face, or None where it does not stay there."""
+        key = self._key(stand)
+        if key not in self._rests:
+            self._rests[key] = self._settled(self._rounded(stand))
+        return self._rests[key]
+
+    def outcome(self, stand: Stand, cable: int) -> Outcome | None:
+        """What a cable does there; None where the structure does not stay on that face before anything is wound."""
+        nodes = self.standing(stand)
+        if nodes is None:
+            return None
+        key = (*self._key(stand), cable)
+        if key not in self._outcomes:
+            found = self._outcomes[key] = self._rolled(nodes, cable)
+            if found.feet != stand.feet and cable not in self._known.setdefault(stand.feet, []):
+                self._known[stand.feet].append(cable)
+        return self._outcomes[key]
+
+    def rolls(self, stand: Stand) -> Iterator[Outcome | None]:
+        """The rolls that leave a face, one by one; None after each run of the model, so that a caller may pause.
+
+        Cables that have tipped this face elsewhere are tried first, the others where none of them does.
+        """
+        first = list(self._known.get(stand.feet, ()))
+        rest = [k for k in range(len(self.body.names)) if k not in first]
+        for group in (first, rest):
+            left = False
+            for cable in group:
+                before = self.runs
+                found = self.outcome(stand, cable)
+                if self.runs > before:
+                    yield None
+                if found is None:
+                    return
+                if found.feet != stand.feet and found.rests and len(found.feet) > 2:
+                    left = True
+                    yield found
+            if left:
+                return
+
+    def learn_failure(self, stand: Stand, cable: int) -> None:
+        """What the robot did counts more than what its model says: from there the cable does not tip it."""
+        failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
+        self._outcomes[(*self._key(stand), cable)] = failed
+
+    def after(self, stand: Stand, roll: Outcome) -> Stand:
+        """Where a roll from a stand ends."""
+        cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
+        shift = np.array([cosine * roll.shift[0] - sine * roll.shift[1], sine * roll.shift[0] + cosine * roll.shift[1]])
+        return Stand(roll.feet, _wrapped(stand.heading + roll.turn), stand.place + shift)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _key(self, stand: Stand) -> tuple[object, ...]:
+        key: tuple[object, ...] = (stand.feet,)
+        if self._turns or self._moves:
+            key += (round(_wrapped(stand.heading) / HEADING_STEP) % round(2.0 * np.pi / HEADING_STEP),)
+        if self._moves:
+            key += tuple(np.round(stand.place / PLACE_STEP).astype(int).tolist())
+        return key
+
+    def _rounded(self, stand: Stand) -> Stand:
+        heading, place = 0.0, np.zeros(2)
+        if self._turns or self._moves:
+            heading = HEADING_STEP * round(stand.heading / HEADING_STEP)
+        if self._moves:
+            place = PLACE_STEP * np.round(stand.place / PLACE_STEP)
+        return Stand(stand.feet, heading, place)
+
+    def _settled(self, stand: Stand) -> Array | None:
+        with self._lock:
+            return self._settle(stand)
+
+    def _settle(self, stand: Stand) -> Array | None:
+        body = self.body
+        nodes = body.reader.put_down(self.home, stand.feet, stand.heading, stand.place)
+        self._begin(nodes)
+        roll = Roll(body, None, self.settings, 0.0, nodes, body.neutral)
+        nodes = self._run(roll)[0]
+        return nodes if body.reader.touching(nodes) == stand.feet else None
+
+    def _begin(self, nodes: Array) -> None:
+        self._simulation.reset()
+        self._simulation.set_state(nodes)
+
+    def _run(self, roll: Roll) -> tuple[Array, float, float, float]:
+        """Nodes at the end, and shortest rest length of its cable, largest and lowest tension on the way."""
+        checkpoint()
+        self.runs += 1
+        body, simulation, names = self.body, self._simulation, self.body.names
+        shortest, peak, least, count = np.inf, -np.inf, np.inf, 0
+        last = body.neutral
+        while roll.phase != DONE:
+            positions = roll.command(count * MODEL_PERIOD, simulation.state.nodes)
+            if roll.cable is not None:
+                shortest = min(shortest, float(positions[roll.cable]))
+                if roll.phase == RELEASE and not roll.tipped:
+                    break  # it stays where it is
+            changed = np.flatnonzero(positions != last)
+            simulation.command("position", {names[k]: float(positions[k]) for k in changed})
+            simulation.advance(self._steps)
+            last, count = positions, count + 1
+            pulls = simulation.observe().efforts.values()
+            peak, least = max(peak, *pulls), min(least, *pulls)
+        return simulation.state.nodes, shortest, peak, least
+
+    def _rolled(self, nodes: Array, cable: int) -> Outcome:
+        with self._lock:
+            return self._roll(nodes, cable)
+
+    def _roll(self, nodes: Array, cable: int) -> Outcome:
+        self._begin(nodes)
+        before = self.stand(nodes)
+        roll = Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral)
+        try:
+            last, shortest, peak, least = self._run(roll)
+            if not roll.tipped:
+                return Outcome(
+                    cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True
+                )
+        except TensegrityError:  # the model came apart: no roll to rely on
+            return Outcome(cable, before.feet, np.zeros(2), 0.0, np.inf, np.inf, np.inf, -np.inf, False)
+        after = self.stand(last)
+        move = after.place - before.place
+        cosine, sine = np.cos(before.heading), np.sin(before.heading)
+        shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])
+        return Outcome(
+            cable, after.feet, shift, _wrapped(after.heading - before.heading), self._simulation.time, shortest, peak,
+            least, not roll.late,
+        )  # fmt: skip
+
+
+def _wrapped(angle: float) -> float:
+    """The same direction between -pi and pi."""
+    return float((angle + np.pi) % (2.0 * np.pi) - np.pi)

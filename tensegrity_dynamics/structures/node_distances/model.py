@@ -1,0 +1,195 @@
+"""Motion of a free structure in node distances (004, sections 3, 4 and 7), elastic bars and cables as in the document.
+
+Two ways to the accelerations: the linear system of (7.1) with multipliers for the constraints, and H* (Theorem 3). The
+node positions' own equations stand beside them for comparison. Weight moves the centre of mass alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+from scipy.linalg import lu_factor, lu_solve
+
+from ...errors import TensegrityError, unknown_name
+from ..structure import Structure
+from .constraints import cycle_matrix, orthonormal_basis
+from .forces import make_elasticity
+from .inertia import apply_inverse, checked_masses, pair_masses
+from .pairs import Pairs, connected_pairs
+
+METHODS = ("applied", "multipliers")
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceMotion:
+    """A motion.
+
+    Attributes:
+        times: (k,) s. distances: (k, p, 3) m. centre: (k, 3) m. nodes: (k, n, 3) m, recovered from both.
+        evaluations: of the accelerations.
+    """
+
+    times: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    nodes: NDArray[np.float64]
+    evaluations: int
+
+
+class NodeDistanceModel:
+    """A structure in node distances.
+
+    Args:
+        structure: free, all of its nodes with a mass, without ground; dampers of members are left out, as in the
+            document. pairs: that are its coordinates; `connected_pairs` by default.
+
+    Attributes:
+        pairs: of nodes. masses: (n,) kg. elasticity: see `PairElasticity`.
+
+    Raises:
+        TensegrityError: a node is fixed or has no mass, there is a ground, or the pairs do not hold it together.
+    """
+
+    def __init__(self, structure: Structure, pairs: Pairs | None = None) -> None:
+        names = structure.node_names
+        if structure.fixed.any():
+            held = names[int(np.flatnonzero(structure.fixed)[0])]
+            raise TensegrityError(f"node distances are for free structures; node {held} is fixed. Use node positions.")
+        if structure.ground is not None:
+            raise TensegrityError(
+                "node distances leave out the ground, whose forces depend on where the nodes are. Use node positions."
+            )
+        masses = structure.lumped_masses()
+        for i in np.flatnonzero(masses <= 0.0):
+            raise TensegrityError(f"node {names[i]} has no mass; node distances divide by it: give every node some.")
+        self.structure, self.masses = structure, checked_masses(masses)
+        self.pairs = connected_pairs(structure) if pairs is None else pairs
+        self.pairs.check_connected()
+        self.elasticity = make_elasticity(structure, self.pairs)
+        self._inverse_masses = 1.0 / self.masses
+        self._factors: object = None
+        self._basis: NDArray[np.float64] | None = None
+
+    def accelerations(self, distances: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(p, 3) m/s^2 by H* applied: O(p)."""
+        return apply_inverse(self.pairs, self._inverse_masses, self.elasticity.forces(distances, rest))
+
+    def use_basis(self, basis: NDArray[np.float64]) -> None:
+        """Take any basis (p, c) of the constraints for the multipliers, sparse or orthonormal."""
+        count, size = basis.shape[1], len(self.pairs)
+        system = np.zeros((size + count, size + count))
+        system[:size, :size] = np.diag(pair_masses(self.pairs, self.masses))
+        system[:size, size:], system[size:, :size] = basis, basis.T
+        self._basis, self._factors = basis, lu_factor(system)
+
+    def accelerations_by_multipliers(
+        self, distances: NDArray[np.float64], rest: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(p, 3) m/s^2 by (7.1), right side [f; f_e; 0]; all pairs only. Its centre of mass stands apart."""
+        if self._basis is None:
+            self.use_basis(orthonormal_basis(self.pairs))
+        forces = self.elasticity.forces(distances, rest)
+        assert self._basis is not None
+        right = np.vstack((forces, np.zeros((self._basis.shape[1], 3))))
+        return np.asarray(lu_solve(self._factors, right)[: len(self.pairs)])
+
+    def use_cycles(self) -> None:
+        """The multipliers belong to cycles of the graph: whole numbers, and no orthonormal basis is computed."""
+        self.use_basis(cycle_matrix(self.pairs).toarray())
+
+    def centre(self, nodes: ArrayLike) -> NDArray[np.float64]:
+        """(3,) centre of mass of nodes, or of their velocities."""
+        return np.asarray(self.masses @ np.asarray(nodes) / self.masses.sum())
+
+    def energy(self, distances: NDArray[np.float64], rates: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
+        """J, elastic and kinetic about the centre of mass, for delta and its rates (p, 3)."""
+        velocities = self.pairs.positions(rates, np.zeros(3), self.masses)
+        kinetic = 0.5 * float(np.sum(self.masses[:, None] * velocities**2))
+        return kinetic + self.elasticity.energy(distances, rest)
+
+    def simulate(
+        self,
+        nodes: ArrayLike,
+        velocities: ArrayLike,
+        duration: float,
+        *,
+        method: str = METHODS[0],
+        rest: NDArray[np.float64] | None = None,
+        tolerance: float = 1e-12,
+        points: int = 50,
+    ) -> DistanceMotion:
+        """The motion from nodes and velocities (n, 3), by a Runge-Kutta scheme of variable step (DOP853).
+
+        Args:
+            duration: s. method: one of `METHODS`. rest: (m,) m, the structure's own by default.
+            tolerance: relative, of the scheme. points: times that are kept.
+
+        Raises:
+            TensegrityError: unknown method, or the scheme gives up.
+        """
+        if method not in METHODS:
+            raise TensegrityError(unknown_name("method", method, METHODS))
+        accelerate = self.accelerations if method == METHODS[0] else self.accelerations_by_multipliers
+        lengths = self.structure.rest_lengths if rest is None else rest
+        start, moving = np.asarray(nodes, dtype=np.float64), np.asarray(velocities, dtype=np.float64)
+        times, states, count = _integrated(
+            lambda delta: accelerate(delta, lengths), self.pairs.distances(start), self.pairs.distances(moving),
+            duration, tolerance, points,
+        )  # fmt: skip
+        weight = self.structure.gravity
+        centre = self.centre(start) + times[:, None] * self.centre(moving) + 0.5 * times[:, None] ** 2 * weight
+        found = [self.pairs.positions(delta, c, self.masses) for delta, c in zip(states, centre, strict=True)]
+        return DistanceMotion(times, states, centre, np.array(found), count)
+
+    def simulate_positions(
+        self,
+        nodes: ArrayLike,
+        velocities: ArrayLike,
+        duration: float,
+        *,
+        rest: NDArray[np.float64] | None = None,
+        tolerance: float = 1e-12,
+        points: int = 50,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times (k,) and nodes (k, n, 3) by (2.4), in node positions, with forces of the members between nodes."""
+        structure, lengths = self.structure, self.structure.rest_lengths if rest is None else rest
+        first, second = structure.members[:, 0], structure.members[:, 1]
+
+        def accelerate(places: NDArray[np.float64]) -> NDArray[np.float64]:
+            along = places[first] - places[second]
+            size = np.linalg.norm(along, axis=1)
+            pull = structure.stiffness * (size - lengths)
+            pull = np.where(structure.unilateral, np.maximum(pull, 0.0), pull)
+            force = (pull / size)[:, None] * along
+            total = np.zeros_like(places)
+            np.add.at(total, first, -force)
+            np.add.at(total, second, force)
+            return total / self.masses[:, None] + structure.gravity
+
+        start, moving = np.asarray(nodes, dtype=np.float64), np.asarray(velocities, dtype=np.float64)
+        times, states, _ = _integrated(accelerate, start, moving, duration, tolerance, points)
+        return times, states
+
+
+def _integrated(
+    accelerate: Callable[[NDArray[np.float64]], NDArray[np.float64]], start: NDArray[np.float64],
+    rates: NDArray[np.float64], duration: float, tolerance: float, points: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:  # fmt: skip
+    """Times, states (k, ..., 3) and how often accelerations were asked for."""
+    shape, size = start.shape, start.size
+
+    def slope(_: float, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate((state[size:], accelerate(state[:size].reshape(shape)).ravel()))
+
+    times = np.linspace(0.0, duration, points)
+    found = solve_ivp(
+        slope, (0.0, duration), np.concatenate((start.ravel(), rates.ravel())), "DOP853", times, rtol=tolerance,
+        atol=tolerance,
+    )  # fmt: skip
+    if not found.success:
+        raise TensegrityError(f"the motion was followed up to {found.t[-1]:.3g} s only: {found.message}")
+    return times, found.y[:size].T.reshape(-1, *shape), int(found.nfev)

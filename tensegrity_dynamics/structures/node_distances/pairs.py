@@ -1,0 +1,179 @@
+"""Pairs of nodes, their distance vectors delta_ij = r_i - r_j (004, 3.1), and the way back to positions.
+
+The document takes all n (n - 1) / 2 pairs. Members join few of them; `connected_pairs` keeps only those, which is
+enough as long as they hold all nodes together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from ...errors import TensegrityError, unknown_name
+from ..structure import Structure
+
+ORDERS = ("uvec321", "uvec123")
+"""Section 3 of 004: pairs by their first node and the components of a pair side by side, or pairs by their second node
+and first all first components."""
+MAX_DENSE_NODES = 60
+"""Nodes up to which all pairs and dense matrices of them are made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of the nodes 0 to count - 1.
+
+    Attributes:
+        count: of the nodes. ends: (p, 2) indices i and j of delta_ij, each pair once.
+
+    Raises:
+        TensegrityError: a pair that is none, or twice there.
+    """
+
+    count: int
+    ends: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2)
+        if ends.size and not (ends.min() >= 0 and ends.max() < self.count):
+            raise TensegrityError(f"pairs name nodes from 0 to {self.count - 1}.")
+        if (ends[:, 0] == ends[:, 1]).any():
+            raise TensegrityError("a pair joins a node to itself; name two nodes.")
+        if len({tuple(sorted(pair)) for pair in ends.tolist()}) < len(ends):
+            raise TensegrityError("a pair is named twice; name each once.")
+        ends.setflags(write=False)
+        object.__setattr__(self, "ends", ends)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @cached_property
+    def incidence(self) -> sparse.csr_array:
+        """(p, n) whole numbers: +1 at i, -1 at j. D of (3.3) is this times the 3 x 3 identity."""
+        rows = np.arange(len(self))
+        values = np.concatenate((np.ones(len(self)), -np.ones(len(self))))
+        where = (np.concatenate((rows, rows)), np.concatenate((self.ends[:, 0], self.ends[:, 1])))
+        return sparse.csr_array((values, where), shape=(len(self), self.count))
+
+    @cached_property
+    def _transposed(self) -> sparse.csr_array:
+        return sparse.csr_array(self.incidence.T)
+
+    def distances(self, nodes: ArrayLike) -> NDArray[np.float64]:
+        """(p, 3) delta for nodes (n, 3); also for velocities."""
+        array = np.asarray(nodes, dtype=np.float64)
+        return np.asarray(array[self.ends[:, 0]] - array[self.ends[:, 1]])
+
+    def gathered(self, forces: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, 3) on the nodes of forces (p, 3) on the pairs: g = D^T f (4.6)."""
+        return np.asarray(self._transposed @ forces)
+
+    def positions(self, distances: ArrayLike, centre: ArrayLike, masses: ArrayLike) -> NDArray[np.float64]:
+        """(n, 3) nodes from delta (p, 3) and the centre of mass (3,): the inverse of (3.6), along a spanning tree.
+
+        Raises:
+            TensegrityError: the pairs do not hold all nodes together.
+        """
+        delta, weights = np.asarray(distances, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+        order, parent, row, sign = self._tree
+        nodes = np.zeros((self.count, 3))
+        for i in order[1:]:
+            nodes[i] = nodes[parent[i]] + sign[i] * delta[row[i]]
+        shift = np.asarray(centre, dtype=np.float64) - weights @ nodes / weights.sum()
+        return nodes + shift
+
+    @cached_property
+    def _tree(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Nodes in breadth-first order, parent of each, the row of the pair to it, and the sign of that pair."""
+        self.check_connected()
+        n, rows = self.count, np.arange(len(self))
+        numbered = sparse.csr_array((rows + 1, (self.ends[:, 0], self.ends[:, 1])), shape=(n, n))
+        both = sparse.csr_array(numbered + numbered.T)
+        order, parent = breadth_first_order(both, 0, directed=False)
+        row, sign = np.full(n, -1, dtype=np.int64), np.zeros(n)
+        for i in order[1:]:
+            k = int(both[i, parent[i]]) - 1
+            row[i], sign[i] = k, 1.0 if self.ends[k, 0] == i else -1.0
+        return order, parent, row, sign
+
+    @property
+    def tree_rows(self) -> NDArray[np.int64]:
+        """(n - 1,) rows of the pairs of a spanning tree."""
+        row = self._tree[2]
+        return np.sort(row[row >= 0])
+
+    def check_connected(self) -> None:
+        """Raise TensegrityError where the pairs do not hold all nodes together."""
+        graph = sparse.csr_array(abs(self.incidence).T @ abs(self.incidence))
+        parts, label = connected_components(graph, directed=False)
+        if parts > 1:
+            apart = np.flatnonzero(label != label[0])
+            raise TensegrityError(
+                f"the pairs leave {parts} parts that nothing joins; node {int(apart[0])} does not belong to node 0's. "
+                "Node distances say nothing of how such parts lie to each other: take all pairs, or join them."
+            )
+
+    # -- matrices of the document -----------------------------------------------------------------------------------
+
+    def map_matrix(self, order: str = ORDERS[0]) -> sparse.csr_array:
+        """D of (3.3), (3 p, 3 n): delta as a vector in one of `ORDERS`, of the stacked node positions."""
+        matrix = sparse.csr_array(sparse.kron(self.incidence, sparse.eye_array(3)))
+        return sparse.csr_array(matrix[self.vector_order(order)])
+
+    def vector_order(self, order: str) -> NDArray[np.int64]:
+        """(3 p,) where each number of the vector stands in the flattened delta (p, 3)."""
+        if order not in ORDERS:
+            raise TensegrityError(unknown_name("order of node distances", order, ORDERS))
+        i, j = self.ends.min(axis=1), self.ends.max(axis=1)
+        if order == "uvec321":
+            rows = np.lexsort((j, i))
+            return (3 * rows[:, None] + np.arange(3)).ravel()
+        rows = np.lexsort((i, j))
+        return (3 * rows[None, :] + np.arange(3)[:, None]).ravel()
+
+    def vector(self, distances: ArrayLike, order: str = ORDERS[0]) -> NDArray[np.float64]:
+        """(3 p,) delta (p, 3) as a vector in one of `ORDERS`."""
+        return np.asarray(distances, dtype=np.float64).ravel()[self.vector_order(order)]
+
+    def from_vector(self, vector: ArrayLike, order: str = ORDERS[0]) -> NDArray[np.float64]:
+        """(p, 3) delta of a vector (3 p,)."""
+        delta = np.zeros(3 * len(self))
+        delta[self.vector_order(order)] = np.asarray(vector, dtype=np.float64)
+        return delta.reshape(-1, 3)
+
+
+def centre_matrix(masses: ArrayLike) -> sparse.csr_array:
+    """J_c of (3.6), (3, 3 n): the centre of mass of the stacked node positions."""
+    weights = np.asarray(masses, dtype=np.float64)
+    return sparse.csr_array(sparse.kron(weights[None, :] / weights.sum(), sparse.eye_array(3)))
+
+
+def extended_matrix(pairs: Pairs, masses: ArrayLike, order: str = ORDERS[0]) -> sparse.csr_array:
+    """D with J_c below, (3 p + 3, 3 n): the D-bar of (3.6), of full column rank (Theorem 1)."""
+    return sparse.csr_array(sparse.vstack((pairs.map_matrix(order), centre_matrix(masses))))
+
+
+def all_pairs(count: int) -> Pairs:
+    """All pairs i < j of so many nodes, as in the document.
+
+    Raises:
+        TensegrityError: more nodes than dense matrices of all pairs bear.
+    """
+    if count > MAX_DENSE_NODES:
+        raise TensegrityError(
+            f"all pairs of {count} nodes are {count * (count - 1) // 2}, and their matrices dense: up to "
+            f"{MAX_DENSE_NODES} nodes. Take connected_pairs, which members alone decide."
+        )
+    return Pairs(count, np.array([(i, j) for i in range(count) for j in range(i + 1, count)]))
+
+
+def connected_pairs(structure: Structure) -> Pairs:
+    """The pairs that members join, in the order of their first member; i < j."""
+    ends = np.sort(structure.members, axis=1)
+    _, first = np.unique(ends, axis=0, return_index=True)
+    return Pairs(len(structure.node_names), ends[np.sort(first)])

@@ -1,0 +1,226 @@
+"""A free structure that rolls to places, through the libraries or through the real nodes in lock-step.
+
+Through the nodes the goal is sent while the simulation is paused, so that two runs give the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensegrity_control.controller import RobotState
+from tensegrity_control.registry import make_controller
+from tensegrity_control.rolling.roll_map import RollMap
+from tensegrity_dynamics import Robot, Simulation
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.numerics.types import Array
+
+from .lockstep_run import PATIENCE, ros_domain
+from .node_graph import Watching, simulation_graph
+from .processes import NodeProcesses
+
+LONGEST = 600.0
+"""s of the robot's time for one goal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rolled:
+    """What became of one place.
+
+    Attributes:
+        goal: (2,) m. place, seen: (2,) m, where it is and where the estimator thinks that it is. rolls: made on the
+            way. duration: s. gave_up: why it was given up, "" where it was not. way: m, of the output from rest to
+            rest.
+    """
+
+    goal: Array
+    place: Array
+    seen: Array
+    rolls: int
+    duration: float
+    gave_up: str
+    way: float
+
+    @property
+    def error(self) -> float:
+        """m, from where it is to the goal."""
+        return float(np.linalg.norm(self.place - self.goal))
+
+
+class RollingLoop:
+    """Simulation, controller and, on demand, the estimator, in one process.
+
+    Args:
+        robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
+            "rest" for the estimator. period: s. rolls: a
+            `RollMap` of the same robot that knows its rolls already.
+    """
+
+    def __init__(
+        self, robot: Robot, *, plant: Robot | None = None, sees: str = "truth", period: float = 0.02,
+        rolls: RollMap | None = None,
+    ) -> None:  # fmt: skip
+        natural = Simulation(plant or robot, integrator="rattle")
+        self._steps, self._period = max(1, int(np.ceil(period / natural.time_step - 1e-9))), period
+        self.simulation = Simulation(plant or robot, period / self._steps, "rattle")
+        self.controller: Any = make_controller("rolling", robot)
+        if rolls is not None:
+            self.controller.rolls = rolls
+        self._estimator = None if sees == "truth" else make_estimator(robot)
+        self._ticks, self.seen = 0, np.zeros(2)
+        self.controller.reset(0.0, self._look())
+
+    def _look(self) -> RobotState:
+        seen = self.simulation.observe()
+        positions = np.array(list(seen.positions.values()))
+        nodes, pose = self.simulation.state.nodes, seen.pose
+        if self._estimator is not None:
+            estimate = self._estimator.update(self._ticks * self._period, seen.positions)
+            nodes, pose = (estimate.configuration if estimate.converged else None), estimate.pose
+        self.seen = np.array(pose[0][:2])
+        return RobotState(positions=positions, nodes=nodes, pose=pose)
+
+    @property
+    def place(self) -> Array:
+        """(2,) m, where the output is."""
+        return np.array(self.simulation.observe().pose[0][:2])
+
+    def step(self) -> None:
+        """One control period."""
+        command = self.controller.command(self._ticks * self._period, self._look())
+        self.simulation.command("position", command.set_points())
+        self.simulation.advance(self._steps)
+        self._ticks += 1
+
+    def go(self, place: Array) -> Rolled:
+        """Roll to a place (2,) m. Raises TensegrityError: refused."""
+        control, start = self.controller, self._ticks
+        before, made, last = self.place, control.done, self.place
+        control.set_goal(self._ticks * self._period, np.append(place, 0.0))
+        way = 0.0
+        while control.status(self._ticks * self._period).phase == "moving":
+            if (self._ticks - start) * self._period > LONGEST:
+                raise TensegrityError(f"it still rolls after {LONGEST:g} s.")
+            rolls = control.done
+            self.step()
+            if control.done > rolls:
+                way += float(np.linalg.norm(self.place - last))
+                last = self.place
+        self._look()
+        status = control.status(self._ticks * self._period)
+        return Rolled(
+            np.asarray(place, dtype=np.float64), self.place, self.seen, control.done - made,
+            (self._ticks - start) * self._period, "; ".join(status.gave_way),
+            way or float(np.linalg.norm(self.place - before)),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class NodesRun:
+    """One place through the nodes: stamps (k,) ns, nodes (k, n, 3) m and commands (k, a) m of every period."""
+
+    stamps: Array
+    nodes: Array
+    commands: Array
+    accepted: str
+
+
+def roll_through_nodes(robot: Path | str, place: Array, *, state: str = "truth", duration: float) -> NodesRun:
+    """Roll to a place (2,) m in lock-step, for so many seconds of the robot's time.
+
+    Raises:
+        TensegrityError: ROS is missing, a node ends, or the goal is refused.
+    """
+    with ros_domain():
+        watching = Watching(markers=False, view=False)
+        graph = simulation_graph(str(robot), controller="rolling", state=state, lockstep=True, watching=watching)
+        graph = graph.with_parameters("simulator", paused=True)
+        nodes, listener = NodeProcesses(), None
+        try:
+            listener = _Listener()
+            nodes.start_all(graph)
+            return listener.run(nodes, place, duration)
+        finally:
+            if listener is not None:
+                listener.close()
+            nodes.stop()
+
+
+class _Listener:
+    """Sends the goal and keeps what comes."""
+
+    def __init__(self) -> None:
+        import rclpy
+        from rclpy.node import Node
+        from rclpy.qos import QoSProfile, ReliabilityPolicy
+        from std_srvs.srv import SetBool
+        from tensegrity.msg import ActuatorCommand, StructureState
+        from tensegrity.srv import SetGoalPose
+
+        self._rclpy, self._goal_type, self._pause_type = rclpy, SetGoalPose, SetBool
+        rclpy.init()
+        self._node = Node("rolling_run")
+        self._truth: dict[int, Array] = {}
+        self._commands: dict[int, Array] = {}
+        every = QoSProfile(depth=10000, reliability=ReliabilityPolicy.RELIABLE)
+        self._node.create_subscription(StructureState, "simulator/truth", self._keep_truth, every)
+        self._node.create_subscription(ActuatorCommand, "actuator_command", self._keep_command, every)
+        self._goal = self._node.create_client(SetGoalPose, "set_goal_pose")
+        self._pause = self._node.create_client(SetBool, "simulator/set_paused")
+
+    @staticmethod
+    def _stamp(message: Any) -> int:
+        return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
+
+    def _keep_truth(self, message: Any) -> None:
+        self._truth[self._stamp(message)] = np.array([(each.x, each.y, each.z) for each in message.node_position])
+
+    def _keep_command(self, message: Any) -> None:
+        if message.name:  # else it only announces a session
+            self._commands[self._stamp(message)] = np.array(message.value)
+
+    def run(self, nodes: NodeProcesses, place: Array, duration: float) -> NodesRun:
+        """Wait for all, send the goal, run, and give what came."""
+        services = (self._goal, self._pause)
+        self._wait(nodes, lambda: bool(self._commands) and all(each.service_is_ready() for each in services))
+        request = self._goal_type.Request()
+        request.target.pose.position.x, request.target.pose.position.y = float(place[0]), float(place[1])
+        sent = self._goal.call_async(request)
+        self._wait(nodes, sent.done)
+        answer = sent.result()
+        if not answer.accepted:
+            raise TensegrityError(answer.reason)
+        started = self._pause.call_async(self._pause_type.Request(data=False))
+        self._wait(nodes, started.done)
+        last = round(1e9 * duration)
+        self._wait(nodes, lambda: max(self._truth) >= last and max(self._commands) >= last)
+        stamps = sorted(stamp for stamp in self._truth if stamp <= last)
+        lost = [stamp for stamp in stamps if stamp not in self._commands]
+        if lost:
+            raise TensegrityError(f"{len(lost)} messages were lost in transit; run it again on a quieter machine.")
+        return NodesRun(
+            np.array(stamps), np.array([self._truth[each] for each in stamps]),
+            np.array([self._commands[each] for each in stamps]), answer.reason,
+        )  # fmt: skip
+
+    def _wait(self, nodes: NodeProcesses, condition: Callable[[], bool]) -> None:
+        end, count = time.monotonic() + PATIENCE, len(self._truth)
+        while not condition():
+            self._rclpy.spin_once(self._node, timeout_sec=0.05)
+            if len(self._truth) > count:
+                end, count = time.monotonic() + PATIENCE, len(self._truth)
+            for name, status in nodes.ended().items():
+                raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
+            if time.monotonic() > end:
+                raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self._node.destroy_node()
+        self._rclpy.try_shutdown()
