@@ -10,6 +10,7 @@ from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,13 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
+from .loads import Load, Payload, loaded_inertia
 from .loop_joints import Loop, loop_rows
+from .resistance import BALL_LOOPS, LOOP_BALL, LOOP_SLIDE, LOOP_TURN, TREE, TREE_BALL, Resistance
 
 WORLD = "world"
+RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
+"""Number of resistances by kind of joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +70,8 @@ class Joint:
         placement: predecessor frame on the parent.
         axis: (3,) of revolute and prismatic joints, in both frames.
         radius: pulley radius [m] of involute joints.
+        resistance: what resists each velocity coordinate, of a spherical joint one for its turn; empty for nothing.
+        armature: (kg m^2 or kg) inertia of what turns with the joint by a gear, on each velocity coordinate.
     """
 
     name: str
@@ -74,6 +81,8 @@ class Joint:
     placement: Frame = field(default_factory=Frame)
     axis: NDArray[np.float64] = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     radius: float = 0.0
+    resistance: tuple[Resistance, ...] = ()
+    armature: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in joints.JOINT_KINDS:
@@ -84,6 +93,16 @@ class Joint:
             raise TensegrityError(f"joint {self.name}: the axis must be three finite numbers, not all zero.")
         if self.kind.startswith("involute") and not (np.isfinite(self.radius) and self.radius > 0.0):
             raise TensegrityError(f"joint {self.name}: the pulley radius is {self.radius} m, must be above zero.")
+        if not (np.isfinite(self.armature) and self.armature >= 0.0):
+            raise TensegrityError(f"joint {self.name}: armature {self.armature} must be finite and not below zero.")
+        allowed = RESISTED.get(self.kind, 0)
+        if self.resistance and len(self.resistance) != allowed:
+            raise TensegrityError(
+                f"joint {self.name}: " + (f"a {self.kind} joint takes {allowed} resistances, one for each coordinate."
+                if allowed else f"a {self.kind} joint has no resistance.")
+            )
+        if self.kind == "spherical" and any(each.has_stops or each.rest for each in self.resistance):
+            raise TensegrityError(f"joint {self.name}: a spherical joint has neither limits nor a rest angle.")
         axis = axis / norm
         axis.setflags(write=False)
         object.__setattr__(self, "axis", axis)
@@ -121,8 +140,19 @@ FlatMechanism = namedtuple(
     "FlatMechanism",
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
-    "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity",
+    "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
+    "armature load_body load_point load_wrench "
+    "resist_kind resist_first resist_second resist_origin resist_other_origin resist_axis resist_zero resist_turned "
+    "resist_law",
 )
+
+
+RESISTANCE_ARRAYS: tuple[tuple[str, type, tuple[int, ...]], ...] = (
+    ("kind", np.int64, ()), ("first", np.int64, ()), ("second", np.int64, ()), ("origin", np.float64, (3,)),
+    ("other_origin", np.float64, (3,)), ("axis", np.float64, (3,)), ("zero", np.float64, (3,)),
+    ("turned", np.float64, (3,)), ("law", np.float64, (9,)),
+)  # fmt: skip
+"""Name, type and shape of a row of the arrays of the resistances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +165,7 @@ class Mechanism:
         loops: what closes the loops.
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
+        payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
 
     Raises:
         TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
@@ -145,6 +176,8 @@ class Mechanism:
     loops: tuple[Loop, ...] = ()
     cables: tuple[Cable, ...] = ()
     gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    payloads: tuple[Payload, ...] = ()
+    loads: tuple[Load, ...] = ()
 
     def __post_init__(self) -> None:
         gravity = np.array(self.gravity, dtype=np.float64)
@@ -157,6 +190,7 @@ class Mechanism:
             ("joint", self.joints),
             ("loop", self.loops),
             ("cable", self.cables),
+            ("payload or load", (*self.payloads, *self.loads)),
         ):
             names = [item.name for item in items]
             for name in names:
@@ -180,6 +214,9 @@ class Mechanism:
             for name in (loop.predecessor, loop.successor):
                 if name not in (WORLD, *names_of_bodies):
                     raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *names_of_bodies)))
+        for each in (*self.payloads, *self.loads):
+            if each.body not in names_of_bodies:
+                raise TensegrityError(f"load {each.name}: " + unknown_name("body", each.body, names_of_bodies))
         used: dict[str, str] = {}
         for cable in self.cables:
             joint = self.joint(cable.joint)
@@ -305,6 +342,8 @@ class Mechanism:
             last[i] = above
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
+        inertias = [loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered]
+        resistances = self._resistances(v_start)
         return FlatMechanism(
             kind=kinds,
             parent=parents,
@@ -315,9 +354,9 @@ class Mechanism:
             v_count=counts,
             origin=np.array([joint.placement.origin for joint in self.joints]).reshape(-1, 3),
             axes=np.array([joint.placement.axes for joint in self.joints]).reshape(-1, 3, 3),
-            mass=np.array([body.mass for body in ordered], dtype=np.float64),
-            centre=np.array([body.centre for body in ordered]).reshape(-1, 3),
-            inertia=np.array([body.inertia for body in ordered]).reshape(-1, 3, 3),
+            mass=np.array([mass for mass, _, _ in inertias], dtype=np.float64),
+            centre=np.array([centre for _, centre, _ in inertias]).reshape(-1, 3),
+            inertia=np.array([inertia for _, _, inertia in inertias]).reshape(-1, 3, 3),
             dof_parent=np.array(dof_parent, dtype=np.int64),
             dof_body=np.array(dof_body, dtype=np.int64),
             cable_joint=np.array(cable_joint, dtype=np.int64),
@@ -332,7 +371,40 @@ class Mechanism:
             row_first=np.array([row.first for row in rows]).reshape(-1, 3),
             row_second=np.array([row.second for row in rows]).reshape(-1, 3),
             gravity=np.array(self.gravity),
+            armature=np.repeat([joint.armature for joint in self.joints], counts).astype(np.float64),
+            load_body=np.array([index[load.body] for load in self.loads], dtype=np.int64),
+            load_point=np.array([load.point for load in self.loads]).reshape(-1, 3),
+            load_wrench=np.array([[*load.moment, *load.force] for load in self.loads]).reshape(-1, 6),
+            **{
+                f"resist_{name}": np.array([row[name] for row in resistances], dtype=kind).reshape(-1, *shape)
+                for name, kind, shape in RESISTANCE_ARRAYS
+            },
         )
+
+    def _resistances(self, v_start: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Rows of all resistances; of tree joints `first` is the coordinate in v and `second` that in q."""
+        rows: list[dict[str, Any]] = []
+        nothing = {"origin": np.zeros(3), "other_origin": np.zeros(3), "axis": np.zeros(3), "zero": np.zeros(3),
+                   "turned": np.zeros(3)}  # fmt: skip
+        for i, joint in enumerate(self.joints):
+            for k, each in enumerate(joint.resistance):
+                kind = TREE_BALL if joint.kind == "spherical" else TREE
+                place = {"kind": kind, "first": v_start[i] + k, "second": self._layout[joint.name][0].start + k}
+                rows.append({**nothing, **place, "law": each.law})
+        index = self.body_index
+        for loop in self.loops:
+            before, after = loop.predecessor_frame, loop.successor_frame
+            place = {
+                "first": index[loop.predecessor], "second": index[loop.successor], "origin": before.origin,
+                "other_origin": after.origin, "axis": before.axes[:, 2], "zero": before.axes[:, 0],
+                "turned": after.axes[:, 0],
+            }  # fmt: skip
+            if loop.turning is not None:
+                kind = LOOP_BALL if loop.kind in BALL_LOOPS else LOOP_TURN
+                rows.append({**place, "kind": kind, "law": loop.turning.law})
+            if loop.sliding is not None:
+                rows.append({**place, "kind": LOOP_SLIDE, "law": loop.sliding.law})
+        return rows
 
 
 def check_state(mechanism: Mechanism, q: NDArray, v: NDArray) -> tuple[NDArray, NDArray]:

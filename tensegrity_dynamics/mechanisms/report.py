@@ -54,7 +54,7 @@ class MechanismReport(RobotReport):
         notes = self._warnings(rest, failure)
         gap = float(np.max(np.abs(rows.loop_error), initial=0.0))
         massless = listing([body.name for body in mechanism.bodies if body.mass == 0.0]) or "none"
-        mass = sum(body.mass for body in mechanism.bodies)
+        mass = float(mechanism.flat.mass.sum())
         gravity = ", ".join(f"{x:g}" for x in mechanism.gravity) + " m/s^2" if mechanism.gravity.any() else "none"
         what = [
             ("bodies", f"{len(mechanism.bodies)}, {mass:.4g} kg, without mass: {massless}"),
@@ -163,7 +163,7 @@ class MechanismReport(RobotReport):
         return {
             **facts(self.robot),
             "bodies": len(mechanism.bodies),
-            "mass_kg": float(sum(body.mass for body in mechanism.bodies)),
+            "mass_kg": float(mechanism.flat.mass.sum()),
             "coordinates": mechanism.velocity_count,
             "loop_rows": mechanism.constraint_count,
             "degrees_of_freedom": freedom,

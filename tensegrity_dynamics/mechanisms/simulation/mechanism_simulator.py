@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,16 +20,22 @@ from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_mess
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
-from ..mechanism import Mechanism, check_state
+from ..loads import Payload, loaded_inertia
+from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..mechanism_model import MechanismModel
+from ..resistance import DAMPING, HIGH, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import PAST_END, Drives, Ends, cable_powers, drive, make_drives, servo_torques
+from .actuation import PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
 from .adaptive import integrate
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
 become a servo that holds the position."""
+WEIGHING = ("gravity", "mass", "centre", "inertia")
+"""Arrays of a mechanism that change while it is simulated."""
+FORCES = 3
+"""Entry of the works of `drive` that loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
@@ -94,8 +101,8 @@ class MechanismSimulator(Simulator):
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in robot.actuators)
         self._joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
-        self._mechanism, self._flat = model.mechanism, model.mechanism.flat
-        flat = self._flat
+        self._mechanism = model.mechanism
+        self._flat = flat = own_copy(model.mechanism.flat)
         self._work, self._reduction, self._stages = (
             make_workspace(flat),
             make_reduction_workspace(flat),
@@ -104,7 +111,7 @@ class MechanismSimulator(Simulator):
         self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
         self._poses = BodyPoses(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
-        self._works, self._powers, self._steps = np.zeros(4), np.zeros(2), 0
+        self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []
         self._start, self._start_effort = self._find_start(start)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
@@ -151,6 +158,47 @@ class MechanismSimulator(Simulator):
                 in sweep order as (b, 6); None for none.
         """
         self._work.load[:] = load_array(self._mechanism, forces)
+
+    def set_gravity(self, gravity: ArrayLike) -> None:
+        """Another gravity (3,) m/s^2 from now on; the energy that comes with it counts as work of forces."""
+        vector = np.array(gravity, dtype=np.float64)
+        if vector.shape != (3,) or not np.isfinite(vector).all():
+            raise TensegrityError("gravity must be three finite numbers in m/s^2.")
+        with self._given_energy():
+            self._flat.gravity[:] = vector
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Fix a payload to a body, or move the one of that name there; it has the body's speed from the first instant.
+
+        Args:
+            mass: kg. at: (3,) m in the frame of the body.
+        """
+        index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
+        if body not in index:
+            raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
+        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64))})
+
+    def detach(self, name: str) -> None:
+        """Take a payload away, one of the file's or one that was attached."""
+        if name not in self._payloads:
+            raise TensegrityError(unknown_name("payload", name, self._payloads))
+        self._carry({key: each for key, each in self._payloads.items() if key != name})
+
+    def _carry(self, payloads: dict[str, Payload]) -> None:
+        bodies = {body.name: body for body in self._mechanism.bodies}
+        with self._given_energy():
+            for row, joint in enumerate(self._mechanism.joints):
+                mine = [each for each in payloads.values() if each.body == joint.body]
+                flat = self._flat
+                flat.mass[row], flat.centre[row], flat.inertia[row] = loaded_inertia(bodies[joint.body], mine)
+        self._payloads = payloads
+
+    @contextlib.contextmanager
+    def _given_energy(self) -> Iterator[None]:
+        """Count what the energy of the state changes by as work of forces."""
+        before = self.energy().total
+        yield
+        self._works[FORCES] += self.energy().total - before
 
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
         drives = self._drives
@@ -220,12 +268,15 @@ class MechanismSimulator(Simulator):
         kinetic = 0.5 * float(self._v @ work.mass @ self._v)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
         gravity = -float(flat.mass @ centres @ flat.gravity)
-        elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
-        actuators, damping, winding, forces = (float(each) for each in self._works)
-        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding)
+        elastic = float(powers_of(flat, self._q, self._v, work, np.zeros(4)))
+        actuators, damping, winding, forces, friction = (float(each) for each in self._works)
+        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, friction=friction)
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
+        self._payloads = {each.name: each for each in self._mechanism.payloads}
+        for name in WEIGHING:
+            getattr(self._flat, name)[:] = getattr(self._mechanism.flat, name)
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
         drives = self._drives
         drives.mode[:] = POSITION
@@ -278,7 +329,7 @@ class MechanismSimulator(Simulator):
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        flat, reduction, scratch = self._flat, self._reduction, self._scratch
+        flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
         free = np.flatnonzero(~reduction.is_pivot)
@@ -309,7 +360,7 @@ class MechanismSimulator(Simulator):
             servo_torques(
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
-            path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
+            path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
@@ -333,6 +384,20 @@ class MechanismSimulator(Simulator):
             f"the simulation diverged at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
             f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
         )
+
+
+def own_copy(flat: FlatMechanism) -> FlatMechanism:
+    """The arrays of a mechanism with own copies of those that one simulation may change."""
+    return flat._replace(**{name: np.array(getattr(flat, name)) for name in WEIGHING})
+
+
+def with_stops(flat: FlatMechanism) -> FlatMechanism:
+    """The arrays with all stops as springs and dampers that always act: what they bring at most."""
+    law = np.array(flat.resist_law)
+    law[:, STIFFNESS] += law[:, STOP_STIFFNESS]
+    law[:, DAMPING] += law[:, STOP_DAMPING]
+    law[:, LOW], law[:, HIGH] = -np.inf, np.inf
+    return flat._replace(resist_law=law)
 
 
 def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:
