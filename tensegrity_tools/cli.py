@@ -26,6 +26,7 @@ COMMANDS = {
     "up": ("up", "up"),
     "bag": ("bag", "bag"),
     "goal": ("running_robot", "goal"),
+    "push": ("push", "push"),
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),
     "stop": ("running_robot", "stop"),
@@ -54,7 +55,7 @@ class LazyGroup(TyperGroup):
         if signal.getsignal(signal.SIGINT) is end_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if name == "goal":
+        if name in ("goal", "push"):
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
         if isinstance(action, typer.Typer):  # commands of its own
             group = typer.main.get_group(action)

@@ -29,6 +29,7 @@ class MechanismModel(RobotModel):
 
     kind: ClassVar[str] = "mechanism"
     noun: ClassVar[str] = "a mechanism of bodies and joints"
+    takes_moments: ClassVar[bool] = True
 
     mechanism: Mechanism
     start: NDArray[np.float64]
@@ -62,6 +63,11 @@ class MechanismModel(RobotModel):
     def body_names(self) -> tuple[str, ...]:
         """Bodies in sweep order."""
         return tuple(joint.body for joint in self.mechanism.joints)
+
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """All bodies."""
+        return self.body_names
 
     def joint_of(self, driven: str) -> str:
         """The joint that an actuator moves: the pulley's of a cable, or the joint of that name."""

@@ -39,6 +39,7 @@ class Structure(RobotModel):
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
         ground: what every free node may stand on, or None.
+        loads: (n, 3) N, steady forces in the world beside the weight; none without it.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
@@ -61,13 +62,16 @@ class Structure(RobotModel):
     node_masses: NDArray[np.float64]
     gravity: NDArray[np.float64]
     ground: Ground | None = None
+    loads: NDArray[np.float64] = None  # type: ignore[assignment]
     unilateral: NDArray[np.bool_] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         n, m = len(self.node_names), len(self.member_names)
+        if self.loads is None:
+            object.__setattr__(self, "loads", np.zeros((n, 3)))
         shapes = {
-            "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,), "masses": (m,),
+            "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,), "masses": (m,),
             "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
         }  # fmt: skip
         for name, shape in shapes.items():
@@ -159,6 +163,11 @@ class Structure(RobotModel):
             "built yet. Command its actuators instead"
         )
 
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """All nodes."""
+        return self.node_names
+
     def tendon_stiffness(self, driven: str) -> float:
         """K [N/m] of the member called `driven`."""
         return float(self.stiffness[self.member(driven)])
@@ -219,6 +228,10 @@ class Structure(RobotModel):
     def weights(self) -> NDArray[np.float64]:
         """(n, 3) N: weight of the lumped masses in the structure's gravity."""
         return self.lumped_masses()[:, None] * self.gravity[None, :]
+
+    def steady_forces(self) -> NDArray[np.float64]:
+        """(n, 3) N: weights and loads."""
+        return self.weights() + self.loads
 
     def connectivity(self) -> NDArray[np.float64]:
         """C, (m, n): +1 at the first node and -1 at the second node of each member (001, table 1)."""

@@ -31,7 +31,7 @@ def need_ros() -> None:
 
 
 @contextlib.contextmanager
-def _watching() -> Iterator[Any]:
+def watching() -> Iterator[Any]:
     """A `Watcher` for the length of the context; SIGINT and SIGTERM end the process."""
     need_ros()
     from ..runtime.robot_client import Watcher
@@ -55,7 +55,7 @@ def goal(
 ) -> None:
     """Send a goal pose to the running robot."""
     turned = read_vector(quaternion, "--quaternion", 4)
-    with _watching() as watcher:
+    with watching() as watcher:
         answer = watcher.send_goal((x, y, z), turned, duration)
     if not answer.accepted:
         raise TensegrityError(answer.reason)
@@ -65,7 +65,7 @@ def goal(
 
 def status(as_json: JsonOption = False) -> None:
     """What the running robot does."""
-    with _watching() as watcher:
+    with watching() as watcher:
         watcher.wait_until(lambda: watcher.state is not None and len(watcher.diagnostics) > 2, 4.0)
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
@@ -99,7 +99,7 @@ def stop() -> None:
 
 
 def _trigger(name: str) -> None:
-    with _watching() as watcher:
+    with watching() as watcher:
         answer = watcher.call(name)
     if not answer.success:
         raise TensegrityError(answer.message)

@@ -71,7 +71,7 @@ def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: 
     return Network(
         members=np.array(structure.members), stiffness=stiffness,
         damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
-        inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
+        inverse_mass=inverse, weight=structure.weights(), load=structure.steady_forces(),
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
         first=first, free=free, position=position, ground=flatten(structure.ground),
     )  # fmt: skip
