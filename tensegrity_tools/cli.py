@@ -20,6 +20,7 @@ COMMANDS = {
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
     "urdf": ("urdf", "urdf"),
+    "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
     "compile": ("compile_kernels", "compile_kernels"),

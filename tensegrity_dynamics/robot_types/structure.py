@@ -10,6 +10,7 @@ from ..structures.dynamics.structure_simulator import INTEGRATORS, StructureSimu
 from ..structures.estimation.quasi_static_estimator import StructureEstimator
 from ..structures.file_builder import build_structure
 from ..structures.file_schema import StructureFile
+from ..structures.mjcf import structure_mjcf
 from ..structures.report import StructureReport
 from ..structures.state_codec import StructureCodec
 from ..structures.structure import Structure
@@ -33,4 +34,5 @@ STRUCTURE = RobotType(
     codec=StructureCodec,
     report=StructureReport,
     picture=StructurePicture,
+    exports={"mjcf": structure_mjcf},
 )
