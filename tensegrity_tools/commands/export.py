@@ -9,7 +9,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..output import errors, progress
+from ..output import progress
 from .arguments import RobotArgument
 
 
@@ -29,7 +29,7 @@ def export(
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         made = exports[to](loaded)
     for each in made.differences:
-        errors.print(f"not said as in the file: {each}", style="yellow", markup=False)
+        progress.print(f"not said as in the file: {each}", style="yellow", markup=False)
     if out is None:
         print(made.text, end="")
         return
