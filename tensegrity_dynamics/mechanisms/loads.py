@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .mechanism import Body
 
 
+LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
+"""Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
+
+
 def _zeros() -> NDArray[np.float64]:
     return np.zeros(3)
 

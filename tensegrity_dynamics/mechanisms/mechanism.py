@@ -10,7 +10,6 @@ from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,18 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
-from .loads import Load, Payload, loaded_inertia
+from .loads import LOAD_COLUMNS, Load, Payload, loaded_inertia
 from .loop_joints import Loop, loop_rows
-from .resistance import BALL_LOOPS, LOOP_BALL, LOOP_SLIDE, LOOP_TURN, TREE, TREE_BALL, Resistance
+from .resistance import (
+    BALL_LOOPS,
+    LOOP_BALL,
+    LOOP_SLIDE,
+    LOOP_TURN,
+    RESISTANCE_COLUMNS,
+    TREE,
+    TREE_BALL,
+    Resistance,
+)
 
 WORLD = "world"
 RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
@@ -141,18 +149,8 @@ FlatMechanism = namedtuple(
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
-    "armature load_body load_point load_wrench "
-    "resist_kind resist_first resist_second resist_origin resist_other_origin resist_axis resist_zero resist_turned "
-    "resist_law",
+    "armature loads resistances",
 )
-
-
-RESISTANCE_ARRAYS: tuple[tuple[str, type, tuple[int, ...]], ...] = (
-    ("kind", np.int64, ()), ("first", np.int64, ()), ("second", np.int64, ()), ("origin", np.float64, (3,)),
-    ("other_origin", np.float64, (3,)), ("axis", np.float64, (3,)), ("zero", np.float64, (3,)),
-    ("turned", np.float64, (3,)), ("law", np.float64, (9,)),
-)  # fmt: skip
-"""Name, type and shape of a row of the arrays of the resistances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +341,6 @@ class Mechanism:
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
         inertias = [loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered]
-        resistances = self._resistances(v_start)
         return FlatMechanism(
             kind=kinds,
             parent=parents,
@@ -372,38 +369,30 @@ class Mechanism:
             row_second=np.array([row.second for row in rows]).reshape(-1, 3),
             gravity=np.array(self.gravity),
             armature=np.repeat([joint.armature for joint in self.joints], counts).astype(np.float64),
-            load_body=np.array([index[load.body] for load in self.loads], dtype=np.int64),
-            load_point=np.array([load.point for load in self.loads]).reshape(-1, 3),
-            load_wrench=np.array([[*load.moment, *load.force] for load in self.loads]).reshape(-1, 6),
-            **{
-                f"resist_{name}": np.array([row[name] for row in resistances], dtype=kind).reshape(-1, *shape)
-                for name, kind, shape in RESISTANCE_ARRAYS
-            },
+            loads=np.array(
+                [[index[load.body], *load.point, *load.moment, *load.force] for load in self.loads], dtype=np.float64
+            ).reshape(-1, LOAD_COLUMNS),
+            resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
         )
 
-    def _resistances(self, v_start: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """Rows of all resistances; of tree joints `first` is the coordinate in v and `second` that in q."""
-        rows: list[dict[str, Any]] = []
-        nothing = {"origin": np.zeros(3), "other_origin": np.zeros(3), "axis": np.zeros(3), "zero": np.zeros(3),
-                   "turned": np.zeros(3)}  # fmt: skip
+    def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Rows of all resistances, in the columns of `resistance`."""
+        rows = []
         for i, joint in enumerate(self.joints):
             for k, each in enumerate(joint.resistance):
                 kind = TREE_BALL if joint.kind == "spherical" else TREE
-                place = {"kind": kind, "first": v_start[i] + k, "second": self._layout[joint.name][0].start + k}
-                rows.append({**nothing, **place, "law": each.law})
+                place = [v_start[i] + k, self._layout[joint.name][0].start + k]
+                rows.append(np.concatenate(([kind], place, np.zeros(15), each.law)))
         index = self.body_index
         for loop in self.loops:
             before, after = loop.predecessor_frame, loop.successor_frame
-            place = {
-                "first": index[loop.predecessor], "second": index[loop.successor], "origin": before.origin,
-                "other_origin": after.origin, "axis": before.axes[:, 2], "zero": before.axes[:, 0],
-                "turned": after.axes[:, 0],
-            }  # fmt: skip
+            ends = [index[loop.predecessor], index[loop.successor]]
+            frames = (before.origin, after.origin, before.axes[:, 2], before.axes[:, 0], after.axes[:, 0])
             if loop.turning is not None:
                 kind = LOOP_BALL if loop.kind in BALL_LOOPS else LOOP_TURN
-                rows.append({**place, "kind": kind, "law": loop.turning.law})
+                rows.append(np.concatenate(([kind], ends, *frames, loop.turning.law)))
             if loop.sliding is not None:
-                rows.append({**place, "kind": LOOP_SLIDE, "law": loop.sliding.law})
+                rows.append(np.concatenate(([LOOP_SLIDE], ends, *frames, loop.sliding.law)))
         return rows
 
 

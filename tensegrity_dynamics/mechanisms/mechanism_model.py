@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import TensegrityError
 from ..robots.model import Pose, RobotModel
 from .body_frame import BodyFrame
 from .body_poses import BodyPoses
@@ -58,6 +59,15 @@ class MechanismModel(RobotModel):
     def cable_names(self) -> tuple[str, ...]:
         """All cables, rigid ones among them."""
         return tuple(entry.name for entry in self.entries)
+
+    def need_elastic_cables(self, what: str) -> None:
+        """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them."""
+        for entry in self.entries:
+            if entry.variant == "rigid":
+                raise TensegrityError(
+                    f"cable {entry.name} is rigid, and {what} needs the strain of every cable; give it the variant "
+                    "epsilon (or u, length) and its Young's modulus."
+                )
 
     @property
     def body_names(self) -> tuple[str, ...]:

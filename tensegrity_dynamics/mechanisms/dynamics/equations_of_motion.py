@@ -15,6 +15,7 @@ from ...numerics.compilation import allocation_free
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
+from ..loads import LOAD_BODY, LOAD_MOMENT, LOAD_POINT
 from ..mechanism import Mechanism, check_state
 from ..spatial import (
     cross_force,
@@ -42,9 +43,9 @@ def subtract_load(work, i):
 @allocation_free
 def subtract_steady_loads(flat, work):
     """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
-    for n in range(flat.load_body.shape[0]):
-        i, wrench = flat.load_body[n], flat.load_wrench[n]
-        rotate(work.rotation[i], flat.load_point[n], work.three)
+    for n in range(flat.loads.shape[0]):
+        i, wrench = int(flat.loads[n, LOAD_BODY]), flat.loads[n, LOAD_MOMENT:]
+        rotate(work.rotation[i], flat.loads[n, LOAD_POINT:], work.three)
         x, y, z = (
             work.position[i, 0] + work.three[0],
             work.position[i, 1] + work.three[1],

@@ -7,20 +7,27 @@ import numpy as np
 from ...numerics.compilation import allocation_free
 from ..kinematics.body_kinematics import last_dof, world_direction, world_point
 from ..resistance import (
+    AXIS,
     DAMPING,
+    FIRST,
     FRICTION,
-    HIGH,
+    KIND,
+    LAW,
     LOOP_BALL,
-    LOOP_SLIDE,
     LOOP_TURN,
     LOW,
+    ORIGIN,
+    OTHER_ORIGIN,
     REST,
+    SECOND,
     SPEED,
     STIFFNESS,
     STOP_DAMPING,
     STOP_STIFFNESS,
     TREE,
     TREE_BALL,
+    TURNED,
+    ZERO,
 )
 from ..spatial import cross
 
@@ -102,20 +109,21 @@ def push_between(flat, work, first, second, force):
 @allocation_free
 def loop_resistance(flat, r, work):
     """Add the efforts of the resistance of one loop joint."""
-    p, s, kind, law = flat.resist_first[r], flat.resist_second[r], flat.resist_kind[r], flat.resist_law[r]
+    row = flat.resistances[r]
+    p, s, kind, law = int(row[FIRST]), int(row[SECOND]), int(row[KIND]), row[LAW:]
     axis, force, rate = work.first, work.direction, work.speed
     for k in range(6):
         force[k] = 0.0
     for k in range(3):
         rate[k] = (work.velocity[s, k] if s >= 0 else 0.0) - (work.velocity[p, k] if p >= 0 else 0.0)
-    world_direction(work.rotation, p, flat.resist_axis[r], axis)
+    world_direction(work.rotation, p, row[AXIS:], axis)
     if kind == LOOP_BALL:
         work.three[0] = work.three[1] = work.three[2] = 0.0
         resist_turn(law, work.three, rate, work.resistance, force)
     elif kind == LOOP_TURN:
         zero, turned, three = work.second, work.gap, work.three
-        world_direction(work.rotation, p, flat.resist_zero[r], zero)
-        world_direction(work.rotation, s, flat.resist_turned[r], turned)
+        world_direction(work.rotation, p, row[ZERO:], zero)
+        world_direction(work.rotation, s, row[TURNED:], turned)
         cross(zero, turned, three)
         sine, cosine, turning = 0.0, 0.0, 0.0
         for k in range(3):
@@ -127,8 +135,8 @@ def loop_resistance(flat, r, work):
             force[k] = effort * axis[k]
     else:  # LOOP_SLIDE: the way along an axis that turns with the predecessor, as a row of the loops
         point, gap = work.point, work.gap
-        world_point(work.rotation, work.position, s, flat.resist_other_origin[r], point)
-        world_point(work.rotation, work.position, p, flat.resist_origin[r], gap)
+        world_point(work.rotation, work.position, s, row[OTHER_ORIGIN:], point)
+        world_point(work.rotation, work.position, p, row[ORIGIN:], gap)
         way = 0.0
         for k in range(3):
             way += axis[k] * (point[k] - gap[k])
@@ -147,17 +155,18 @@ def loop_resistance(flat, r, work):
 @allocation_free
 def joint_efforts(flat, q, v, work):
     """Add what resists the joints to the passive efforts, after `body_kinematics`; fills work.resistance."""
-    if flat.resist_kind.shape[0] == 0:
+    if flat.resistances.shape[0] == 0:
         return
     for k in range(3):
         work.resistance[k] = 0.0
-    for r in range(flat.resist_kind.shape[0]):
-        a, b = flat.resist_first[r], flat.resist_second[r]
-        if flat.resist_kind[r] == TREE:
-            work.passive[a] += resist(flat.resist_law[r], q[b], v[a], work.resistance)
-        elif flat.resist_kind[r] == TREE_BALL:
+    for r in range(flat.resistances.shape[0]):
+        row = flat.resistances[r]
+        kind, a, b = int(row[KIND]), int(row[FIRST]), int(row[SECOND])
+        if kind == TREE:
+            work.passive[a] += resist(row[LAW:], q[b], v[a], work.resistance)
+        elif kind == TREE_BALL:
             rotation_vector(q[b : b + 4], work.three)
-            resist_turn(flat.resist_law[r], work.three, v[a : a + 3], work.resistance, work.first)
+            resist_turn(row[LAW:], work.three, v[a : a + 3], work.resistance, work.first)
             for k in range(3):
                 work.passive[a + k] += work.first[k]
         else:

@@ -38,6 +38,7 @@ from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics, world_point
+from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
@@ -260,7 +261,7 @@ def cable_powers(flat, q, v, work, out):
 @compiled
 def load_power(flat, q, v, work):
     """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
-    loaded = flat.load_body.shape[0] > 0
+    loaded = flat.loads.shape[0] > 0
     for i in range(work.load.shape[0]):
         for k in range(6):
             loaded = loaded or work.load[i, k] != 0.0
@@ -275,10 +276,11 @@ def load_power(flat, q, v, work):
         power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
         power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
         power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
-    for n in range(flat.load_body.shape[0]):
-        i = flat.load_body[n]
-        moment, force, turning, moving = flat.load_wrench[n, :3], flat.load_wrench[n, 3:], work.velocity[i, :3], work.velocity[i, 3:]
-        world_point(work.rotation, work.position, i, flat.load_point[n], work.point)
+    for n in range(flat.loads.shape[0]):
+        row = flat.loads[n]
+        i = int(row[LOAD_BODY])
+        moment, force, turning, moving = row[LOAD_MOMENT:], row[LOAD_FORCE:], work.velocity[i, :3], work.velocity[i, 3:]
+        world_point(work.rotation, work.position, i, row[LOAD_POINT:], work.point)
         x, y, z = work.point
         power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
         power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
@@ -296,7 +298,7 @@ def powers_of(flat, q, v, work, out):
     energy = cable_powers(flat, q, v, work, out)
     out[2] = load_power(flat, q, v, work)
     out[3] = 0.0
-    if flat.resist_kind.shape[0] > 0:
+    if flat.resistances.shape[0] > 0:
         body_kinematics(flat, q, v, work)
         joint_efforts(flat, q, v, work)
         energy += work.resistance[ELASTIC]

@@ -17,13 +17,14 @@ from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, 
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
+from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
 from ..loads import Payload, loaded_inertia
 from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..mechanism_model import MechanismModel
-from ..resistance import DAMPING, HIGH, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
+from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
@@ -110,6 +111,7 @@ class MechanismSimulator(Simulator):
         )
         self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
         self._poses = BodyPoses(model)
+        self._rigid = RigidTensions(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []
@@ -225,6 +227,31 @@ class MechanismSimulator(Simulator):
             TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
                 fast for the step; the state stays at the last good one.
         """
+        if self._rigid.names:
+            for _ in range(steps):
+                self._advance_watched()
+            return
+        self._advance_steps(steps)
+
+    def _advance_watched(self) -> None:
+        """One step, taken back where a rigid cable would have to push at its end."""
+        q, v, works, count = self._q.copy(), self._v.copy(), self._works.copy(), self._steps
+        self._advance_steps(1)
+        if reason := pushing(self._rigid_tensions()):
+            when = self.time
+            self._q[:], self._v[:], self._works[:], self._steps = q, v, works, count
+            raise TensegrityError(f"at {when:.4g} s {reason}.")
+
+    def _rigid_tensions(self) -> dict[str, float]:
+        """N of the rigid cables at the present state and efforts."""
+        if not self._rigid.names:
+            return {}
+        effort = np.zeros(self._v.size)
+        effort[self._drives.v] = self._drives.torque
+        accelerate(self._flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
+        return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
+
+    def _advance_steps(self, steps: int) -> None:
         if self.integrator == "adaptive":
             self._advance_adaptive(steps)
             return
@@ -242,9 +269,9 @@ class MechanismSimulator(Simulator):
         evaluate(self._flat, self._q, self._v, self._work)
         names, drives = self.model.cable_names, self._drives
         by_cable = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
-        tensions = {
-            name: float(self._work.tension[by_cable[name]]) if name in by_cable else float("nan") for name in names
-        }
+        tensions = {name: float(self._work.tension[by_cable[name]]) for name in names if name in by_cable}
+        tensions |= self._rigid_tensions()
+        tensions = {name: tensions[name] for name in names}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
         return MechanismObservation(
@@ -360,7 +387,9 @@ class MechanismSimulator(Simulator):
             servo_torques(
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
-            path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat)
+            path = integrate(
+                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat
+            )  # fmt: skip
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
@@ -393,11 +422,12 @@ def own_copy(flat: FlatMechanism) -> FlatMechanism:
 
 def with_stops(flat: FlatMechanism) -> FlatMechanism:
     """The arrays with all stops as springs and dampers that always act: what they bring at most."""
-    law = np.array(flat.resist_law)
+    rows = np.array(flat.resistances)
+    law = rows[:, LAW:]
     law[:, STIFFNESS] += law[:, STOP_STIFFNESS]
     law[:, DAMPING] += law[:, STOP_DAMPING]
     law[:, LOW], law[:, HIGH] = -np.inf, np.inf
-    return flat._replace(resist_law=law)
+    return flat._replace(resistances=rows)
 
 
 def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:
