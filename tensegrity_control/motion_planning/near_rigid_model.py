@@ -28,8 +28,8 @@ class Reduced:
     """The equations at one state; see the module.
 
     Attributes:
-        mass: M (n, n). bias: c (n,), what resists joints in it, without the cables. cables: S (n, c), per N. passive: (n,) S times the tensions
-            that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
+        mass: M (n, n). bias: c (n,), with what resists joints, without the cables. cables: S (n, c), per N. passive:
+            (n,) S times the tensions that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
     """
 
     mass: Array

@@ -87,12 +87,15 @@ class CableEntry:
             Body(f"{name}-cable"),
         ]
         made = [
+            Joint(block, "revolute", self.carrier, f"{name}-block", turn, resistance=_given(self.block_resistance)),
             Joint(
-                block, "revolute", self.carrier, f"{name}-block", turn, resistance=_given(self.block_resistance)
-            ),
-            Joint(
-                pulley, "revolute", f"{name}-block", f"{name}-pulley", spin,
-                resistance=_given(self.pulley_resistance), armature=self.pulley_armature,
+                pulley,
+                "revolute",
+                f"{name}-block",
+                f"{name}-pulley",
+                spin,
+                resistance=_given(self.pulley_resistance),
+                armature=self.pulley_armature,
             ),
             Joint(joint, f"involute_{self.variant}", f"{name}-pulley", f"{name}-cable", radius=self.radius),
         ]

@@ -38,7 +38,10 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     reader = ResistanceReader(block, problems)
     bodies = [
         _stated(
-            _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems), item, ("bodies", name), problems
+            _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems),
+            item,
+            ("bodies", name),
+            problems,
         )
         for name, item in block.bodies.items()
     ]
@@ -307,7 +310,7 @@ def _loop(block: MechanismFile, i: int, reader: ResistanceReader, problems: Prob
     try:
         turning = reader.read(item.turning, True, ("loops", i, "turning"))
         sliding = reader.read(item.sliding, False, ("loops", i, "sliding"))
-        return Loop(item.name, item.kind, item.before, item.after, *frames, turning, sliding)
+        return Loop(item.name, item.kind, item.before, item.after, frames[0], frames[1], turning, sliding)
     except TensegrityError as error:
         problems.add(("loops", i), str(error))
         return None

@@ -50,7 +50,8 @@ class ResistanceReader:
             return () if one is None else (one,) * count
         if len(given) != count:
             self._problems.add(
-                (*path, "resistance"), f"a {item.kind} joint takes {count}, one for each coordinate; found {len(given)}."
+                (*path, "resistance"),
+                f"a {item.kind} joint takes {count}, one for each coordinate; found {len(given)}.",
             )
             return ()
         made = [self.read(each, turns, (*path, "resistance", k)) for k, each in enumerate(given)]

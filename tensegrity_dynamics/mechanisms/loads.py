@@ -75,9 +75,7 @@ class Load:
             object.__setattr__(self, what, array)
 
 
-def loaded_inertia(
-    body: Body, payloads: Sequence[Payload]
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
     mass = float(body.mass + sum(each.mass for each in payloads))
     if not payloads or mass == 0.0:

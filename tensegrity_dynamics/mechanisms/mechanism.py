@@ -106,8 +106,12 @@ class Joint:
         allowed = RESISTED.get(self.kind, 0)
         if self.resistance and len(self.resistance) != allowed:
             raise TensegrityError(
-                f"joint {self.name}: " + (f"a {self.kind} joint takes {allowed} resistances, one for each coordinate."
-                if allowed else f"a {self.kind} joint has no resistance.")
+                f"joint {self.name}: "
+                + (
+                    f"a {self.kind} joint takes {allowed} resistances, one for each coordinate."
+                    if allowed
+                    else f"a {self.kind} joint has no resistance."
+                )
             )
         if self.kind == "spherical" and any(each.has_stops or each.rest for each in self.resistance):
             raise TensegrityError(f"joint {self.name}: a spherical joint has neither limits nor a rest angle.")
@@ -178,6 +182,7 @@ class Mechanism:
     loads: tuple[Load, ...] = ()
 
     def __post_init__(self) -> None:
+        held: tuple[Payload | Load, ...] = (*self.payloads, *self.loads)
         gravity = np.array(self.gravity, dtype=np.float64)
         if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
@@ -212,7 +217,7 @@ class Mechanism:
             for name in (loop.predecessor, loop.successor):
                 if name not in (WORLD, *names_of_bodies):
                     raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *names_of_bodies)))
-        for each in (*self.payloads, *self.loads):
+        for each in held:
             if each.body not in names_of_bodies:
                 raise TensegrityError(f"load {each.name}: " + unknown_name("body", each.body, names_of_bodies))
         used: dict[str, str] = {}
@@ -340,7 +345,9 @@ class Mechanism:
             last[i] = above
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
-        inertias = [loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered]
+        inertias = [
+            loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered
+        ]
         return FlatMechanism(
             kind=kinds,
             parent=parents,

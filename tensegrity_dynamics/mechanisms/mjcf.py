@@ -195,7 +195,9 @@ class _Writer:
         """Hinge and slide of a cable's end, in the order and with the coordinates that the module tells of."""
         _, taut = self.cable_lengths(joint)
         pulley = self.cables[joint.name].joints[1]
-        turn = float(self.q[self.mechanism.positions_of(pulley)][0] + self.q[self.mechanism.positions_of(joint.name)][0])
+        turn = float(
+            self.q[self.mechanism.positions_of(pulley)][0] + self.q[self.mechanism.positions_of(joint.name)][0]
+        )
         centre = np.array([-taut, -joint.radius, 0.0])
         add(element, "joint", name=f"{joint.name}.turn", type="hinge", axis=[0.0, 0.0, 1.0], pos=centre, ref=turn)
         # the offset lets the elongation, which the tendon measures, stay above zero where the cable is slack
@@ -223,11 +225,9 @@ class _Writer:
         site = f"{loop.name}.after"
         add(self.bodies[loop.successor], "site", name=site, pos=after.origin, quat=orientation(after.axes))
         base = self.bodies[loop.predecessor]
-        if motions or not is_ball and loop.kind != "fixed":
+        if motions or (not is_ball and loop.kind != "fixed"):
             base = add(base, "body", name=loop.name, pos=stand.origin, quat=orientation(stand.axes), gravcomp="1")
-            add(
-                base, "inertial", pos=np.zeros(3), mass=self.least, diaginertia=np.full(3, 1e-4 * self.least)
-            )
+            add(base, "inertial", pos=np.zeros(3), mass=self.least, diaginertia=np.full(3, 1e-4 * self.least))
             self.add_free_motions(base, loop, motions, stand, before)
             place: dict[str, object] = {}
         else:

@@ -111,9 +111,7 @@ class MechanismReport(RobotReport):
         ]
         if not pushed and not carried:
             return self.robot
-        loaded = replace(
-            mechanism, loads=(*mechanism.loads, *pushed), payloads=(*mechanism.payloads, *carried)
-        )
+        loaded = replace(mechanism, loads=(*mechanism.loads, *pushed), payloads=(*mechanism.payloads, *carried))
         return replace(self.robot, model=replace(self.model, mechanism=loaded))
 
     def not_stable(self, called: str) -> str:

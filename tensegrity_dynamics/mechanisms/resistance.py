@@ -23,10 +23,22 @@ way along its z, or its turn about any axis."""
 
 STIFFNESS, REST, DAMPING, FRICTION, SPEED, LOW, HIGH, STOP_STIFFNESS, STOP_DAMPING = range(9)
 """Numbers of a law, in their order."""
-KIND, FIRST, SECOND, ORIGIN, OTHER_ORIGIN, AXIS, ZERO, TURNED, LAW, RESISTANCE_COLUMNS = 0, 1, 2, 3, 6, 9, 12, 15, 18, 27
-"""Columns of a resistance in the arrays of a mechanism (few arrays, because compiled functions hand over every one):
-what it acts on; of tree joints the coordinate in v and in q, of loops both bodies; of loops where the ends are, axis and
-zero direction on the first body, the direction that turns on the second; and where the law begins."""
+KIND, FIRST, SECOND, ORIGIN, OTHER_ORIGIN, AXIS, ZERO, TURNED, LAW, RESISTANCE_COLUMNS = (
+    0,
+    1,
+    2,
+    3,
+    6,
+    9,
+    12,
+    15,
+    18,
+    27,
+)
+"""Columns of a resistance in the arrays of a mechanism (few arrays, because compiled functions hand over every one).
+
+What it acts on; of tree joints the coordinate in v and in q, of loops both bodies; of loops where the ends are, axis
+and zero direction on the first body, the direction that turns on the second; and where the law begins."""
 
 TURNING_LOOPS = ("revolute", "cylindrical", "planar")
 SLIDING_LOOPS = ("cylindrical", "prismatic")

@@ -53,7 +53,7 @@ def structure_mjcf(robot: Robot) -> Export:
     pushed = np.flatnonzero(structure.loads.any(axis=1) & ~structure.fixed)
     if pushed.size:
         actuators = add(root, "actuator")
-        for i in pushed:
+        for i in map(int, pushed):
             for axis, force in zip("xyz", structure.loads[i], strict=True):
                 if force:
                     add(

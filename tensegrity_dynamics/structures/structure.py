@@ -71,8 +71,8 @@ class Structure(RobotModel):
         if self.loads is None:
             object.__setattr__(self, "loads", np.zeros((n, 3)))
         shapes = {
-            "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,), "masses": (m,),
-            "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
+            "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,),
+            "masses": (m,), "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
         }  # fmt: skip
         for name, shape in shapes.items():
             kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)

@@ -165,7 +165,8 @@ class Equations:
 
     Attributes:
         mass: M (nv, nv). bias: c (nv,), with gravity and steady loads. loop: K (nc, nv). loop_bias: k (nc,).
-        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables and of what resists joints.
+        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables and of what
+            resists joints.
         strain, tension: of each cable, - and N.
     """
 

@@ -1,4 +1,4 @@
-"""Efforts of what resists joints (`resistance`), on the coordinates of tree joints and L tau of loop joints (1.2.30)."""
+"""Efforts of what resists joints (`resistance`), on coordinates of tree joints and L tau of loop joints (1.2.30)."""
 
 from __future__ import annotations
 

@@ -64,6 +64,6 @@ def pushing(tensions: dict[str, float]) -> str:
     if not worst or not tensions[worst] < 0.0:
         return ""
     return (
-        f"the rigid cable {worst} would have to push with {-tensions[worst]:.4g} N, and a cable only pulls; tighten it, "
-        "or let it go slack with an elastic variant (epsilon, u or length)"
+        f"the rigid cable {worst} would have to push with {-tensions[worst]:.4g} N, and a cable only pulls; tighten "
+        "it, or let it go slack with an elastic variant (epsilon, u or length)"
     )
