@@ -251,6 +251,35 @@ class Simulation:
         """
         self._simulator.apply_forces(forces)
 
+    def set_gravity(self, gravity: ArrayLike) -> None:
+        """Another gravity (3,) m/s^2 from now on; what it changes the energy by counts as work of forces.
+
+        Raises:
+            TensegrityError: not three finite numbers.
+        """
+        self._simulator.set_gravity(gravity)
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Fix a payload to a body (of a structure: to a node), or move the one of that name.
+
+        It has the speed of what carries it from the first instant; the energy that it brings counts as work of forces.
+
+        Args:
+            name: of the payload, also one of the robot file. mass: kg. at: (3,) m in the frame of the body.
+
+        Raises:
+            TensegrityError: unknown body, or numbers that are not finite or below zero.
+        """
+        self._simulator.attach(name, body, mass, at)
+
+    def detach(self, name: str) -> None:
+        """Take a payload away, one of the robot file or one that was attached.
+
+        Raises:
+            TensegrityError: there is none of that name.
+        """
+        self._simulator.detach(name)
+
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
         """Put the robot somewhere else, at rest without a velocity; what its constraints forbid is taken out.
 
@@ -291,7 +320,7 @@ class Simulation:
         return self._simulator.energy()
 
     def reset(self) -> None:
-        """Back to the start, at rest, actuators holding, without applied forces."""
+        """Back to the start, at rest, actuators holding, with the loads and the gravity of the file alone."""
         self._simulator.reset()
         self._energy_note = ""
         self._begin_balance()

@@ -27,12 +27,13 @@ class Energy:
 
     Attributes:
         kinetic, elastic, gravity: of the present state.
-        actuators: work of the actuators. forces: work of applied forces, without weight.
-        damping: what dampers turned to heat, those of the ground too.
+        actuators: work of the actuators. forces: work of applied forces, without weight; what
+            payloads that come and go and a gravity that changes bring, too.
+        damping: what dampers turned to heat, those of joints and of the ground too.
         winding: what stretched cable took along onto pulleys (mechanisms; convention of 000, 3.1.9: winding
             moves the rest length at constant elongation).
-        ground: of the present state, what the ground has taken up elastically. friction: what sliding on it turned to
-            heat.
+        ground: of the present state, what the ground has taken up elastically. friction: what sliding on it, and
+            Coulomb friction in joints, turned to heat.
     """
 
     kinetic: float
@@ -144,6 +145,18 @@ class Simulator(ABC):
         Raises:
             TensegrityError: unknown name, wrong shape, or numbers that are not finite.
         """
+
+    def set_gravity(self, gravity: ArrayLike) -> None:
+        """Another gravity (3,) m/s^2 from now on. Raises TensegrityError where a kind of robot cannot."""
+        raise TensegrityError("the gravity of this kind of robot cannot change while it is simulated.")
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Fix a payload to a body or node, or move it. Raises TensegrityError where a kind of robot cannot."""
+        raise TensegrityError("payloads of this kind of robot cannot change while it is simulated.")
+
+    def detach(self, name: str) -> None:
+        """Take a payload away. Raises TensegrityError where a kind of robot cannot, or there is none of that name."""
+        raise TensegrityError("payloads of this kind of robot cannot change while it is simulated.")
 
     @abstractmethod
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:

@@ -20,12 +20,14 @@ COMMANDS = {
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
     "urdf": ("urdf", "urdf"),
+    "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),
     "experiment": ("experiment", "experiment"),
     "compile": ("compile_kernels", "compile_kernels"),
     "up": ("up", "up"),
     "bag": ("bag", "bag"),
     "goal": ("running_robot", "goal"),
+    "push": ("push", "push"),
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),
     "stop": ("running_robot", "stop"),
@@ -54,7 +56,7 @@ class LazyGroup(TyperGroup):
         if signal.getsignal(signal.SIGINT) is end_at_once:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if name == "goal":
+        if name in ("goal", "push"):
             settings["ignore_unknown_options"] = True  # so that -0.01 is a number
         if isinstance(action, typer.Typer):  # commands of its own
             group = typer.main.get_group(action)

@@ -28,8 +28,8 @@ class Reduced:
     """The equations at one state; see the module.
 
     Attributes:
-        mass: M (n, n). bias: c (n,), without the cables. cables: S (n, c), per N. passive: (n,) S times the tensions
-            that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
+        mass: M (n, n). bias: c (n,), with what resists joints, without the cables. cables: S (n, c), per N. passive:
+            (n,) S times the tensions that the state has. inputs: B (n, u). basis: G (nv, n). velocity: (nv,).
     """
 
     mass: Array
@@ -56,23 +56,24 @@ class NearRigidModel(ReducedModel):
     def __init__(self, robot: Robot, tracked: Sequence[str] | None = None) -> None:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
+        for entry in model.entries:
+            if entry.variant != "epsilon":
+                raise TensegrityError(
+                    f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
+                )
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()
             tracked = [names[k] for k in choose_independent(robot, strains) if k not in strains]
         self.tracked = tuple(tracked)
         self.y, self.q_y = single_coordinates(mechanism, tracked)
-        for entry in model.entries:
-            if entry.variant != "epsilon":
-                raise TensegrityError(
-                    f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
-                )
         self.angles = [mechanism.velocities_of(entry.joints[2]).start for entry in model.entries]
         self.q_angles = [mechanism.positions_of(entry.joints[2]).start for entry in model.entries]
         self.strains, self.q_strains = [k + 1 for k in self.angles], [k + 1 for k in self.q_angles]
         self.radii = np.array([entry.radius for entry in model.entries])
         by_name = {cable.name: cable for cable in mechanism.cables}
         cables = [by_name[entry.name] for entry in model.entries]
+        self.order = [mechanism.cables.index(cable) for cable in cables]
         self.stiffness = np.array([cable.area * cable.young for cable in cables])
         self.damping_time = np.array([cable.damping / cable.young for cable in cables])
         super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
@@ -88,6 +89,6 @@ class NearRigidModel(ReducedModel):
         bias = basis.T @ (work.mass @ reduction.offset + work.bias)
         pulls = basis[self.angles] * (self.radii * q[self.q_strains])[:, None]
         pulls += basis[self.strains] * (self.radii * q[self.q_angles])[:, None]
-        return Reduced(
-            mass, bias, -pulls.T, basis.T @ work.passive, basis[self.drives].T.copy(), basis.copy(), velocity
-        )  # fmt: skip
+        passive = -pulls.T @ work.tension[self.order]
+        bias -= basis.T @ work.passive - passive  # springs and friction of the joints
+        return Reduced(mass, bias, -pulls.T, passive, basis[self.drives].T.copy(), basis.copy(), velocity)

@@ -33,6 +33,7 @@ class OutputModel(ReducedModel):
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         if any(axis.startswith("r") for axis in self.output.controlled):
             raise TensegrityError(f"output {self.output.name} controls rotations; paths are positions, name x, y, z.")
+        robot.model_as(MechanismModel).need_elastic_cables("this control")
         self.rows = self.output.rows
         chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
         super().__init__(robot, *chosen)

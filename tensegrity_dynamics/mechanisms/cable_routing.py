@@ -17,6 +17,7 @@ from .frame import Frame
 from .loop_joints import Loop
 from .mechanism import Body, Cable, Joint
 from .primitives import Primitive, body_from
+from .resistance import Resistance
 
 VARIANTS = ("rigid", "u", "epsilon", "length")
 
@@ -39,6 +40,8 @@ class CableEntry:
         strain: at the start; a higher strain starts with less cable off the pulley.
         block, pulley: primitives of their bodies, in their frames.
         pulley_joint: name of the pulley's joint; NAME-pulleyJt without it.
+        block_resistance, pulley_resistance: what resists the turn of block and pulley. pulley_armature: kg m^2 of what
+            turns with the pulley by a gear.
     """
 
     name: str
@@ -58,6 +61,9 @@ class CableEntry:
     block: tuple[Primitive, ...] = field(default=())
     pulley: tuple[Primitive, ...] = field(default=())
     pulley_joint: str = ""
+    block_resistance: Resistance | None = None
+    pulley_resistance: Resistance | None = None
+    pulley_armature: float = 0.0
 
     @property
     def joints(self) -> tuple[str, str, str]:
@@ -81,8 +87,16 @@ class CableEntry:
             Body(f"{name}-cable"),
         ]
         made = [
-            Joint(block, "revolute", self.carrier, f"{name}-block", turn),
-            Joint(pulley, "revolute", f"{name}-block", f"{name}-pulley", spin),
+            Joint(block, "revolute", self.carrier, f"{name}-block", turn, resistance=_given(self.block_resistance)),
+            Joint(
+                pulley,
+                "revolute",
+                f"{name}-block",
+                f"{name}-pulley",
+                spin,
+                resistance=_given(self.pulley_resistance),
+                armature=self.pulley_armature,
+            ),
             Joint(joint, f"involute_{self.variant}", f"{name}-pulley", f"{name}-cable", radius=self.radius),
         ]
         loop = Loop(f"{name}-loopJt", "point", self.anchor_body, f"{name}-cable", Frame(self.anchor))
@@ -124,6 +138,10 @@ class CableEntry:
         angle = rest / self.radius
         second = {"rigid": [], "u": [length - rest], "epsilon": [self.strain], "length": [length]}[self.variant]
         return float(block), float(leaving - angle), np.array([angle, *second])
+
+
+def _given(resistance: Resistance | None) -> tuple[Resistance, ...]:
+    return () if resistance is None else (resistance,)
 
 
 def _unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:

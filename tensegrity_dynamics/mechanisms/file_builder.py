@@ -14,7 +14,9 @@ from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
 from .body_frame import BodyFrame
 from .cable_routing import CableEntry
-from .file_schema import CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
+from .file_loads import read_loads, with_drive_trains
+from .file_resistance import ResistanceReader
+from .file_schema import BodyBlock, CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
 from .frame import Frame
 from .initial_position import closed_start, rough_start
 from .loop_joints import Loop
@@ -33,18 +35,27 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
             are too short, loops that cannot close or depend on each other, masses that are missing.
     """
     _check_names(block, problems)
+    reader = ResistanceReader(block, problems)
     bodies = [
-        _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems)
+        _stated(
+            _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems),
+            item,
+            ("bodies", name),
+            problems,
+        )
         for name, item in block.bodies.items()
     ]
-    joints = [_joint(item, ("joints", i), problems) for i, item in enumerate(block.joints)]
+    joints = [_joint(item, ("joints", i), reader, problems) for i, item in enumerate(block.joints)]
+    payloads, loads = read_loads(block, problems)
     order = _parents_first(block, problems)
-    loops = [each for i in range(len(block.loops)) if (each := _loop(block, i, problems)) is not None]
-    entries = [entry for i in range(len(block.cables)) if (entry := _entry(block, i, problems)) is not None]
+    loops = [each for i in range(len(block.loops)) if (each := _loop(block, i, reader, problems)) is not None]
+    entries = [entry for i in range(len(block.cables)) if (entry := _entry(block, i, reader, problems)) is not None]
     _check_pulleys(block, problems)
     outputs = _outputs(block, problems)
     problems.stop_if_any()
 
+    entries, joints = with_drive_trains(block, entries, joints, problems)
+    problems.stop_if_any()
     all_joints = [joints[i] for i in order]
     all_loops: list[Loop] = []
     cables: list[Cable] = []
@@ -66,6 +77,8 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
             (*all_loops, *loops),
             tuple(cables),
             np.array(block.gravity),  # type: ignore[arg-type]
+            payloads,
+            loads,
         )
     except TensegrityError as error:
         problems.add(("joints",), str(error))
@@ -215,6 +228,43 @@ def _body(name: str, shapes: Sequence[PrimitiveBlock], density: float, path: Pat
     return body_from(name, _primitives(shapes, density, path, problems))
 
 
+def _stated(body: Body, item: BodyBlock, path: Path, problems: Problems) -> Body:
+    """The body with the mass, centre and inertia that its file states instead of what its shapes have."""
+    if item.mass is None and item.centre is None and item.inertia is None:
+        return body
+    if item.mass is None:
+        problems.add(path, "give the body's mass, too: its centre and inertia stand instead of what its shapes have.")
+        return body
+    inertia = np.zeros((3, 3))
+    if item.inertia is not None:
+        if len(item.inertia) not in (3, 6):
+            problems.add(
+                (*path, "inertia"), f"give 3 numbers (xx, yy, zz) or 6 (and xy, xz, yz); found {len(item.inertia)}."
+            )
+            return body
+        xx, yy, zz, xy, xz, yz = (*item.inertia, 0.0, 0.0, 0.0)[:6]
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        moments = np.linalg.eigvalsh(inertia)
+        if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-9):
+            problems.add(
+                (*path, "inertia"),
+                f"no body has it: the largest principal moment {moments[2]:.4g} kg m^2 is above the sum of the others, "
+                f"{moments[0] + moments[1]:.4g}.",
+            )
+            return body
+        if item.mass == 0.0:
+            problems.add((*path, "inertia"), "a body without mass has no inertia; give its mass.")
+            return body
+    elif body.mass > 0.0:  # spread as the shapes spread it
+        inertia = body.inertia * (item.mass / body.mass)
+    try:
+        centre = body.centre if item.centre is None else np.array(item.centre)
+        return Body(body.name, item.mass, centre, inertia, body.shapes)
+    except TensegrityError as error:
+        problems.add(path, str(error))
+        return body
+
+
 def _primitives(
     shapes: Sequence[PrimitiveBlock], density: float, path: Path, problems: Problems
 ) -> tuple[Primitive, ...]:
@@ -243,23 +293,30 @@ def _primitives(
     return tuple(made)
 
 
-def _joint(item: JointBlock, path: Path, problems: Problems) -> Joint:
+def _joint(item: JointBlock, path: Path, reader: ResistanceReader, problems: Problems) -> Joint:
     axis = _direction(item.axis, (*path, "axis"), problems)
     frame = frame_of(item.frame, (*path, "frame"), problems)
-    return Joint(item.name, item.kind, item.parent, item.body, frame, axis)  # type: ignore[arg-type]
+    resistance = reader.of_joint(item, path)
+    try:
+        return Joint(item.name, item.kind, item.parent, item.body, frame, axis, resistance=resistance)  # type: ignore[arg-type]
+    except TensegrityError as error:
+        problems.add((*path, "resistance"), str(error))
+        return Joint(item.name, item.kind, item.parent, item.body, frame, axis)  # type: ignore[arg-type]
 
 
-def _loop(block: MechanismFile, i: int, problems: Problems) -> Loop | None:
+def _loop(block: MechanismFile, i: int, reader: ResistanceReader, problems: Problems) -> Loop | None:
     item = block.loops[i]
     frames = [frame_of(getattr(item, name), ("loops", i, name), problems) for name in ("frame_before", "frame_after")]
     try:
-        return Loop(item.name, item.kind, item.before, item.after, *frames)
+        turning = reader.read(item.turning, True, ("loops", i, "turning"))
+        sliding = reader.read(item.sliding, False, ("loops", i, "sliding"))
+        return Loop(item.name, item.kind, item.before, item.after, frames[0], frames[1], turning, sliding)
     except TensegrityError as error:
         problems.add(("loops", i), str(error))
         return None
 
 
-def _entry(block: MechanismFile, i: int, problems: Problems) -> CableEntry | None:
+def _entry(block: MechanismFile, i: int, reader: ResistanceReader, problems: Problems) -> CableEntry | None:
     item: CableBlock = block.cables[i]
     block_axis = _direction(item.block_axis, ("cables", i, "block_axis"), problems)
     pulley_axis = _direction(item.pulley_axis, ("cables", i, "pulley_axis"), problems)
@@ -281,6 +338,7 @@ def _entry(block: MechanismFile, i: int, problems: Problems) -> CableEntry | Non
         _primitives(item.block, block.density, ("cables", i, "block"), problems),
         _primitives(item.pulley, block.density, ("cables", i, "pulley"), problems),
         item.pulley_joint or "",
+        reader.of_cable(item, "block", ("cables", i)), reader.of_cable(item, "pulley", ("cables", i)),
     )  # fmt: skip
 
 

@@ -15,8 +15,11 @@ from ..robots.schema import (
     CommonBlock,
     Density,
     Direction,
+    Forces,
+    Inertia,
     Length,
     Mass,
+    Moments,
     Name,
     Number,
     Point,
@@ -56,6 +59,40 @@ class PrimitiveBlock(Block):
 
 class BodyBlock(Block):
     shapes: list[PrimitiveBlock] = Field(default=[])
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    centre: Point | None = None
+    inertia: Annotated[list[Inertia], Field(min_length=3, max_length=6)] | None = None
+
+
+class ResistanceBlock(Block):
+    """Read by the builder: what its numbers are depends on the joint."""
+
+    stiffness: Any = None
+    rest: Any = None
+    damping: Any = None
+    friction: Any = None
+    friction_speed: Any = None
+    limits: Annotated[list[Any], Field(min_length=2, max_length=2)] | None = None
+    stop_stiffness: Any = None
+    stop_damping: Any = None
+
+
+class LoadBlock(Block):
+    """A payload (mass), or a wrench (force, moment) in world axes."""
+
+    name: Name
+    body: Name
+    at: Point = Field(default=[0.0, 0.0, 0.0])
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    force: Forces | None = None
+    moment: Moments | None = None
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if not is_copied("body"):
+            self.at = movement.point(self.at)
+        self.force, self.moment = (
+            None if each is None else movement.direction(each) for each in (self.force, self.moment)
+        )
 
 
 JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "floating"]
@@ -72,6 +109,7 @@ class JointBlock(Block):
     frame: FrameBlock = FrameBlock()
     axis: Direction = Field(default=[0.0, 0.0, 1.0])
     start: list[Any] | None = None  # read by the builder: lengths and angles by the kind of joint
+    resistance: ResistanceBlock | Annotated[list[ResistanceBlock], Field(min_length=1)] | None = None
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         if not is_copied("parent"):
@@ -85,6 +123,8 @@ class LoopBlock(Block):
     after: Name
     frame_before: FrameBlock = FrameBlock()
     frame_after: FrameBlock = FrameBlock()
+    turning: ResistanceBlock | None = None
+    sliding: ResistanceBlock | None = None
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         if not is_copied("before"):
@@ -115,6 +155,8 @@ class CableBlock(Block):
     strain: Number = 0.0
     block: list[PrimitiveBlock] = Field(default=[])
     pulley: list[PrimitiveBlock] = Field(default=[])
+    block_resistance: ResistanceBlock | None = None
+    pulley_resistance: ResistanceBlock | None = None
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         if not is_copied("body"):
@@ -145,6 +187,7 @@ class MechanismFile(CommonBlock):
     joints: Annotated[list[JointBlock], Field(min_length=1)]
     loops: list[LoopBlock] = Field(default=[])
     cables: list[CableBlock] = Field(default=[])
+    loads: list[LoadBlock] = Field(default=[])
     outputs: list[BodyOutputBlock] = Field(default=[])
     contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
 

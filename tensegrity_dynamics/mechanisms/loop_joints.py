@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from .frame import Frame
+from .resistance import BALL_LOOPS, SLIDING_LOOPS, TURNING_LOOPS, Resistance
 
 ALONG, ABOUT = 0, 1
 
@@ -47,6 +48,9 @@ class Loop:
         kind: one of `loop_joints.LOOP_KINDS`; "point" is a ball joint, "point_xy" a pin in the predecessor's plane.
         before, after: names of the bodies; either may be "world".
         predecessor_frame, successor_frame: the frames that meet.
+        turning, sliding: what resists its free turn (about z, of "point" and "universal" about any axis, then without
+            spring and limits) and its free way along z; None for nothing. Turns count from where both x axes agree,
+            within half a turn to either side.
     """
 
     name: str
@@ -55,12 +59,22 @@ class Loop:
     successor: str
     predecessor_frame: Frame = field(default_factory=Frame)
     successor_frame: Frame = field(default_factory=Frame)
+    turning: Resistance | None = None
+    sliding: Resistance | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in LOOP_KINDS:
             raise TensegrityError(f"loop {self.name}: " + unknown_name("kind of loop", self.kind, LOOP_KINDS))
         if self.predecessor == self.successor:
             raise TensegrityError(f"loop {self.name} joins {self.predecessor} to itself; name two bodies.")
+        if self.turning is not None and self.kind not in TURNING_LOOPS + BALL_LOOPS:
+            raise TensegrityError(f"loop {self.name}: a {self.kind} loop has no free turn that could be resisted.")
+        if self.sliding is not None and self.kind not in SLIDING_LOOPS:
+            raise TensegrityError(f"loop {self.name}: a {self.kind} loop has no free way that could be resisted.")
+        if self.turning is not None and self.kind in BALL_LOOPS and (self.turning.stiffness or self.turning.has_stops):
+            raise TensegrityError(
+                f"loop {self.name}: the turn of a {self.kind} loop takes damping and friction, no spring and no limits."
+            )
 
 
 class Row(NamedTuple):

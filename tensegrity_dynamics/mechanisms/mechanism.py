@@ -17,9 +17,22 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
+from .loads import LOAD_COLUMNS, Load, Payload, loaded_inertia
 from .loop_joints import Loop, loop_rows
+from .resistance import (
+    BALL_LOOPS,
+    LOOP_BALL,
+    LOOP_SLIDE,
+    LOOP_TURN,
+    RESISTANCE_COLUMNS,
+    TREE,
+    TREE_BALL,
+    Resistance,
+)
 
 WORLD = "world"
+RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
+"""Number of resistances by kind of joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +78,8 @@ class Joint:
         placement: predecessor frame on the parent.
         axis: (3,) of revolute and prismatic joints, in both frames.
         radius: pulley radius [m] of involute joints.
+        resistance: what resists each velocity coordinate, of a spherical joint one for its turn; empty for nothing.
+        armature: (kg m^2 or kg) inertia of what turns with the joint by a gear, on each velocity coordinate.
     """
 
     name: str
@@ -74,6 +89,8 @@ class Joint:
     placement: Frame = field(default_factory=Frame)
     axis: NDArray[np.float64] = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     radius: float = 0.0
+    resistance: tuple[Resistance, ...] = ()
+    armature: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in joints.JOINT_KINDS:
@@ -84,6 +101,20 @@ class Joint:
             raise TensegrityError(f"joint {self.name}: the axis must be three finite numbers, not all zero.")
         if self.kind.startswith("involute") and not (np.isfinite(self.radius) and self.radius > 0.0):
             raise TensegrityError(f"joint {self.name}: the pulley radius is {self.radius} m, must be above zero.")
+        if not (np.isfinite(self.armature) and self.armature >= 0.0):
+            raise TensegrityError(f"joint {self.name}: armature {self.armature} must be finite and not below zero.")
+        allowed = RESISTED.get(self.kind, 0)
+        if self.resistance and len(self.resistance) != allowed:
+            raise TensegrityError(
+                f"joint {self.name}: "
+                + (
+                    f"a {self.kind} joint takes {allowed} resistances, one for each coordinate."
+                    if allowed
+                    else f"a {self.kind} joint has no resistance."
+                )
+            )
+        if self.kind == "spherical" and any(each.has_stops or each.rest for each in self.resistance):
+            raise TensegrityError(f"joint {self.name}: a spherical joint has neither limits nor a rest angle.")
         axis = axis / norm
         axis.setflags(write=False)
         object.__setattr__(self, "axis", axis)
@@ -121,7 +152,8 @@ FlatMechanism = namedtuple(
     "FlatMechanism",
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
-    "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity",
+    "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
+    "armature loads resistances",
 )
 
 
@@ -135,6 +167,7 @@ class Mechanism:
         loops: what closes the loops.
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
+        payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
 
     Raises:
         TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
@@ -145,8 +178,11 @@ class Mechanism:
     loops: tuple[Loop, ...] = ()
     cables: tuple[Cable, ...] = ()
     gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    payloads: tuple[Payload, ...] = ()
+    loads: tuple[Load, ...] = ()
 
     def __post_init__(self) -> None:
+        held: tuple[Payload | Load, ...] = (*self.payloads, *self.loads)
         gravity = np.array(self.gravity, dtype=np.float64)
         if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
@@ -157,6 +193,7 @@ class Mechanism:
             ("joint", self.joints),
             ("loop", self.loops),
             ("cable", self.cables),
+            ("payload or load", (*self.payloads, *self.loads)),
         ):
             names = [item.name for item in items]
             for name in names:
@@ -180,6 +217,9 @@ class Mechanism:
             for name in (loop.predecessor, loop.successor):
                 if name not in (WORLD, *names_of_bodies):
                     raise TensegrityError(f"loop {loop.name}: " + unknown_name("body", name, (WORLD, *names_of_bodies)))
+        for each in held:
+            if each.body not in names_of_bodies:
+                raise TensegrityError(f"load {each.name}: " + unknown_name("body", each.body, names_of_bodies))
         used: dict[str, str] = {}
         for cable in self.cables:
             joint = self.joint(cable.joint)
@@ -305,6 +345,9 @@ class Mechanism:
             last[i] = above
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
+        inertias = [
+            loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered
+        ]
         return FlatMechanism(
             kind=kinds,
             parent=parents,
@@ -315,9 +358,9 @@ class Mechanism:
             v_count=counts,
             origin=np.array([joint.placement.origin for joint in self.joints]).reshape(-1, 3),
             axes=np.array([joint.placement.axes for joint in self.joints]).reshape(-1, 3, 3),
-            mass=np.array([body.mass for body in ordered], dtype=np.float64),
-            centre=np.array([body.centre for body in ordered]).reshape(-1, 3),
-            inertia=np.array([body.inertia for body in ordered]).reshape(-1, 3, 3),
+            mass=np.array([mass for mass, _, _ in inertias], dtype=np.float64),
+            centre=np.array([centre for _, centre, _ in inertias]).reshape(-1, 3),
+            inertia=np.array([inertia for _, _, inertia in inertias]).reshape(-1, 3, 3),
             dof_parent=np.array(dof_parent, dtype=np.int64),
             dof_body=np.array(dof_body, dtype=np.int64),
             cable_joint=np.array(cable_joint, dtype=np.int64),
@@ -332,7 +375,32 @@ class Mechanism:
             row_first=np.array([row.first for row in rows]).reshape(-1, 3),
             row_second=np.array([row.second for row in rows]).reshape(-1, 3),
             gravity=np.array(self.gravity),
+            armature=np.repeat([joint.armature for joint in self.joints], counts).astype(np.float64),
+            loads=np.array(
+                [[index[load.body], *load.point, *load.moment, *load.force] for load in self.loads], dtype=np.float64
+            ).reshape(-1, LOAD_COLUMNS),
+            resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
         )
+
+    def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Rows of all resistances, in the columns of `resistance`."""
+        rows = []
+        for i, joint in enumerate(self.joints):
+            for k, each in enumerate(joint.resistance):
+                kind = TREE_BALL if joint.kind == "spherical" else TREE
+                place = [v_start[i] + k, self._layout[joint.name][0].start + k]
+                rows.append(np.concatenate(([kind], place, np.zeros(15), each.law)))
+        index = self.body_index
+        for loop in self.loops:
+            before, after = loop.predecessor_frame, loop.successor_frame
+            ends = [index[loop.predecessor], index[loop.successor]]
+            frames = (before.origin, after.origin, before.axes[:, 2], before.axes[:, 0], after.axes[:, 0])
+            if loop.turning is not None:
+                kind = LOOP_BALL if loop.kind in BALL_LOOPS else LOOP_TURN
+                rows.append(np.concatenate(([kind], ends, *frames, loop.turning.law)))
+            if loop.sliding is not None:
+                rows.append(np.concatenate(([LOOP_SLIDE], ends, *frames, loop.sliding.law)))
+        return rows
 
 
 def check_state(mechanism: Mechanism, q: NDArray, v: NDArray) -> tuple[NDArray, NDArray]:

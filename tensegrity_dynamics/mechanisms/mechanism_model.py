@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import TensegrityError
 from ..robots.model import Pose, RobotModel
 from .body_frame import BodyFrame
 from .body_poses import BodyPoses
@@ -29,6 +30,7 @@ class MechanismModel(RobotModel):
 
     kind: ClassVar[str] = "mechanism"
     noun: ClassVar[str] = "a mechanism of bodies and joints"
+    takes_moments: ClassVar[bool] = True
 
     mechanism: Mechanism
     start: NDArray[np.float64]
@@ -58,10 +60,24 @@ class MechanismModel(RobotModel):
         """All cables, rigid ones among them."""
         return tuple(entry.name for entry in self.entries)
 
+    def need_elastic_cables(self, what: str) -> None:
+        """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them."""
+        for entry in self.entries:
+            if entry.variant == "rigid":
+                raise TensegrityError(
+                    f"cable {entry.name} is rigid, and {what} needs the strain of every cable; give it the variant "
+                    "epsilon (or u, length) and its Young's modulus."
+                )
+
     @property
     def body_names(self) -> tuple[str, ...]:
         """Bodies in sweep order."""
         return tuple(joint.body for joint in self.mechanism.joints)
+
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """All bodies."""
+        return self.body_names
 
     def joint_of(self, driven: str) -> str:
         """The joint that an actuator moves: the pulley's of a cable, or the joint of that name."""

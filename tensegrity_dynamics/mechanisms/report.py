@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..linear_models.modes import mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
 from ..robots.model import Pose
-from ..robots.quantities import read_quantity
+from ..robots.quantities import read_payloads, read_quantity, read_vector
 from ..robots.report import (
     KinematicsOptions,
     Report,
@@ -28,6 +29,7 @@ from ..robots.report import (
 from ..robots.robot import Robot
 from .dynamics.equations_of_motion import equations
 from .estimation.quasi_static_estimator import MechanismEstimator
+from .loads import Load, Payload
 from .mechanism_model import MechanismModel
 from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .statics.modes import mechanism_modes
@@ -58,7 +60,7 @@ class MechanismReport(RobotReport):
         notes = self._warnings(rest, failure)
         gap = float(np.max(np.abs(rows.loop_error), initial=0.0))
         massless = listing([body.name for body in mechanism.bodies if body.mass == 0.0]) or "none"
-        mass = sum(body.mass for body in mechanism.bodies)
+        mass = float(mechanism.flat.mass.sum())
         gravity = ", ".join(f"{x:g}" for x in mechanism.gravity) + " m/s^2" if mechanism.gravity.any() else "none"
         what = [
             ("bodies", f"{len(mechanism.bodies)}, {mass:.4g} kg, without mass: {massless}"),
@@ -101,9 +103,11 @@ class MechanismReport(RobotReport):
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for positions of the actuators; those that are not named stay at their start."""
-        if options.forces or options.competing or options.rigid_bars or options.method != "newton":
-            raise TensegrityError(f"{self.robot.name} is a mechanism: of the options, --length and --json are for it.")
-        found = MechanismEstimator(self.robot).solve(read_positions(options.lengths, self.robot))
+        if options.competing or options.rigid_bars or options.method != "newton":
+            raise TensegrityError(
+                f"{self.robot.name} is a mechanism: of the options, --length, --force, --payload and --json are for it."
+            )
+        found = MechanismEstimator(self._loaded(options)).solve(read_positions(options.lengths, self.robot))
         at = {each.name: self.model.mechanism.positions_of(self.model.joint_of(each.drives))
               for each in self.robot.actuators}  # fmt: skip
         positions = {name: float(found.q[where][0]) for name, where in at.items()}
@@ -112,6 +116,22 @@ class MechanismReport(RobotReport):
         return Report(
             figures, equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions)
         )
+
+    def _loaded(self, options: KinematicsOptions) -> Robot:
+        """The robot with the loads of `tensegrity fk` beside its own."""
+        mechanism, bodies = self.model.mechanism, self.model.body_names
+        pushed = [
+            Load(f"--force {k}", name, wrench[:3], wrench[3:])
+            for k, (name, wrench) in enumerate(read_wrenches(options.forces, bodies))
+        ]
+        carried = [
+            Payload(f"--payload {k}", name, mass)
+            for k, (name, mass) in enumerate(read_payloads(options.payloads, "body", bodies))
+        ]
+        if not pushed and not carried:
+            return self.robot
+        loaded = replace(mechanism, loads=(*mechanism.loads, *pushed), payloads=(*mechanism.payloads, *carried))
+        return replace(self.robot, model=replace(self.model, mechanism=loaded))
 
     def not_stable(self, called: str) -> str:
         return (
@@ -182,7 +202,7 @@ class MechanismReport(RobotReport):
         return {
             **facts(self.robot),
             "bodies": len(mechanism.bodies),
-            "mass_kg": float(sum(body.mass for body in mechanism.bodies)),
+            "mass_kg": float(mechanism.flat.mass.sum()),
             "coordinates": mechanism.velocity_count,
             "loop_rows": mechanism.constraint_count,
             "degrees_of_freedom": freedom,
@@ -243,6 +263,29 @@ def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
         if name in result:
             raise TensegrityError(f"--length {item!r}: {name} is given twice.")
         result[name] = read_quantity(value, QUANTITIES[actuators[name].motion], f"--length {item!r}:")
+    return result
+
+
+def read_wrenches(items: Sequence[str], bodies: Sequence[str]) -> list[tuple[str, Any]]:
+    """Body and wrench (6,) N and N m from texts such as "plate=0,0,-5N" or "plate=0,0,-5,0,0.1,0".
+
+    Raises:
+        TensegrityError: not of that form, or an unknown body.
+    """
+    result = []
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--force {item!r}: write BODY=X,Y,Z, for example {bodies[-1]}=0,0,-5N.")
+        if name not in bodies:
+            raise TensegrityError(f"--force {item!r}: " + unknown_name("body", name, bodies))
+        if value.count(",") == 5:
+            parts = value.split(",")
+            force = read_vector(",".join(parts[:3]), "--force", kind="force")
+            moment = read_vector(",".join(parts[3:]), "--force", kind="torque")
+        else:
+            force, moment = read_vector(value, "--force", kind="force"), np.zeros(3)
+        result.append((name, np.concatenate((force, moment))))
     return result
 
 

@@ -9,6 +9,7 @@ from ..mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from ..mechanisms.file_builder import build_mechanism
 from ..mechanisms.file_schema import MechanismFile, motions
 from ..mechanisms.mechanism_model import MechanismModel
+from ..mechanisms.mjcf import mechanism_mjcf
 from ..mechanisms.report import MechanismReport
 from ..mechanisms.simulation.mechanism_simulator import INTEGRATORS, MechanismSimulator
 from ..mechanisms.state_codec import MechanismCodec
@@ -39,4 +40,5 @@ MECHANISM = RobotType(
     codec=MechanismCodec,
     report=MechanismReport,
     picture=MechanismPicture,
+    exports={"mjcf": mechanism_mjcf},
 )

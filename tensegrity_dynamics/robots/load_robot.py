@@ -171,6 +171,11 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
         except TensegrityError as error:
             problems.add(("actuators", i), str(error))
             continue
+        if actuator.motion == "tendon" and (item.rotor_inertia or item.motor_damping):
+            problems.add(
+                ("actuators", i, "rotor_inertia" if item.rotor_inertia else "motor_damping"),
+                "the spools of a structure have neither inertia nor friction; leave it out.",
+            )
         made.append(actuator)
         start = built.starts.get(item.drives)
         if start is not None and not low <= start <= high:

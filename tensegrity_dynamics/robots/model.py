@@ -24,10 +24,12 @@ class RobotModel(ABC):
     Attributes:
         kind: name of the robot type, as `kind:` of a robot file says it.
         noun: what such a model is, with its article, for messages: "a pin-jointed structure".
+        takes_moments: whether loads on it may be moments, too.
     """
 
     kind: ClassVar[str]
     noun: ClassVar[str]
+    takes_moments: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -57,6 +59,11 @@ class RobotModel(ABC):
     def takes_no_goals(self) -> str:
         """Why goal poses mean nothing for the robot, or nothing where they do: part of a sentence about the robot."""
         return ""
+
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """What forces can act on, and payloads hang on: nodes, or bodies; none where a kind knows no loads."""
+        return ()
 
     def tendon_stiffness(self, driven: str) -> float | None:
         """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import TensegrityError
+from ..errors import TensegrityError, unknown_name
 from .units import BaseUnits
 
 
@@ -16,6 +17,26 @@ def read_quantity(text: str, kind: str, what: str, units: BaseUnits | None = Non
         return (units or BaseUnits()).to_si(text.strip(), kind)
     except ValueError as error:
         raise TensegrityError(f"{what} {text!r}: {error}.") from None
+
+
+def read_payloads(items: Sequence[str], what: str, names: Sequence[str]) -> list[tuple[str, float]]:
+    """Name and mass [kg] from texts such as "top_1=0.2kg"; `what` is the kind of thing that has the names.
+
+    Raises:
+        TensegrityError: not of that form, an unknown name, or a mass below zero.
+    """
+    result = []
+    for item in items:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--payload {item!r}: write NAME=MASS, for example {names[-1]}=0.2kg.")
+        if name not in names:
+            raise TensegrityError(f"--payload {item!r}: " + unknown_name(what, name, names))
+        mass = read_quantity(value, "mass", "--payload")
+        if mass < 0.0:
+            raise TensegrityError(f"--payload {item!r}: a mass is not below zero.")
+        result.append((name, mass))
+    return result
 
 
 def read_vector(text: str | None, what: str, count: int = 3, kind: str = "number", unit: str = "") -> Any:

@@ -52,12 +52,14 @@ class KinematicsOptions:
     """What `tensegrity fk` was asked for, as the user wrote it.
 
     Attributes:
-        lengths: NAME=VALUE of what is driven. forces: NAME=X,Y,Z. method: "newton", or one that the kind has.
+        lengths: NAME=VALUE of what is driven. forces: NAME=X,Y,Z. payloads: NAME=MASS. method: "newton", or one that
+            the kind has.
         rigid_bars, competing: switches of structures.
     """
 
     lengths: Sequence[str] = ()
     forces: Sequence[str] = ()
+    payloads: Sequence[str] = ()
     method: str = "newton"
     rigid_bars: bool = False
     competing: bool = False

@@ -63,6 +63,7 @@ class RobotType:
         codec: makes the `StateCodec` of a robot: its states as the plain values that messages carry.
         report: makes the `RobotReport` of a robot: what commands print.
         picture: makes the `visualization.picture.Picture` of a robot: what markers, URDF and the browser view show.
+        exports: by name of a format ("mjcf"): makes the `robots.mjcf.Export` of a robot.
     """
 
     name: str
@@ -76,6 +77,7 @@ class RobotType:
     codec: Callable[[Robot], StateCodec]
     report: Callable[[Robot], RobotReport]
     picture: Callable[[Robot], Any]
+    exports: Mapping[str, Callable[[Robot], Any]] = field(default_factory=dict)
     node_integrator: str = ""
 
     def __post_init__(self) -> None:

@@ -54,6 +54,9 @@ Number = Annotated[float, quantity("number")]
 Position = Annotated[float, driven("length", "angle", "length")]
 Rate = Annotated[float, driven("speed", "angular speed", "speed")]
 Effort = Annotated[float, driven("force", "torque", "force")]
+Torque = Annotated[float, quantity("torque")]
+Inertia = Annotated[float, quantity("inertia")]
+TorsionalDamping = Annotated[float, quantity("torsional damping")]
 PositiveLength = Annotated[Length, Field(gt=0)]
 PositiveSpeed = Annotated[Speed, Field(gt=0)]
 PositiveForce = Annotated[Force, Field(gt=0)]
@@ -67,6 +70,8 @@ Point = Annotated[list[Length], Field(min_length=3, max_length=3)]
 Direction = Annotated[list[Number], Field(min_length=3, max_length=3)]
 Vector = Annotated[list[Acceleration], Field(min_length=3, max_length=3)]
 Turn = Annotated[list[Angle], Field(min_length=3, max_length=3)]
+Forces = Annotated[list[Force], Field(min_length=3, max_length=3)]
+Moments = Annotated[list[Torque], Field(min_length=3, max_length=3)]
 Axis = Literal["x", "y", "z", "rx", "ry", "rz"]
 
 
@@ -127,6 +132,9 @@ class ActuatorBlock(Block):
     rate: Annotated[Rate, Field(gt=0)]
     effort: Annotated[Effort, Field(gt=0)]
     minimum_tension: Annotated[Force, Field(ge=0)] = 0.0
+    gear: PositiveNumber = 1.0
+    rotor_inertia: Annotated[Inertia, Field(ge=0)] = 0.0
+    motor_damping: Annotated[TorsionalDamping, Field(ge=0)] = 0.0
 
 
 class TourBlock(Block):

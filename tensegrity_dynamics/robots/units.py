@@ -36,6 +36,8 @@ QUANTITIES: dict[str, dict[str, int]] = {
     "viscosity": {"force": 1, "time": 1, "length": -2},
     "density": {"mass": 1, "length": -3},
     "inertia": {"mass": 1, "length": 2},
+    "torsional stiffness": {"force": 1, "length": 1, "angle": -1},
+    "torsional damping": {"force": 1, "length": 1, "time": 1, "angle": -1},
     "number": {},
 }
 
@@ -44,6 +46,7 @@ EXAMPLES = {
     "time": "2 s", "stiffness": "1000 N/m, 11.36 lbf/in", "damping": "5 N s/m", "acceleration": "9.81 m/s^2",
     "speed": "0.05 m/s", "angular speed": "2 rad/s, 300 deg/s", "torque": "1.5 N m", "stress": "2 GPa",
     "viscosity": "10 MPa s", "density": "2700 kg/m^3", "inertia": "1e-4 kg m^2", "number": "1.5",
+    "torsional stiffness": "2 N m/rad", "torsional damping": "0.1 N m s/rad",
 }  # fmt: skip
 
 LONGEST = 60  # characters of a number with its unit

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -21,6 +23,7 @@ from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
+from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Simulation, pace
@@ -41,6 +44,8 @@ MODES = {
 }
 
 
+WRENCHES = QoSProfile(depth=20)
+"""Reliable; several bodies may be pushed at once."""
 LEAST_PACE = 0.95
 """Part of the wanted pace below which the simulator says so."""
 
@@ -93,6 +98,10 @@ class SimulatorNode(RobotNode):
             "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
         )
         delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
+        patience = self.parameter(
+            "wrench_timeout", 0.5, "s after its stamp for which an external wrench acts", low=0.01, high=60.0
+        )
+        self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._late: deque[Late] = deque()
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
@@ -116,6 +125,7 @@ class SimulatorNode(RobotNode):
         self._state = self.create_publisher(StructureState, "structure_state", STATE) if as_state else None
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
+        self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
         self.create_service(Trigger, "~/reset", self._reset)
         self.create_service(SetBool, "~/set_paused", self._set_paused)
         self.create_service(Trigger, "emergency_stop", self._emergency_stop)
@@ -200,6 +210,8 @@ class SimulatorNode(RobotNode):
     def _advance(self) -> None:
         """Move on by one control period and publish."""
         try:
+            if (forces := self._wrenches.changed(self._now)) is not None:
+                self._simulation.apply_forces(forces)
             self._simulation.advance(self._substeps)
         except TensegrityError as error:
             self._paused = True
@@ -304,10 +316,21 @@ class SimulatorNode(RobotNode):
         for name, (kind, value) in taken.set_points.items():
             self._simulation.command(kind.value, {name: value}, age=age, period=taken.period)
 
+    def _external_wrench(self, message: WrenchStamped) -> None:
+        force, moment = message.wrench.force, message.wrench.torque
+        try:
+            self._wrenches.take(
+                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
+                1e-9 * nanoseconds(message.header.stamp), self._now,
+            )  # fmt: skip
+        except TensegrityError as error:
+            self.tell(WARN, f"external wrench refused: {error}")
+
     # -- services -------------------------------------------------------------------------------------------------
 
     def _reset(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         self._simulation.reset()
+        self._wrenches.forget()
         self._gate.forget()
         self._late.clear()
         self._ticks, self._holding = 0, True

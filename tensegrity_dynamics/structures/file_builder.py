@@ -31,6 +31,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
                 problems.add(("outputs", i, "nodes", name), unknown_name("node", name, names))
         if output.name in [other.name for other in block.outputs[:i]]:
             problems.add(("outputs", i, "name"), f"the name {output.name!r} is used twice; give each output its own.")
+    carried, pushed = _loads(block, problems)
     ground = build_ground(block.contact, problems)
     problems.stop_if_any()
 
@@ -46,10 +47,11 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         masses=values["mass"],
         damping=values["damping"],
         fixed=np.array([node.fixed for node in block.nodes.values()], dtype=np.bool_),
-        node_masses=np.array([node.mass for node in block.nodes.values()]),
+        node_masses=np.array([node.mass for node in block.nodes.values()]) + carried,
         gravity=np.array(block.gravity),
         ground=ground,
         smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
+        loads=pushed,
     )
     if ground is not None:
         weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
@@ -81,6 +83,24 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
                 ("members", i, "nodes"),
                 f"{first} and {second} start at the same place; move one, or the member has no direction.",
             )
+
+
+def _loads(block: StructureFile, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) kg and (n, 3) N that the block `loads` puts on the nodes."""
+    rows = {name: row for row, name in enumerate(block.nodes)}
+    masses, forces, seen = np.zeros(len(rows)), np.zeros((len(rows), 3)), dict[str, int]()
+    for i, item in enumerate(block.loads):
+        if item.name in seen:
+            problems.add(("loads", i, "name"), f"the name {item.name!r} is used by loads[{seen[item.name]}] already.")
+        seen.setdefault(item.name, i)
+        if item.node not in rows:
+            problems.add(("loads", i, "node"), unknown_name("node", item.node, rows))
+        elif (item.mass is None) == (item.force is None):
+            problems.add(("loads", i), "give either a mass or a force.")
+        else:
+            masses[rows[item.node]] += item.mass or 0.0
+            forces[rows[item.node]] += np.zeros(3) if item.force is None else np.array(item.force)
+    return masses, forces
 
 
 def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:

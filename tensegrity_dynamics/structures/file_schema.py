@@ -13,6 +13,7 @@ from ..robots.schema import (
     Block,
     CommonBlock,
     Damping,
+    Forces,
     Mass,
     Name,
     Point,
@@ -32,6 +33,19 @@ class NodeBlock(Block):
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         self.position = movement.point(self.position)
+
+
+class NodeLoadBlock(Block):
+    """What a node carries (mass) or what acts on it (force, in world axes)."""
+
+    name: Name
+    node: Name
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+    force: Forces | None = None
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if self.force is not None:
+            self.force = movement.direction(self.force)
 
 
 class MemberBlock(Block):
@@ -85,6 +99,7 @@ class StructureFile(CommonBlock):
     nodes: Annotated[dict[Name, NodeBlock], Field(min_length=2)]
     defaults: DefaultsBlock = DefaultsBlock()
     members: Annotated[list[MemberBlock], Field(min_length=1)]
+    loads: list[NodeLoadBlock] = Field(default=[])
     outputs: list[NodeOutputBlock] = Field(default=[])
     contact: ContactBlock | None = None
     tension: TensionBlock = TensionBlock()

@@ -12,7 +12,7 @@ from ..errors import TensegrityError, unknown_name
 from ..linear_models.modes import mode_report
 from ..linear_models.output_stiffness import stiffness_report
 from ..robots.formatting import listing, millimetres, span, turned
-from ..robots.quantities import read_quantity, read_vector
+from ..robots.quantities import read_payloads, read_quantity, read_vector
 from ..robots.report import (
     KinematicsOptions,
     Report,
@@ -121,6 +121,8 @@ class StructureReport(RobotReport):
         robot, method = self.robot, options.method
         lengths = read_lengths(options.lengths, robot)
         forces = read_forces(options.forces, robot)
+        for name, mass in read_payloads(options.payloads, "node", self.structure.node_names):
+            forces[name] = forces.get(name, np.zeros(3)) + mass * self.structure.gravity
         if options.competing:
             if method != "newton":
                 raise TensegrityError("--competing uses newton; leave --method out.")

@@ -41,6 +41,7 @@ class Structure(RobotModel):
         gravity: (3,) m/s^2 in the world frame.
         ground: what every free node may stand on, or None.
         smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
+        loads: (n, 3) N, steady forces in the world beside the weight; none without it.
 
     Attributes:
         unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
@@ -68,15 +69,18 @@ class Structure(RobotModel):
     gravity: NDArray[np.float64]
     ground: Ground | None = None
     smoothness: float = 0.0
+    loads: NDArray[np.float64] = None  # type: ignore[assignment]
     unilateral: NDArray[np.bool_] = field(init=False)
     laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         n, m = len(self.node_names), len(self.member_names)
+        if self.loads is None:
+            object.__setattr__(self, "loads", np.zeros((n, 3)))
         shapes = {
-            "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,), "masses": (m,),
-            "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
+            "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,),
+            "masses": (m,), "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
         }  # fmt: skip
         for name, shape in shapes.items():
             kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)
@@ -174,6 +178,11 @@ class Structure(RobotModel):
             "takes it to places"
         )
 
+    @property
+    def load_names(self) -> tuple[str, ...]:
+        """All nodes."""
+        return self.node_names
+
     def tendon_stiffness(self, driven: str) -> float:
         """K [N/m] of the member called `driven`."""
         return float(self.stiffness[self.member(driven)])
@@ -257,6 +266,9 @@ class Structure(RobotModel):
             for law, stiffness, stretch in zip(self.laws, self.stiffness, lengths - self.rest_lengths, strict=True)
         ]
         return np.array(slopes, dtype=np.float64)
+    def steady_forces(self) -> NDArray[np.float64]:
+        """(n, 3) N: weights and loads."""
+        return self.weights() + self.loads
 
     def connectivity(self) -> NDArray[np.float64]:
         """C, (m, n): +1 at the first node and -1 at the second node of each member (001, table 1)."""

@@ -18,7 +18,16 @@ def fk(
     robot: RobotArgument,
     length: LengthOption = [],  # noqa: B006
     force: Annotated[
-        list[str], typer.Option("--force", "-f", help="on a node, NAME=X,Y,Z such as top_1=0,0,-5N; may be repeated")
+        list[str],
+        typer.Option(
+            "--force",
+            "-f",
+            help="on a node, or on a body at its origin, NAME=X,Y,Z such as top_1=0,0,-5N; a body may have a moment, "
+            "too: NAME=X,Y,Z,MX,MY,MZ; may be repeated",
+        ),
+    ] = [],  # noqa: B006
+    payload: Annotated[
+        list[str], typer.Option("--payload", help="on a node or body, NAME=MASS such as top_1=0.2kg; may be repeated")
     ] = [],  # noqa: B006
     method: Annotated[str, typer.Option(help="newton, relaxation or kinetic")] = "newton",
     rigid_bars: RigidOption = False,
@@ -33,7 +42,7 @@ def fk(
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(robot)
-    options = KinematicsOptions(length, force, method, rigid_bars, competing)
+    options = KinematicsOptions(length, force, payload, method, rigid_bars, competing)
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         report = type_of(loaded).report(loaded).forward_kinematics(options)
     if as_json:

@@ -34,7 +34,7 @@ NamespaceOption = Annotated[str, typer.Option(help="of the robot, where several 
 
 
 @contextlib.contextmanager
-def _watching(namespace: str) -> Iterator[Any]:
+def watching(namespace: str) -> Iterator[Any]:
     """A `Watcher` for the length of the context; SIGINT and SIGTERM end the process."""
     need_ros()
     from ..runtime.robot_client import Watcher
@@ -61,7 +61,7 @@ def goal(
 ) -> None:
     """Send a goal pose to the running robot."""
     turned = read_vector(quaternion, "--quaternion", 4)
-    with _watching(namespace) as watcher:
+    with watching(namespace) as watcher:
         answer = watcher.send_goal((x, y, z), turned, duration)
     if not answer.accepted:
         raise TensegrityError(answer.reason)
@@ -71,7 +71,7 @@ def goal(
 
 def status(namespace: NamespaceOption = "", as_json: JsonOption = False) -> None:
     """What the running robot does."""
-    with _watching(namespace) as watcher:
+    with watching(namespace) as watcher:
         watcher.wait_until(lambda: watcher.state is not None and len(watcher.diagnostics) > 2, 4.0)
         pose, pulls = watcher.pose, watcher.tensions
         figures = {
@@ -105,7 +105,7 @@ def stop(namespace: NamespaceOption = "") -> None:
 
 
 def _trigger(name: str, namespace: str) -> None:
-    with _watching(namespace) as watcher:
+    with watching(namespace) as watcher:
         answer = watcher.call(name)
     if not answer.success:
         raise TensegrityError(answer.message)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
@@ -172,6 +173,22 @@ class Watcher:
         """Answer of set_goal_pose."""
         request = goal_request(position, quaternion, duration, frame)
         return self.call("set_goal_pose", request, PLANNING)
+
+    def wrench_sender(self) -> Callable[[str, Any, Any], None]:
+        """A function that puts a force and a moment (3,) on a body or node, stamped with the latest state."""
+        publisher = self.node.create_publisher(WrenchStamped, "external_wrench", QoSProfile(depth=20))
+        self.wait_until(lambda: publisher.get_subscription_count() > 0, 2.0)
+
+        def send(name: str, force: Any, moment: Any) -> None:
+            message = WrenchStamped()
+            assert self.state is not None
+            message.header.stamp, message.header.frame_id = self.state.header.stamp, name
+            parts = ((message.wrench.force, force), (message.wrench.torque, moment))
+            for part, values in parts:
+                part.x, part.y, part.z = (float(value) for value in values)
+            publisher.publish(message)
+
+        return send
 
     def call(self, name: str, request: Any | None = None, patience: float = 30.0) -> Any:
         """Answer of a service. Raises TensegrityError where nobody offers it or it does not answer."""

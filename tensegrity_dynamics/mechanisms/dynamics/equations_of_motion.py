@@ -15,13 +15,16 @@ from ...numerics.compilation import allocation_free
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
+from ..loads import LOAD_BODY, LOAD_MOMENT, LOAD_POINT
 from ..mechanism import Mechanism, check_state
 from ..spatial import (
     cross_force,
     inertia_times,
+    rotate,
     world_inertia,
 )
 from ..workspace import make_workspace
+from .joint_efforts import joint_efforts
 
 
 @allocation_free
@@ -35,6 +38,24 @@ def subtract_load(work, i):
     work.force[i, 3] -= fx
     work.force[i, 4] -= fy
     work.force[i, 5] -= fz
+
+
+@allocation_free
+def subtract_steady_loads(flat, work):
+    """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
+    for n in range(flat.loads.shape[0]):
+        i, wrench = int(flat.loads[n, LOAD_BODY]), flat.loads[n, LOAD_MOMENT:]
+        rotate(work.rotation[i], flat.loads[n, LOAD_POINT:], work.three)
+        x, y, z = (
+            work.position[i, 0] + work.three[0],
+            work.position[i, 1] + work.three[1],
+            work.position[i, 2] + work.three[2],
+        )
+        work.force[i, 0] -= wrench[0] + y * wrench[5] - z * wrench[4]
+        work.force[i, 1] -= wrench[1] + z * wrench[3] - x * wrench[5]
+        work.force[i, 2] -= wrench[2] + x * wrench[4] - y * wrench[3]
+        for k in range(3, 6):
+            work.force[i, k] -= wrench[k]
 
 
 @allocation_free
@@ -56,6 +77,7 @@ def mass_and_bias(flat, work):
         for k in range(6):
             work.force[i, k] += work.six[k]
         subtract_load(work, i)
+    subtract_steady_loads(flat, work)
     for i in range(flat.kind.shape[0] - 1, -1, -1):
         b = flat.v_start[i]
         for d in range(b, b + flat.v_count[i]):
@@ -73,6 +95,7 @@ def mass_and_bias(flat, work):
                 work.mass[d, e] = total
                 work.mass[e, d] = total
                 e = flat.dof_parent[e]
+            work.mass[d, d] += flat.armature[d]
         p = flat.parent[i]
         if p >= 0:
             for k in range(6):
@@ -133,6 +156,7 @@ def evaluate(flat, q, v, work):
     mass_and_bias(flat, work)
     loop_equations(flat, work)
     cable_efforts(flat, q, v, work)
+    joint_efforts(flat, q, v, work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +164,9 @@ class Equations:
     """M a + c = p + tau + K' lambda and K a = k at one state.
 
     Attributes:
-        mass: M (nv, nv). bias: c (nv,), with gravity. loop: K (nc, nv). loop_bias: k (nc,).
-        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), effort of the cables.
+        mass: M (nv, nv). bias: c (nv,), with gravity and steady loads. loop: K (nc, nv). loop_bias: k (nc,).
+        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables and of what
+            resists joints.
         strain, tension: of each cable, - and N.
     """
 

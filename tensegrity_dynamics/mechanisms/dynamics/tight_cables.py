@@ -283,6 +283,7 @@ class TightCables:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
         self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
+        model.need_elastic_cables("this control")
         if not robot.actuators or not robot.outputs:
             what = "actuator" if not robot.actuators else "output"
             raise TensegrityError(f"{robot.name} has no {what}; name one in its file to control it.")

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import TensegrityError, unknown_name
+from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...estimation_interface import Estimate, Estimator
 from ...robots.robot import Robot
 from ..body_poses import BodyPoses
+from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..kinematics.configuration_space import difference
 from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from ..workspace import make_workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,9 @@ class MechanismEstimator(Estimator):
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
         self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
         self._poses = BodyPoses(model)
+        self._rigid, self._work = RigidTensions(model), make_workspace(model.mechanism.flat)
         self._home = self._solver.solve(model.start)
+        self._refuse_pushing(self._home)
         self.reset()
 
     @property
@@ -67,6 +72,7 @@ class MechanismEstimator(Estimator):
         if method != "newton":
             raise TensegrityError(unknown_name("method for mechanisms", method, ("newton",)))
         shape = self._solver.solve(self._home.q, self._by_joint(positions))
+        self._refuse_pushing(shape)
         return self._estimate(0.0, shape, np.zeros(self._model.mechanism.velocity_count))
 
     def update(
@@ -85,6 +91,7 @@ class MechanismEstimator(Estimator):
             last = self._last
         try:
             shape = self._solver.solve(last.q, self._by_joint(positions))
+            self._refuse_pushing(shape)
         except TensegrityError as error:
             self._last = self._estimate(time, last.equilibrium, 0.0 * last.v, str(error))
             return self._last
@@ -100,6 +107,17 @@ class MechanismEstimator(Estimator):
                 raise TensegrityError(unknown_name("actuator", name, self._joints))
         return {self._joints[name]: value for name, value in positions.items()}
 
+    def _rigid_tensions(self, shape: MechanismEquilibrium) -> dict[str, float]:
+        if not self._rigid.names:
+            return {}
+        still = np.zeros(shape.effort.size)
+        evaluate(self._model.mechanism.flat, np.array(shape.q), still, self._work)
+        return self._rigid.tensions(self._work, still, shape.effort)
+
+    def _refuse_pushing(self, shape: MechanismEquilibrium) -> None:
+        if reason := pushing(self._rigid_tensions(shape)):
+            raise NoEquilibriumError(f"in the only shape found {reason}.")
+
     def _estimate(
         self, time: float, shape: MechanismEquilibrium, v: NDArray[np.float64], reason: str = ""
     ) -> MechanismEstimate:
@@ -107,7 +125,8 @@ class MechanismEstimator(Estimator):
         if self.robot.outputs:
             pose, twist = self._poses.update(shape.q, v).output(self.robot.outputs[0])
         by_name = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
-        tensions = {name: by_name.get(name, float("nan")) for name in self._model.cable_names}
+        by_name |= self._rigid_tensions(shape)
+        tensions = {name: by_name[name] for name in self._model.cable_names}
         return MechanismEstimate(
             time=time, configuration=shape.q, velocity=v, pose=pose, twist=twist, tensions=tensions,
             slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=shape.residual,

@@ -35,8 +35,10 @@ from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
 from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
+from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
-from ..kinematics.body_kinematics import body_kinematics
+from ..kinematics.body_kinematics import body_kinematics, world_point
+from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
@@ -265,8 +267,8 @@ def cable_powers(flat, q, v, work, out):
 
 @compiled
 def load_power(flat, q, v, work):
-    """Power [W] of the wrenches in work.load; moves the bodies to q and v."""
-    loaded = False
+    """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
+    loaded = flat.loads.shape[0] > 0
     for i in range(work.load.shape[0]):
         for k in range(6):
             loaded = loaded or work.load[i, k] != 0.0
@@ -281,24 +283,52 @@ def load_power(flat, q, v, work):
         power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
         power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
         power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
+    for n in range(flat.loads.shape[0]):
+        row = flat.loads[n]
+        i = int(row[LOAD_BODY])
+        moment, force, turning, moving = row[LOAD_MOMENT:], row[LOAD_FORCE:], work.velocity[i, :3], work.velocity[i, 3:]
+        world_point(work.rotation, work.position, i, row[LOAD_POINT:], work.point)
+        x, y, z = work.point
+        power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
+        power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
+        power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
+        power += force[2] * (moving[2] + turning[0] * y - turning[1] * x)
     return power
+
+
+@compiled
+def powers_of(flat, q, v, work, out):
+    """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction.
+
+    Returns the elastic energy [J] of cables and joints.
+    """
+    energy = cable_powers(flat, q, v, work, out)
+    out[2] = load_power(flat, q, v, work)
+    out[3] = 0.0
+    if flat.resistances.shape[0] > 0:
+        body_kinematics(flat, q, v, work)
+        joint_efforts(flat, q, v, work)
+        energy += work.resistance[ELASTIC]
+        out[0] += work.resistance[DAMPED]
+        out[3] = work.resistance[RUBBED]
+    return energy
 
 
 @compiled
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
 
-    works (4,) J grows by the work of the actuators, by what damping and what winding take, and by the work of the
-    wrenches in work.load. Where a cable would be wound past its end, the state stays as before that step.
+    works (5,) J grows by the work of the actuators, by what damping and what winding take, by the work of the loads,
+    and by what friction takes. Where a cable would be wound past its end, the state stays as before that step.
     """
     before_q, before_v = np.empty(q.shape[0]), np.empty(v.shape[0])
-    cable_powers(flat, q, v, work, powers)
-    pushing = load_power(flat, q, v, work)
+    before_powers = np.empty(4)
+    powers_of(flat, q, v, work, powers)
     for done in range(steps):
         status = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         before_q[:] = q
         before_v[:] = v
-        damping, winding = powers[0], powers[1]
+        before_powers[:] = powers
         if status != REGULAR:
             return status, done
         if implicit:
@@ -315,9 +345,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             if drives.stiff[a]:  # the mean over the step
                 drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
-        cable_powers(flat, q, v, work, powers)
-        works[1] += 0.5 * step * (damping + powers[0])
-        works[2] += 0.5 * step * (winding + powers[1])
-        pushed, pushing = pushing, load_power(flat, q, v, work)
-        works[3] += 0.5 * step * (pushed + pushing)
+        powers_of(flat, q, v, work, powers)
+        for k in range(4):
+            works[1 + k] += 0.5 * step * (before_powers[k] + powers[k])
     return REGULAR, steps

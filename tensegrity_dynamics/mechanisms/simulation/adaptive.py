@@ -20,9 +20,9 @@ from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_mess
 from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
-from ..mechanism import Mechanism, check_state
+from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import Ends, cable_powers, load_power, past_end
+from .actuation import Ends, past_end, powers_of
 
 MAX_EVENTS = 100_000
 
@@ -42,7 +42,7 @@ class MechanismPath:
 
     Attributes:
         times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
-        works: (3,) J that damping and winding took, and that the loads did.
+        works: (4,) J that damping and winding took, that the loads did, and that friction took.
         events: in order of time.
     """
 
@@ -84,6 +84,7 @@ def integrate(
     absolute: float = 1e-11,
     longest_step: float = np.inf,
     load: ArrayLike | None = None,
+    flat: FlatMechanism | None = None,
 ) -> MechanismPath:
     """The motion from (q, v) for `duration` s.
 
@@ -91,6 +92,7 @@ def integrate(
         effort: (nv,) N or N m, or a function of time [s], q and v that gives it.
         relative, absolute: tolerances on every coordinate. longest_step: s.
         load: (b, 6) N m and N, moment and force on each body at its origin, in world axes; none without it.
+        flat: the mechanism's arrays where gravity or payloads are others than its own.
 
     Raises:
         TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
@@ -100,9 +102,9 @@ def integrate(
     position, velocity = check_state(mechanism, np.array(q, dtype=np.float64), np.array(v, dtype=np.float64))
     if not (np.isfinite(duration) and duration > 0.0):
         raise TensegrityError(f"duration is {duration} s, must be a finite time above zero.")
-    motion = _Motion(mechanism, effort, load)
+    motion = _Motion(mechanism, effort, load, mechanism.flat if flat is None else flat)
     nq, nv = motion.sizes
-    state = np.concatenate((position, velocity, np.zeros(3)))
+    state = np.concatenate((position, velocity, np.zeros(4)))
     times, states, pieces, events = [np.zeros(1)], [state[None, :]], [], []
     time, taut = 0.0, motion.strains(state) > 0.0
     scale = np.full(state.size, absolute)
@@ -139,10 +141,12 @@ def integrate(
 
 
 class _Motion:
-    """Right side and events over one state vector (q, v, work of damping, of winding, of the loads)."""
+    """Right side and events over one state vector (q, v, the works of `powers_of`)."""
 
-    def __init__(self, mechanism: Mechanism, effort: ArrayLike | Callable, load: ArrayLike | None) -> None:
-        self.mechanism, self.flat = mechanism, mechanism.flat
+    def __init__(
+        self, mechanism: Mechanism, effort: ArrayLike | Callable, load: ArrayLike | None, flat: FlatMechanism
+    ) -> None:
+        self.mechanism, self.flat = mechanism, flat
         self.work, self.reduction, self.stages = (
             make_workspace(self.flat),
             make_reduction_workspace(self.flat),
@@ -151,7 +155,7 @@ class _Motion:
         if load is not None:
             self.work.load[:] = load
         self.sizes = (mechanism.position_count, mechanism.velocity_count)
-        self.powers, self.rates = np.zeros(2), np.zeros(self.sizes[0])
+        self.powers, self.rates = np.zeros(4), np.zeros(self.sizes[0])
         cables = mechanism.cables
         joints = [mechanism.joint(cable.joint) for cable in cables]
         self.ends = Ends(
@@ -179,9 +183,8 @@ class _Motion:
         if status == SINGULAR_MASS:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
         configuration_rate(self.flat, q, v, self.rates)
-        cable_powers(self.flat, q, v, self.work, self.powers)
-        pushing = load_power(self.flat, q, v, self.work)
-        return np.concatenate((self.rates, self.reduction.acceleration, self.powers, [pushing]))
+        powers_of(self.flat, q, v, self.work, self.powers)
+        return np.concatenate((self.rates, self.reduction.acceleration, self.powers))
 
     def strains(self, state: NDArray) -> NDArray[np.float64]:
         q, v = self.split(state)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,19 +19,26 @@ from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
+from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
-from ..mechanism import Mechanism, check_state
+from ..loads import Payload, loaded_inertia
+from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..mechanism_model import MechanismModel
+from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import PAST_END, Drives, Ends, cable_powers, drive, make_drives, servo_torques
+from .actuation import PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
 from .adaptive import integrate
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
 become a servo that holds the position."""
+WEIGHING = ("gravity", "mass", "centre", "inertia")
+"""Arrays of a mechanism that change while it is simulated."""
+FORCES = 3
+"""Entry of the works of `drive` that loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
@@ -96,8 +104,8 @@ class MechanismSimulator(Simulator):
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in robot.actuators)
         self._joints = tuple(model.joint_of(each.drives) for each in robot.actuators)
-        self._mechanism, self._flat = model.mechanism, model.mechanism.flat
-        flat = self._flat
+        self._mechanism = model.mechanism
+        self._flat = flat = own_copy(model.mechanism.flat)
         self._work, self._reduction, self._stages = (
             make_workspace(flat),
             make_reduction_workspace(flat),
@@ -105,8 +113,9 @@ class MechanismSimulator(Simulator):
         )
         self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
         self._poses = BodyPoses(model)
+        self._rigid = RigidTensions(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
-        self._works, self._powers, self._steps = np.zeros(4), np.zeros(2), 0
+        self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []
         self._start, self._start_effort = self._find_start(start)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
@@ -154,6 +163,47 @@ class MechanismSimulator(Simulator):
         """
         self._work.load[:] = load_array(self._mechanism, forces)
 
+    def set_gravity(self, gravity: ArrayLike) -> None:
+        """Another gravity (3,) m/s^2 from now on; the energy that comes with it counts as work of forces."""
+        vector = np.array(gravity, dtype=np.float64)
+        if vector.shape != (3,) or not np.isfinite(vector).all():
+            raise TensegrityError("gravity must be three finite numbers in m/s^2.")
+        with self._given_energy():
+            self._flat.gravity[:] = vector
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Fix a payload to a body, or move the one of that name there; it has the body's speed from the first instant.
+
+        Args:
+            mass: kg. at: (3,) m in the frame of the body.
+        """
+        index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
+        if body not in index:
+            raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
+        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64))})
+
+    def detach(self, name: str) -> None:
+        """Take a payload away, one of the file's or one that was attached."""
+        if name not in self._payloads:
+            raise TensegrityError(unknown_name("payload", name, self._payloads))
+        self._carry({key: each for key, each in self._payloads.items() if key != name})
+
+    def _carry(self, payloads: dict[str, Payload]) -> None:
+        bodies = {body.name: body for body in self._mechanism.bodies}
+        with self._given_energy():
+            for row, joint in enumerate(self._mechanism.joints):
+                mine = [each for each in payloads.values() if each.body == joint.body]
+                flat = self._flat
+                flat.mass[row], flat.centre[row], flat.inertia[row] = loaded_inertia(bodies[joint.body], mine)
+        self._payloads = payloads
+
+    @contextlib.contextmanager
+    def _given_energy(self) -> Iterator[None]:
+        """Count what the energy of the state changes by as work of forces."""
+        before = self.energy().total
+        yield
+        self._works[FORCES] += self.energy().total - before
+
     def command(self, mode: str, values: Mapping[str, Any], *, age: float = 0.0, period: float = 0.0) -> None:
         drives = self._drives
         for index, value in checked_commands(mode, values, self._names).items():
@@ -181,6 +231,31 @@ class MechanismSimulator(Simulator):
             TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
                 fast for the step; the state stays at the last good one.
         """
+        if self._rigid.names:
+            for _ in range(steps):
+                self._advance_watched()
+            return
+        self._advance_steps(steps)
+
+    def _advance_watched(self) -> None:
+        """One step, taken back where a rigid cable would have to push at its end."""
+        q, v, works, count = self._q.copy(), self._v.copy(), self._works.copy(), self._steps
+        self._advance_steps(1)
+        if reason := pushing(self._rigid_tensions()):
+            when = self.time
+            self._q[:], self._v[:], self._works[:], self._steps = q, v, works, count
+            raise TensegrityError(f"at {when:.4g} s {reason}.")
+
+    def _rigid_tensions(self) -> dict[str, float]:
+        """N of the rigid cables at the present state and efforts."""
+        if not self._rigid.names:
+            return {}
+        effort = np.zeros(self._v.size)
+        effort[self._drives.v] = self._drives.torque
+        accelerate(self._flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
+        return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
+
+    def _advance_steps(self, steps: int) -> None:
         if self.integrator == "adaptive":
             self._advance_adaptive(steps)
             return
@@ -198,9 +273,9 @@ class MechanismSimulator(Simulator):
         evaluate(self._flat, self._q, self._v, self._work)
         names, drives = self.model.cable_names, self._drives
         by_cable = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
-        tensions = {
-            name: float(self._work.tension[by_cable[name]]) if name in by_cable else float("nan") for name in names
-        }
+        tensions = {name: float(self._work.tension[by_cable[name]]) for name in names if name in by_cable}
+        tensions |= self._rigid_tensions()
+        tensions = {name: tensions[name] for name in names}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
         return MechanismObservation(
@@ -224,9 +299,9 @@ class MechanismSimulator(Simulator):
         kinetic = 0.5 * float(self._v @ work.mass @ self._v)
         centres = work.position + np.einsum("bij,bj->bi", work.rotation, flat.centre)
         gravity = -float(flat.mass @ centres @ flat.gravity)
-        elastic = float(cable_powers(flat, self._q, self._v, work, np.zeros(2)))
-        actuators, damping, winding, forces = (float(each) for each in self._works)
-        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding)
+        elastic = float(powers_of(flat, self._q, self._v, work, np.zeros(4)))
+        actuators, damping, winding, forces, friction = (float(each) for each in self._works)
+        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, friction=friction)
 
     def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
         """At the present state, under the efforts that the actuators gave last."""
@@ -240,6 +315,9 @@ class MechanismSimulator(Simulator):
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
+        self._payloads = {each.name: each for each in self._mechanism.payloads}
+        for name in WEIGHING:
+            getattr(self._flat, name)[:] = getattr(self._mechanism.flat, name)
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
         drives = self._drives
         drives.mode[:] = POSITION
@@ -293,7 +371,7 @@ class MechanismSimulator(Simulator):
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        flat, reduction, scratch = self._flat, self._reduction, self._scratch
+        flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
         free = np.flatnonzero(~reduction.is_pivot)
@@ -324,7 +402,9 @@ class MechanismSimulator(Simulator):
             servo_torques(
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
-            path = integrate(self._mechanism, self._q, self._v, self._effort, length, load=self._work.load)
+            path = integrate(
+                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat
+            )  # fmt: skip
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
@@ -348,6 +428,21 @@ class MechanismSimulator(Simulator):
             f"the simulation diverged at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
             f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
         )
+
+
+def own_copy(flat: FlatMechanism) -> FlatMechanism:
+    """The arrays of a mechanism with own copies of those that one simulation may change."""
+    return flat._replace(**{name: np.array(getattr(flat, name)) for name in WEIGHING})
+
+
+def with_stops(flat: FlatMechanism) -> FlatMechanism:
+    """The arrays with all stops as springs and dampers that always act: what they bring at most."""
+    rows = np.array(flat.resistances)
+    law = rows[:, LAW:]
+    law[:, STIFFNESS] += law[:, STOP_STIFFNESS]
+    law[:, DAMPING] += law[:, STOP_DAMPING]
+    law[:, LOW], law[:, HIGH] = -np.inf, np.inf
+    return flat._replace(resistances=rows)
 
 
 def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> NDArray[np.float64]:

@@ -291,6 +291,8 @@ class MechanismEquilibriumSolver:
         least = shift * 1e-3 * max(abs(rates[0]), abs(rates[-1]))
         if rates[0] <= 1e-12 * abs(rates[-1]):
             least = max(least, 1e-6 * abs(rates[-1])) - 2.0 * rates[0]
+        if least == 0.0 and not stiffness.any():
+            least = 1.0  # nothing resists here: along the force, as far as `_search` lets it
         return np.linalg.solve(stiffness + least * mass, force)
 
     def _search(self, q: NDArray, basis: NDArray, step: NDArray) -> NDArray[np.float64] | None:

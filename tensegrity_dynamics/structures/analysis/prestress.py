@@ -219,7 +219,7 @@ def analyze_prestress(
         )
     if isinstance(nodes_or_shape, StructureEquilibrium):
         structure, output = nodes_or_shape.structure, output or nodes_or_shape.output
-    structure = replace(structure, ground=None)  # a load, too
+    structure = replace(structure, ground=None, loads=None)  # the ground is a load, too
     solver = StructureEquilibriumSolver(structure, output=output)
     nothing = np.zeros(3)
     nodes = solver.start_nodes(nodes_or_shape)

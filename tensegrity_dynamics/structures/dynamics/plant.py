@@ -53,6 +53,7 @@ def take_set_points(plant, mode, set_points):
     for a in range(set_points.shape[0]):
         spools.mode[a] = mode
         spools.target[a] = set_points[a]
+        spools.lead[a] = 0.0
     return True
 
 

@@ -87,7 +87,7 @@ def make_network(
         members=np.array(structure.members), stiffness=stiffness,
         damping=np.where(is_bar, 0.0, structure.damping), laws=np.array(structure.laws), node_masses=masses,
         spread=spread, inverse_first=inverse[0], inverse_node=inverse[1], inverse_value=inverse[2],
-        weight=structure.weights(), load=structure.weights(),
+        weight=structure.weights(), load=structure.steady_forces(),
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
         first=first, shared=coupling_weights(structure.members, order, first, inverse),
         gains=np.zeros(3) if stabilisation is None else np.array([1.0, *stabilisation]),

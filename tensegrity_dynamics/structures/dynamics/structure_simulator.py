@@ -36,7 +36,7 @@ from .point_masses import (
     make_network,
     make_workspace,
 )
-from .rod_masses import inverse_mass_matrix, kinetic_energy
+from .rod_masses import coupling_weights, inverse_mass_matrix, inverse_masses, kinetic_energy
 from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
@@ -145,6 +145,8 @@ class StructureSimulator(Simulator):
         self._start_nodes, self._start_rest = self._start(start)
         self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
+        self._payloads: dict[str, tuple[int, float]] = {}
+        self._applied = np.array(structure.loads)
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
         self._work.horizon[0] = self.time_step if integrator == "implicit" else 0.0
@@ -191,8 +193,53 @@ class StructureSimulator(Simulator):
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight: by node name (3,) N, all as (n, 3) N, or None for none."""
         applied = self.structure.force_array(forces)
-        self._network.load[:] = self._network.weight + applied
-        self._is_pushed = bool(applied.any())
+        self._applied[:] = self.structure.loads + applied
+        self._network.load[:] = self._network.weight + self._applied
+        self._is_pushed = bool(self._applied.any())
+
+    def set_gravity(self, gravity: ArrayLike) -> None:
+        vector = np.array(gravity, dtype=np.float64)
+        if vector.shape != (3,) or not np.isfinite(vector).all():
+            raise TensegrityError("gravity must be three finite numbers in m/s^2.")
+        self._weigh(self._masses, vector)
+
+    def attach(self, name: str, body: str, mass: float, at: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Hang a mass [kg] on a node, or move the one of that name there; a node has no frame, so `at` is zero."""
+        if not (np.isfinite(mass) and mass >= 0.0):
+            raise TensegrityError(f"payload {name}: mass {mass} kg must be finite and not below zero.")
+        if np.any(np.asarray(at, dtype=np.float64)):
+            raise TensegrityError(f"payload {name}: a node has no frame in which a place could be; leave `at` out.")
+        node = self.structure.node(body)
+        self._carry({**self._payloads, name: (node, float(mass))})
+
+    def detach(self, name: str) -> None:
+        """Take away a payload that was attached; those of the robot file are masses of its nodes."""
+        if name not in self._payloads:
+            raise TensegrityError(unknown_name("attached payload", name, self._payloads))
+        self._carry({key: each for key, each in self._payloads.items() if key != name})
+
+    def _carry(self, payloads: dict[str, tuple[int, float]]) -> None:
+        masses = self.structure.lumped_masses()
+        for node, mass in payloads.values():
+            masses[node] += mass
+        if self._rods is not None:
+            raise TensegrityError("payloads are for model 'point_masses'; in the minimal one give the node a mass.")
+        self._payloads = payloads
+        self._weigh(masses, self._gravity)
+
+    def _weigh(self, masses: NDArray[np.float64], gravity: NDArray[np.float64]) -> None:
+        """Other masses (n,) or another gravity; what that brings of energy counts as work of forces."""
+        before = self.energy().total
+        self._masses, self._gravity = masses, gravity
+        network = self._network
+        if not np.array_equal(masses, network.node_masses):
+            inverse = inverse_masses(self.structure, masses, network.spread)
+            network.node_masses[:], network.inverse_value[:] = masses, inverse[2]
+            network.shared[:] = coupling_weights(self.structure.members, network.bars, network.first, inverse)
+        network.weight[:] = masses[:, None] * gravity
+        self._network.load[:] = self._network.weight + self._applied
+        self._force_work += self.energy().total - before
+        self._forget()
 
     @property
     def without_impedance(self) -> Mapping[str, str]:
@@ -333,7 +380,10 @@ class StructureSimulator(Simulator):
         self._network.bar_lengths[:] = self._rest[self._network.bars]
         if self._rods is not None:
             self._rods.uses[:] = 0
-        self._network.load[:], self._force_work, self._is_pushed = self._network.weight, 0.0, False
+        self._payloads = {}
+        self._weigh(self.structure.lumped_masses(), np.array(self.structure.gravity))
+        self.apply_forces(None)
+        self._force_work = 0.0
         self._velocities[:] = 0.0
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]

@@ -74,7 +74,7 @@ class StructureEquilibriumSolver:
             raise TensegrityError(f"maximum_iterations is {maximum_iterations}, must be at least 1.")
         self.maximum_iterations = maximum_iterations or 500 + 10 * (structure.free.size // 3)
         self._support = FloatingComponent(structure)
-        self._weights = structure.weights()
+        self._weights = structure.steady_forces()
         self._neutral = False
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
@@ -157,7 +157,7 @@ class StructureEquilibriumSolver:
         return replace(shape, method=method, converged=bool(residual <= self.tolerance))
 
     def total_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None, gravity: ArrayLike | None) -> NDArray:
-        """(n, 3) N: external forces and weight."""
+        """(n, 3) N: external forces, the structure's own loads and weight."""
         total = self._weights if gravity is None else _weights(self.structure, gravity)
         if forces is None:
             return total
@@ -297,7 +297,7 @@ def _weights(structure: Structure, gravity: ArrayLike) -> NDArray[np.float64]:
     vector = np.asarray(gravity, dtype=np.float64)
     if vector.shape != (3,) or not np.isfinite(vector).all():
         raise TensegrityError(f"gravity must be three finite numbers in m/s^2, found {gravity!r}.")
-    return structure.lumped_masses()[:, None] * vector
+    return structure.lumped_masses()[:, None] * vector + structure.loads
 
 
 def _doubles(values: ArrayLike) -> NDArray[np.float64]:

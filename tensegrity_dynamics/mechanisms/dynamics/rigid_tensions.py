@@ -1,0 +1,69 @@
+"""Tensions of rigid cables: the forces of the loops that tie their ends to the anchors (000, 1.2.30).
+
+A rigid cable has no strain to take its tension from. What holds its end at its anchor is the multiplier of its loop,
+
+    K' lambda = M a + c - p - tau,
+
+and its part along the cable is the tension. The equations hold such a cable in both directions; where the tension would
+be below zero it would have to push, and the motion or the equilibrium is not that of a cable.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..loop_joints import loop_rows
+from ..mechanism_model import MechanismModel
+from ..workspace import Workspace
+
+ROUNDING = 1e-7
+"""Part of the largest effort at play below which a push is rounding."""
+
+
+class RigidTensions:
+    """The rigid cables of one model.
+
+    Attributes:
+        names: of these cables.
+    """
+
+    def __init__(self, model: MechanismModel) -> None:
+        mechanism = model.mechanism
+        entries = [entry for entry in model.entries if entry.variant == "rigid"]
+        self.names = tuple(entry.name for entry in entries)
+        first, rows = {}, 0
+        for loop in mechanism.loops:
+            first[loop.name] = rows
+            rows += len(loop_rows(loop, mechanism.body_index))
+        self._rows = [first[f"{entry.name}-loopJt"] for entry in entries]
+        self._anchors = [mechanism.body_index[entry.anchor_body] for entry in entries]
+        self._ends = [mechanism.body_index[f"{entry.name}-cable"] for entry in entries]
+
+    def tensions(self, work: Workspace, acceleration: NDArray, effort: NDArray) -> dict[str, float]:
+        """N by name, for accelerations (nv,) and efforts (nv,), from what `evaluate` left in the arrays.
+
+        Where loops depend on each other it is the solution of least forces.
+        """
+        if not self.names:
+            return {}
+        force = work.mass @ acceleration + work.bias - work.passive - effort
+        multipliers = np.linalg.lstsq(work.loop.T, force, rcond=None)[0]
+        scale = float(np.max(np.abs(force), initial=0.0))
+        result = {}
+        for name, row, anchor, end in zip(self.names, self._rows, self._anchors, self._ends, strict=True):
+            axes = np.eye(3) if anchor < 0 else work.rotation[anchor]
+            tension = float((axes @ multipliers[row : row + 3]) @ work.rotation[end][:, 0])
+            result[name] = 0.0 if -ROUNDING * scale < tension < 0.0 else tension
+        return result
+
+
+def pushing(tensions: dict[str, float]) -> str:
+    """What to say of rigid cables that would have to push, or nothing where none does."""
+    worst = min(tensions, key=tensions.__getitem__, default="")
+    if not worst or not tensions[worst] < 0.0:
+        return ""
+    return (
+        f"the rigid cable {worst} would have to push with {-tensions[worst]:.4g} N, and a cable only pulls; tighten "
+        "it, or let it go slack with an elastic variant (epsilon, u or length)"
+    )

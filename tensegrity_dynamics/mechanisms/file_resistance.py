@@ -1,0 +1,88 @@
+"""Reads what resists joints from a robot file: numbers whose units depend on whether the joint turns or slides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TensegrityError
+from ..robots.file_errors import Problems
+from ..robots.units import BaseUnits
+from .file_schema import CableBlock, JointBlock, MechanismFile, ResistanceBlock
+from .mechanism import RESISTED
+from .resistance import Resistance
+
+QUANTITIES: dict[bool, dict[str, str]] = {
+    True: {
+        "stiffness": "torsional stiffness", "rest": "angle", "damping": "torsional damping", "friction": "torque",
+        "friction_speed": "angular speed", "limits": "angle", "stop_stiffness": "torsional stiffness",
+        "stop_damping": "torsional damping",
+    },
+    False: {
+        "stiffness": "stiffness", "rest": "length", "damping": "damping", "friction": "force",
+        "friction_speed": "speed", "limits": "length", "stop_stiffness": "stiffness", "stop_damping": "damping",
+    },
+}  # fmt: skip
+"""What each field is, by whether the joint turns."""
+
+Path = tuple[Any, ...]
+
+
+class ResistanceReader:
+    """Reads resistances in the units of one file; what is wrong goes to `problems` with its field."""
+
+    def __init__(self, block: MechanismFile, problems: Problems) -> None:
+        self._problems = problems
+        self._units = BaseUnits(block.units.model_dump()).with_parameters(block.parameters)
+
+    def of_joint(self, item: JointBlock, path: Path) -> tuple[Resistance, ...]:
+        """One for each coordinate of a tree joint; a single one counts for all of them."""
+        given = item.resistance
+        if given is None:
+            return ()
+        count = RESISTED.get(item.kind, 0)
+        if not count:
+            allowed = ", ".join(RESISTED)
+            self._problems.add((*path, "resistance"), f"a {item.kind} joint has none; {allowed} joints have.")
+            return ()
+        turns = item.kind != "prismatic"
+        if not isinstance(given, list):
+            one = self.read(given, turns, (*path, "resistance"))
+            return () if one is None else (one,) * count
+        if len(given) != count:
+            self._problems.add(
+                (*path, "resistance"),
+                f"a {item.kind} joint takes {count}, one for each coordinate; found {len(given)}.",
+            )
+            return ()
+        made = [self.read(each, turns, (*path, "resistance", k)) for k, each in enumerate(given)]
+        return tuple(each for each in made if each is not None) if None not in made else ()
+
+    def of_cable(self, item: CableBlock, part: str, path: Path) -> Resistance | None:
+        """Of the bearing of a cable's "block" or "pulley"."""
+        name = f"{part}_resistance"
+        return self.read(getattr(item, name), True, (*path, name))
+
+    def read(self, given: ResistanceBlock | None, turns: bool, path: Path) -> Resistance | None:
+        """The law, or None where there is none or it is wrong."""
+        if given is None:
+            return None
+        values: dict[str, Any] = {}
+        for name, kind in QUANTITIES[turns].items():
+            value = getattr(given, name)
+            if value is None:
+                continue
+            parts = value if name == "limits" else [value]
+            numbers = []
+            for k, part in enumerate(parts):
+                where = (*path, name, k) if name == "limits" else (*path, name)
+                try:
+                    numbers.append(self._units.to_si(part, kind))
+                except ValueError as error:
+                    self._problems.add(where, f"{error}; found {str(part)[:60]!r}.")
+                    return None
+            values[name] = (numbers[0], numbers[1]) if name == "limits" else numbers[0]
+        try:
+            return Resistance(**values)
+        except TensegrityError as error:
+            self._problems.add(path, str(error))
+            return None

@@ -1,0 +1,89 @@
+"""Payloads that bodies carry and steady wrenches that act on them (W f of 000, 1.2.31)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError
+
+if TYPE_CHECKING:
+    from .mechanism import Body
+
+
+LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
+"""Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
+
+
+def _zeros() -> NDArray[np.float64]:
+    return np.zeros(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A mass that is fixed to a body.
+
+    Args:
+        name: unique among payloads and loads. body: what carries it. mass: kg.
+        point: (3,) m, its centre of mass in the frame of the body.
+        inertia: (3, 3) kg m^2 about its centre of mass, in axes of the body.
+    """
+
+    name: str
+    body: str
+    mass: float
+    point: NDArray[np.float64] = field(default_factory=_zeros)
+    inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mass) and self.mass >= 0.0):
+            raise TensegrityError(f"payload {self.name}: mass {self.mass} kg must be finite and not below zero.")
+        for what, shape in (("point", (3,)), ("inertia", (3, 3))):
+            array = np.array(getattr(self, what), dtype=np.float64)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise TensegrityError(f"payload {self.name}: {what} must be finite with shape {shape}.")
+            array.setflags(write=False)
+            object.__setattr__(self, what, array)
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """A steady wrench: a force at a point of a body, and a moment.
+
+    Args:
+        name: unique among payloads and loads. body: what it acts on.
+        force, moment: (3,) N and N m in world axes, whatever the body does.
+        point: (3,) m in the frame of the body, moves with it.
+    """
+
+    name: str
+    body: str
+    force: NDArray[np.float64] = field(default_factory=_zeros)
+    moment: NDArray[np.float64] = field(default_factory=_zeros)
+    point: NDArray[np.float64] = field(default_factory=_zeros)
+
+    def __post_init__(self) -> None:
+        for what in ("force", "moment", "point"):
+            array = np.array(getattr(self, what), dtype=np.float64)
+            if array.shape != (3,) or not np.isfinite(array).all():
+                raise TensegrityError(f"load {self.name}: {what} must be three finite numbers.")
+            array.setflags(write=False)
+            object.__setattr__(self, what, array)
+
+
+def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
+    mass = float(body.mass + sum(each.mass for each in payloads))
+    if not payloads or mass == 0.0:
+        return body.mass, body.centre, body.inertia
+    parts = [(body.mass, body.centre, body.inertia), *((each.mass, each.point, each.inertia) for each in payloads)]
+    centre = np.sum([own * place for own, place, _ in parts], axis=0) / mass
+    inertia = np.zeros((3, 3))
+    for own, place, about in parts:
+        arm = place - centre
+        inertia += about + own * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return mass, centre, inertia

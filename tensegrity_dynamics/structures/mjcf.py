@@ -1,0 +1,74 @@
+"""A structure as MJCF: nodes as point masses that slide along three axes, members as tendons that are springs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..robots.mjcf import Export, add, document_text, new_document
+from ..robots.robot import Robot
+from .form_finding.equilibrium_solver import StructureEquilibriumSolver
+from .structure import Structure
+
+
+def structure_mjcf(robot: Robot) -> Export:
+    """The structure at its equilibrium, elastic bars as in `forward_kinematics`.
+
+    Raises:
+        NoEquilibriumError: there is no equilibrium to put it at.
+    """
+    structure = robot.model_as(Structure)
+    nodes = StructureEquilibriumSolver(structure).solve().nodes
+    masses = structure.lumped_masses()
+    whole = float(masses.sum()) or 1.0
+    root = new_document(robot.name, structure.gravity)
+    world = add(root, "worldbody")
+    massless, differences = [], []
+    for i, name in enumerate(structure.node_names):
+        if structure.fixed[i]:
+            add(world, "site", name=name, pos=nodes[i])
+            continue
+        body = add(world, "body", name=name, pos=nodes[i])
+        mass = float(masses[i])
+        if mass == 0.0:
+            mass = 1e-3 * whole
+            massless.append(name)
+            body.set("gravcomp", "1")
+        add(body, "inertial", pos=np.zeros(3), mass=mass, diaginertia=np.full(3, 1e-6 * mass))
+        for axis, direction in zip("xyz", np.eye(3), strict=True):
+            add(body, "joint", name=f"{name}.{axis}", type="slide", axis=direction, ref=nodes[i] @ direction)
+        add(body, "site", name=name)
+    tendons = add(root, "tendon")
+    for k, name in enumerate(structure.member_names):
+        ends = structure.members[k]
+        if structure.fixed[ends].all():
+            continue
+        rest = float(structure.rest_lengths[k])
+        spatial = add(
+            tendons, "spatial", name=name, stiffness=structure.stiffness[k],
+            springlength=[0.0, rest] if structure.unilateral[k] else [rest, rest],
+            damping=structure.damping[k] or None,
+        )  # fmt: skip
+        for end in ends:
+            add(spatial, "site", site=structure.node_names[end])
+    pushed = np.flatnonzero(structure.loads.any(axis=1) & ~structure.fixed)
+    if pushed.size:
+        actuators = add(root, "actuator")
+        for i in map(int, pushed):
+            for axis, force in zip("xyz", structure.loads[i], strict=True):
+                if force:
+                    add(
+                        actuators, "general", name=f"load.{structure.node_names[i]}.{axis}",
+                        joint=f"{structure.node_names[i]}.{axis}", gaintype="fixed", gainprm=0.0, biastype="affine",
+                        biasprm=[force, 0.0, 0.0],
+                    )  # fmt: skip
+    if massless:
+        differences.append(f"nodes without mass have a thousandth of the whole: {', '.join(massless)}.")
+    if "bar" in structure.kinds:
+        differences.append("bars are springs of their stiffness, as in shapes; never rigid.")
+    if (structure.damping[structure.unilateral] > 0.0).any():
+        differences.append("the damping of a tendon acts while it is slack, too, and may push.")
+    for each in robot.actuators:
+        differences.append(f"actuator {each.name}: MuJoCo cannot wind the rest length of {each.drives}; it stays.")
+    if structure.ground is not None:
+        differences.append("the ground is left out: its laws of force and friction have no equal there.")
+    return Export(document_text(root, differences), tuple(differences))

@@ -1,0 +1,39 @@
+"""`tensegrity export`: a robot in the format of another simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from ..output import progress
+from .arguments import RobotArgument
+
+
+def export(
+    robot: RobotArgument,
+    to: Annotated[str, typer.Option("--to", help="the format: mjcf (MuJoCo)")] = "mjcf",
+    out: Annotated[Path | None, typer.Option("--out", help="write to this file instead of printing")] = None,
+) -> None:
+    """The robot at rest for another simulator; what that cannot say is listed, there and here."""
+    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics.robots.robot_types import type_of
+
+    loaded = load_robot(robot)
+    exports = type_of(loaded).exports
+    if to not in exports:
+        raise TensegrityError(unknown_name("format", to, exports))
+    with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
+        made = exports[to](loaded)
+    for each in made.differences:
+        progress.print(f"not said as in the file: {each}", style="yellow", markup=False)
+    if out is None:
+        print(made.text, end="")
+        return
+    try:
+        out.write_text(made.text, encoding="utf-8")
+    except OSError as error:
+        raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error

@@ -1,0 +1,57 @@
+"""Rigid cables: their tension is what the loop holds the anchor with, and they never push."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_dynamics import NoEquilibriumError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
+from tensegrity_dynamics.robots.robot_types import type_of
+
+HOIST = """
+name: hoist_on_a_rope
+kind: mechanism
+gravity: [0, 0, {gravity}]
+bodies: {{weight: {{shapes: [{{kind: cube, size: [0.1], mass: 2}}]}}}}
+joints: [{{name: guide, kind: prismatic, parent: world, body: weight, axis: [0, 0, 1], start: [-0.8]}}]
+cables:
+  - {{name: rope, body: world, at: [0, 0, 0], block_axis: [0, 0, 1], pulley_axis: [0, -1, 0], pulley_radius: 0.05,
+     anchor: {{body: weight, at: [0.05, 0, 0]}}, young: 1.0e+9, cable_radius: 0.001, variant: {variant}}}
+actuators: [{{drives: rope, position: [-20, 20], rate: 50, effort: 10}}]
+outputs: [{{name: hook, body: weight, controlled: [z]}}]
+"""
+WEIGHT, RADIUS = 2 * 9.80665, 0.05
+
+
+def hoist(variant="rigid", gravity=-9.80665):
+    return parse_robot(HOIST.format(variant=variant, gravity=gravity), "here")
+
+
+def test_a_rigid_rope_carries_the_weight_and_what_accelerates_it():
+    robot = hoist()
+    assert MechanismEstimator(robot).solve({}).tensions["rope"] == pytest.approx(WEIGHT, rel=1e-12)
+    simulation = Simulation(robot, time_step=1e-3)
+    assert simulation.observe().tensions["rope"] == pytest.approx(WEIGHT, rel=1e-9)
+    simulation.advance(5, effort={"rope": 1.5 * WEIGHT * RADIUS})
+    assert simulation.observe().tensions["rope"] == pytest.approx(1.5 * WEIGHT, rel=1e-9)
+    speed = -simulation.state.v[robot.mechanism.velocities_of("guide")][0]
+    assert -speed == pytest.approx(0.5 * 9.80665 * simulation.time, rel=1e-9)
+
+
+def test_a_rigid_rope_is_refused_where_it_would_push():
+    simulation = Simulation(hoist(), time_step=1e-3)
+    simulation.advance(3, effort={"rope": 0.5 * WEIGHT * RADIUS})
+    with pytest.raises(TensegrityError, match="rigid cable rope would have to push with 10 N"):
+        simulation.advance(3, effort={"rope": -10 * RADIUS})
+    assert simulation.time == pytest.approx(3e-3)
+    with pytest.raises(NoEquilibriumError, match="rope would have to push"):
+        MechanismEstimator(hoist(gravity=9.80665))
+    report = type_of(hoist()).report(hoist(gravity=9.80665)).check()
+    assert any("rope would have to push" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("name", ["near_rigid", "task", "qp", "joint_position"])
+def test_control_by_strains_refuses_rigid_cables_by_name(name):
+    with pytest.raises(TensegrityError, match="cable rope (is|has variant) rigid"):
+        make_controller(name, hoist())

@@ -1,0 +1,89 @@
+"""Loads on structures, pushes from outside and loads of `tensegrity fk`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, forward_kinematics, parse_robot
+from tensegrity_dynamics.errors import CommandRefused
+from tensegrity_dynamics.external_wrenches import ExternalWrenches
+from tensegrity_dynamics.robots.report import KinematicsOptions
+from tensegrity_dynamics.robots.robot_types import type_of
+
+STRING = """
+name: string
+kind: structure
+gravity: [0, 0, -10]
+nodes:
+  top: {{position: [0, 0, 0], fixed: true}}
+  end: {{position: [0, 0, -1.05], mass: 0.5}}
+members: [{{name: s, kind: tendon, nodes: [top, end], stiffness: 100, rest_length: 1}}]
+loads: [{loads}]
+"""
+
+
+def string(loads=""):
+    return parse_robot(STRING.format(loads=loads), "here")
+
+
+LOADED = "{name: hook, node: end, mass: 0.2}, {name: pull, node: end, force: [0, 0, -3]}"
+
+
+def test_loads_of_a_file_stretch_a_string():
+    assert forward_kinematics(string(LOADED)).nodes[1, 2] == pytest.approx(-1 - (0.7 * 10 + 3) / 100, abs=1e-12)
+    options = KinematicsOptions(forces=["end=0,0,-3N"], payloads=["end=200 g"])
+    figures = type_of(string()).report(string()).forward_kinematics(options).figures
+    assert np.array(figures["nodes_m"]["end"])[2] == pytest.approx(-1.1, abs=1e-12)
+
+
+def test_energy_stays_in_balance_while_masses_and_gravity_change():
+    simulation = Simulation(string(LOADED), time_step=1e-4)
+    simulation.advance(200)
+    simulation.attach("bag", "end", 0.4)
+    simulation.advance(300)
+    simulation.set_gravity([0, 0, -4])
+    simulation.advance(300)
+    simulation.detach("bag")
+    simulation.apply_forces({"end": [0, 0, 1]})
+    simulation.advance(300)
+    assert abs(simulation.energy().forces) > 0.1
+    assert abs(simulation.energy_error) < 1e-7
+    assert simulation.observe().tensions["s"] > 0
+    simulation.reset()
+    simulation.advance(100)
+    assert simulation.observe().tensions["s"] == pytest.approx(10, abs=1e-6)
+    with pytest.raises(TensegrityError, match="no frame"):
+        simulation.attach("bag", "end", 0.4, at=[0, 0, 1])
+    with pytest.raises(TensegrityError, match="hook"):
+        simulation.detach("hook")
+
+
+def test_bad_loads_of_structures_are_refused_by_their_field():
+    with pytest.raises(RobotFileError, match=r"loads\[0\].*node.*end"):
+        string("{name: a, node: ende, mass: 1}")
+    with pytest.raises(RobotFileError, match=r"loads\[0\].*either a mass or a force"):
+        string("{name: a, node: end}")
+    with pytest.raises(RobotFileError, match=r"loads\[1\].*name.*used"):
+        string("{name: a, node: end, mass: 1}, {name: a, node: end, mass: 1}")
+
+
+def test_a_push_acts_until_it_is_old_and_bad_ones_are_refused_by_name():
+    pushes = ExternalWrenches(("arm", "plate"), True, patience=0.5)
+    assert pushes.changed(0.0) is None
+    pushes.take("arm", [0, 0, -5], [0, 0, 0.1], stamp=1.0, now=1.1)
+    np.testing.assert_array_equal(pushes.changed(1.2)["arm"], [0, 0, -5, 0, 0, 0.1])
+    assert pushes.changed(1.4) is None
+    assert pushes.changed(1.6) == {} and pushes.changed(1.7) is None
+    cases = {
+        "leg": ("leg", [0, 0, 1], [0, 0, 0], 2.0),
+        "arm: the wrench is not finite": ("arm", [0, 0, np.nan], [0, 0, 0], 2.0),
+        "arm: the wrench is of 1.000 s": ("arm", [0, 0, 1], [0, 0, 0], 1.0),
+        "arm: .* still to come": ("arm", [0, 0, 1], [0, 0, 0], 9.0),
+    }
+    for reason, (name, force, moment, stamp) in cases.items():
+        with pytest.raises(CommandRefused, match=reason):
+            pushes.take(name, force, moment, stamp=stamp, now=2.0)
+    with pytest.raises(CommandRefused, match="end: it is a node"):
+        ExternalWrenches(("end",), False).take("end", [0, 0, 0], [0, 0, 1], stamp=0.0, now=0.0)
+    assert pushes.changed(2.0) is None

@@ -1,0 +1,132 @@
+"""Exports to MuJoCo, read back by it: shape, frequencies and accelerations, computed there from its own physics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import Simulation, load_robot, parse_robot
+from tensegrity_dynamics.mechanisms import forward_dynamics
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.structures.dynamics.point_masses import accelerations
+from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
+from test.support.mujoco_judge import Judge
+
+
+def exported(robot):
+    return type_of(robot).exports["mjcf"](robot)
+
+
+def held_joints(robot):
+    return tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+
+
+def frequencies_of_mechanism(robot, shape):
+    """rad/s of the small motions with all actuators held, lowest first."""
+    solver, none = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)), np.zeros(shape.effort.size)
+    count = solver._residual(shape.q, none, reuse=False).size
+    stiffness, basis = solver._stiffness(shape.q, none, count)
+    evaluate(solver._flat, shape.q, none, solver._work)
+    squares = np.linalg.eigvals(np.linalg.solve(basis.T @ solver._work.mass @ basis, stiffness)).real
+    return np.sqrt(np.sort(squares))
+
+
+def frequencies_of_structure(robot, nodes):
+    simulator = Simulation(robot, rigid_bars=False, start=nodes)._simulator
+    structure, still = robot.structure, np.zeros_like(nodes)
+    matrix = np.zeros((structure.free.size, structure.free.size))
+    for k, coordinate in enumerate(structure.free):
+        for step in (1e-6, -1e-6):
+            beside = nodes.copy()
+            beside.flat[coordinate] += step
+            rest = np.array(structure.rest_lengths)
+            accelerations(simulator._network, beside, still, rest, simulator._work)
+            matrix[:, k] -= simulator._work.acceleration.ravel()[structure.free] / (2.0 * step)
+    return np.sqrt(np.sort(np.maximum(np.linalg.eigvals(matrix).real, 0.0)))
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator"])
+def test_a_mechanism_has_its_shape_and_frequencies_in_mujoco(name):
+    robot = load_robot(name)
+    shape = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)).solve(robot.model.start)
+    judged = Judge(exported(robot).text, held_joints(robot)).judge()
+    places = BodyPoses(robot.model).update(shape.q).positions
+    for body, row in robot.mechanism.body_index.items():
+        if row >= 0:
+            np.testing.assert_allclose(judged.positions[body], places[row], atol=1e-9)
+    ours = frequencies_of_mechanism(robot, shape)[:10]
+    np.testing.assert_allclose(judged.frequencies[: ours.size], ours, rtol=1e-3)
+    assert judged.frequencies.size == ours.size
+
+
+@pytest.mark.parametrize("name", ["three_prism", "tensebot"])
+def test_a_structure_has_its_shape_and_frequencies_in_mujoco(name):
+    robot = load_robot(name)
+    structure = robot.structure
+    nodes = StructureEquilibriumSolver(structure).solve().nodes
+    judged = Judge(exported(robot).text).judge(1e-4)
+    for node, place in zip(structure.node_names, nodes, strict=True):
+        if node in judged.positions:
+            np.testing.assert_allclose(judged.positions[node], place, atol=1e-6)
+    np.testing.assert_allclose(judged.frequencies[:10], frequencies_of_structure(robot, nodes)[:10], rtol=1e-3)
+
+
+def test_a_robot_of_rigid_links_accelerates_alike_in_mujoco():
+    robot = load_robot("biglide")
+    mechanism, q = robot.mechanism, robot.model.start
+    effort, by_joint = np.zeros(mechanism.velocity_count), {}
+    for k, joint in enumerate(held_joints(robot)):
+        effort[mechanism.velocities_of(joint)] = by_joint[joint] = 1.0 + k
+    ours = forward_dynamics(mechanism, q, np.zeros(effort.size), effort).acceleration
+    judged = Judge(exported(robot).text).accelerations(by_joint)
+    for joint in mechanism.joints:
+        if joint.kind in ("revolute", "prismatic"):
+            mine = ours[mechanism.velocities_of(joint.name)][0]
+            assert judged[joint.name] == pytest.approx(mine, rel=1e-3, abs=1e-3 * np.abs(ours).max())
+
+
+CHAIN = """
+name: chain
+kind: mechanism
+bodies:
+  a: {mass: 1, centre: [0.1, 0.02, 0], inertia: [0.02, 0.03, 0.04, 0.005, 0, 0.002]}
+  b: {mass: 0.5, centre: [0, 0, 0.1], inertia: [0.01, 0.01, 0.01]}
+  c: {mass: 0.3, inertia: [0.01, 0.02, 0.015], centre: [0.05, 0, 0]}
+  d: {mass: 0.4, inertia: [0.01, 0.02, 0.015]}
+joints:
+  - {name: j1, kind: universal, parent: world, body: a, frame: {turn: [0.2, 0.1, 0]}, start: [0.3, -0.5],
+     resistance: [{stiffness: 3, damping: 0.1}, {stiffness: 5, rest: 0.2}]}
+  - {name: j2, kind: revolute, parent: a, body: b, frame: {at: [0.3, 0, 0]}, axis: [0, 1, 1], start: [0.4],
+     resistance: {stiffness: 2, rest: 0.1}}
+  - {name: j3, kind: prismatic, parent: b, body: c, frame: {at: [0, 0, 0.2]}, axis: [1, 0, 2], start: [0.05],
+     resistance: {stiffness: 200}}
+  - {name: j4, kind: spherical, parent: world, body: d, frame: {at: [0.9, 0.3, 0]}}
+loops:
+  - {name: rod, kind: cylindrical, before: d, after: c, frame_before: {at: [0, 0, 0.2]},
+     frame_after: {at: [0.1, 0, 0]}, turning: {stiffness: 1.5}, sliding: {stiffness: 30, rest: 0.01}}
+actuators: [{drives: j2, position: [-2, 2], rate: 5, effort: 2, gear: 10, rotor_inertia: 0.0002}]
+loads:
+  - {name: box, body: b, at: [0.1, 0, 0], mass: 0.2}
+  - {name: pull, body: c, at: [0, 0.1, 0], force: [1, 2, -0.5], moment: [0.05, 0, 0.1]}
+"""
+
+
+def test_joints_springs_loops_payloads_and_wrenches_are_said_to_mujoco():
+    robot = parse_robot(CHAIN, "here")
+    shape = MechanismEquilibriumSolver(robot.mechanism, ("j2",)).solve(robot.model.start)
+    judged = Judge(exported(robot).text, ("j2",)).judge(1e-4)
+    places = BodyPoses(robot.model).update(shape.q).positions
+    for body, row in robot.mechanism.body_index.items():
+        if row >= 0:
+            np.testing.assert_allclose(judged.positions[body], places[row], atol=1e-6)
+    np.testing.assert_allclose(judged.frequencies, frequencies_of_mechanism(robot, shape), rtol=1e-3)
+
+
+def test_what_cannot_be_said_is_listed():
+    made = exported(load_robot("six_bar"))
+    said = " ".join(made.differences)
+    assert "ground is left out" in said and "cannot wind the rest length" in said
+    assert all(each in made.text for each in ("ground is left out",))
