@@ -12,8 +12,8 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
-from ..output import console, print_json, progress, table
-from .arguments import JsonOption, check_picture
+from ..output import console, print_json, progress, table, without_series, write_json
+from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
 
 
@@ -23,6 +23,10 @@ def experiment(
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
     ] = None,
     nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
+    series: Annotated[
+        Path | None,
+        typer.Option("--series", help="file for everything that was computed, series over time too: out.json"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -47,12 +51,16 @@ def experiment(
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
         check_picture(plot)
+    if series is not None:
+        check_folder(series, "--series")
     with progress.status(f"running {name}"):
         result = module.run(nodes=True) if nodes else module.run()
     if plot is not None:
         module.draw(result, plot)
+    if series is not None:
+        write_json(result, series)
     if as_json:
-        print_json(result)
+        print_json(without_series(result))
         return
     module.render(result, console)
     if plot is not None:
