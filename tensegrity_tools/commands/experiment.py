@@ -25,7 +25,7 @@ def experiment(
     nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
     series: Annotated[
         Path | None,
-        typer.Option("--series", help="file for everything that was computed, series over time too: out.json"),
+        typer.Option("--series", help="file for all that was computed, series over time too: out.json"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
