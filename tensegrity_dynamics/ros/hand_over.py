@@ -23,7 +23,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 from rclpy.serialization import deserialize_message
 
-
 LEAST = 64
 """Messages that are handed over at a time, where so many wait, however long it takes."""
 
