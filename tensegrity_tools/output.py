@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from tensegrity_dynamics.errors import TensegrityError
 
 if TYPE_CHECKING:  # `--help` shall not load the library
     from tensegrity_dynamics.robots.report import Report
@@ -39,6 +42,41 @@ def plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(plain(value), indent=2))
+
+
+def write_json(value: Any, path: Path) -> None:
+    """One JSON document in a file. Raises TensegrityError where it cannot be written."""
+    try:
+        path.write_text(json.dumps(plain(value)), encoding="utf-8")
+    except OSError as error:
+        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+LONGEST_FIGURE = 64
+"""Numbers of one figure, such as a matrix; what is longer is a series over time or over a sweep."""
+
+
+def without_series(value: Any) -> Any:
+    """The same figures without series: lists of more than `LONGEST_FIGURE` numbers are left out of their mappings."""
+    if isinstance(value, Mapping):
+        return {name: without_series(item) for name, item in value.items() if not _is_series(item)}
+    if isinstance(value, (list, tuple)):
+        return [without_series(item) for item in value]
+    return value
+
+
+def _is_series(value: Any) -> bool:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        try:
+            numbers = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):  # rows of a table, or rows of different lengths
+            return (
+                len(value) > 0
+                and all(isinstance(each, (list, tuple, np.ndarray)) for each in value)
+                and any(_is_series(each) for each in value)
+            )
+        return numbers.size > LONGEST_FIGURE
+    return False
 
 
 def print_report(report: Report) -> None:

@@ -62,7 +62,7 @@ def new_session() -> int:
     return 1 + secrets.randbelow(2**64 - 1)
 
 
-def _pose_asked(request: SetGoalPose.Request) -> RosPose:
+def pose_asked(request: SetGoalPose.Request) -> RosPose:
     """The pose of a request, with a zero quaternion where the orientation is kept.
 
     Raises:
@@ -336,7 +336,7 @@ class ControllerNode(RobotNode):
     async def _set_goal(self, request: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
         try:
             self._ready(whole=True)
-            goal = self._goals(request.target.header.frame_id, [0.0], [_pose_asked(request)])[0][1]
+            goal = self._goals(request.target.header.frame_id, [0.0], [pose_asked(request)])[0][1]
             profile = request.profile or "minimum_jerk"
             accepted = await self._planned(self._planner.goal(self._controller, goal, request.duration, profile))
             self._finish(False, "a new goal replaced it")

@@ -7,6 +7,7 @@ message answers which is settled by stamps, not by who comes first.
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
@@ -20,8 +21,10 @@ from ..errors import TensegrityError
 from .hand_over import HandOver
 from .robot_node import CLOSING, RobotNode, handle_waiting
 
-LOOK = 0.02
+LOOK, LONGEST_LOOK = 0.02, 0.2
 """s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
+SHARE = 10.0
+"""Looking takes one part of so many of the time: with many nodes on a slow machine they look less often."""
 
 
 class NodeFailure(Exception):
@@ -69,14 +72,16 @@ class Composition:
         for node in self.nodes.values():
             executor.add_node(node)
             node.begin_inside()
+        took = 0.0
         while not ending.asked and rclpy.ok():
-            watching = next(iter(self.nodes.values()))
-            self._hand_over.look(watching)
-            self._hand_over.deliver(LOOK)
+            self._hand_over.deliver(min(max(LOOK, SHARE * took), LONGEST_LOOK))
+            began, idle = time.monotonic(), self._hand_over.idle
+            self._hand_over.look(next(iter(self.nodes.values())))
             try:
-                handle_waiting(executor, 0.0 if not self._hand_over.idle else None, self._survive)
+                handle_waiting(executor, None if idle else 0.0, self._survive)
             except NodeFailure as failure:
                 self._end(failure, executor)
+            took = 0.0 if idle else time.monotonic() - began
 
     def _survive(self, node: RobotNode | None, step: Callable[[], None]) -> None:
         """Do a step of a node's, or of nobody's known."""

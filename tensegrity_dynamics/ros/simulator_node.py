@@ -168,6 +168,11 @@ class SimulatorNode(RobotNode):
     def _now(self) -> float:
         return 1e-9 * self._ticks * self._period
 
+    @property
+    def ticks(self) -> int:
+        """Control periods since the start or the last reset."""
+        return self._ticks
+
     # -- running --------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:

@@ -14,8 +14,8 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
 
-from ..output import console, print_json, progress, table
-from .arguments import JsonOption, check_picture
+from ..output import console, print_json, progress, table, without_series, write_json
+from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
 
 
@@ -28,6 +28,10 @@ def experiment(
         list[str], typer.Option("--set", help="an option of the experiment, NAME=VALUE such as rod=0.6m")
     ] = [],  # noqa: B006
     nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
+    series: Annotated[
+        Path | None,
+        typer.Option("--series", help="file for all that was computed, series over time too: out.json"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -53,12 +57,16 @@ def experiment(
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
         check_picture(plot)
+    if series is not None:
+        check_folder(series, "--series")
     with progress.status(f"running {name}"):
         result = module.run(nodes=True, **options) if nodes else module.run(**options)
     if plot is not None:
         module.draw(result, plot)
+    if series is not None:
+        write_json(result, series)
     if as_json:
-        print_json(result)
+        print_json(without_series(result))
         return
     module.render(result, console)
     if plot is not None:

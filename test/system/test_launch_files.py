@@ -67,6 +67,7 @@ sys.exit(service.run())
         ("sim", "control_period:=often", "control_period:=often is no number"),
         ("sim", "state:=observer", "tensebot is a structure"),
         ("hardware", "robot:=three_prism", "three_prism has no servos"),
+        ("sim", "namespace:=two words", "the namespace 'two words' is none"),
         ("hardware", "robot:=tensebot", "name the port of the servos"),
         ("sim", "rviz:=true", "rviz2 is not installed"),
     ],

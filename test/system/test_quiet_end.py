@@ -179,6 +179,21 @@ def test_nodes_that_take_many_messages_end_quietly_at_any_instant(start_node, fl
         program.assert_quiet()
 
 
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_composed_nodes_end_quietly_at_any_instant_and_name_one_that_cannot_start(start, seed):
+    chance = random.Random(seed)
+    words = ("-m", "tensegrity_tools.ros.composed_node", "simulator", "estimator", "controller", "--ros-args")
+    wrong = start(*words, "-p", "robot:=tensebot", "-p", "controller:controller:=nonsense")
+    composed = start(*words, "-p", "robot:=tensebot", "-p", "lockstep:=true")
+    composed.wait_until(lambda: composed.handles(signal.SIGTERM))
+    time.sleep(chance.uniform(0.0, 3.0))
+    for _ in range(chance.choice((1, 2))):
+        composed.process.send_signal(chance.choice(SIGNALS))
+    composed.assert_quiet()
+    wrong.assert_quiet(1)
+    assert "controller: There is no" in wrong.said and "nonsense" in wrong.said
+
+
 PROGRAM = """
 import os, signal, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from tensegrity_tools import output
+from tensegrity_tools.output import without_series
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
@@ -32,3 +34,16 @@ def test_no_table_cuts_a_digit_a_unit_or_a_name(width, monkeypatch):
             assert cell in lines
     assert all(column in lines for column in columns) and "…" not in lines
     assert output.console.width == width
+
+
+def test_figures_are_printed_and_series_are_not() -> None:
+    result = {
+        "error": 0.5,
+        "pose": np.eye(4),
+        "times": np.zeros(65),
+        "cases": [{"name": "a", "path": np.zeros((30, 3)), "end": [1.0, 2.0]}],
+        "rows": [["a", 1.0]] * 70,
+    }
+    assert without_series(result) | {"pose": None} == {
+        "error": 0.5, "pose": None, "cases": [{"name": "a", "end": [1.0, 2.0]}], "rows": [["a", 1.0]] * 70,
+    }  # fmt: skip

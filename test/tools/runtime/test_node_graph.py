@@ -9,6 +9,7 @@ import pytest
 
 from tensegrity_dynamics import TensegrityError, load_robot, shipped_robots
 from tensegrity_tools.runtime.node_graph import (
+    COMPOSED,
     EMULATED,
     MODULES,
     NodeGraph,
@@ -113,3 +114,35 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(robot: str, asked:
 def test_hardware_that_cannot_be_is_refused_in_one_sentence(robot: str, asked: dict, words: str) -> None:
     with pytest.raises(TensegrityError, match=words):
         hardware_graph(robot, **asked)
+
+
+def test_composed_nodes_share_a_process_and_their_parameters_name_them() -> None:
+    graph = simulation_graph("tensebot", lockstep=True)
+    assert [process.name for process in graph.processes()] == names(graph)
+    shared, view = graph.as_composed().processes()
+    assert shared.name == COMPOSED and view.name == "view"
+    assert shared.words == ["simulator", "estimator", "controller", "--may-end", "markers"]
+    assert not shared.may_end
+    given = set(shared.arguments)
+    assert {"simulator:lockstep:=true", "estimator:robot:=tensebot", "controller:use_sim_time:=true"} <= given
+    assert all(":" in word for word in shared.arguments[shared.arguments.index("--ros-args") + 2 :: 2])
+    assert graph.as_composed().process(COMPOSED) == "process of simulator, estimator, controller, markers"
+
+
+def test_servos_are_not_composed() -> None:
+    with pytest.raises(TensegrityError, match="a process of their own"):
+        hardware_graph("tensebot", port=EMULATED).as_composed()
+
+
+def test_a_robot_in_a_namespace_has_its_own_clock_and_frames() -> None:
+    graph = simulation_graph("tensebot")
+    assert graph.in_namespace("") == graph
+    left = graph.in_namespace("/cell/left/")
+    assert all(("/clock", "clock") in node.remappings for node in left)
+    assert left["markers"].parameters["frame_prefix"] == "cell/left/"
+    assert graph.in_namespace("left", "l_")["markers"].parameters["frame_prefix"] == "l_"
+    for process in (*left.processes(), *left.as_composed().processes()):
+        assert "__ns:=/cell/left" in process.arguments
+    for wrong in ("two words", "3d", "a//b"):
+        with pytest.raises(TensegrityError, match="namespace"):
+            graph.in_namespace(wrong)

@@ -1,0 +1,149 @@
+"""What a lock-step period costs, with a process for every node and with one for all, and where the time goes.
+
+    python benchmarks/lockstep_period.py [--json] [--seconds 8] [--robot manipulator] [--controller task]
+
+Nobody but one watcher listens. Processor time counts what the nodes do, whatever else the machine does; the table is
+that of the composed nodes, under a profiler that makes calls dearer than numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import os
+import pstats
+import sys
+import time
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+
+from tensegrity_dynamics.ros.composition import Composition
+from tensegrity_tools.ros.composed_node import maker
+from tensegrity_tools.runtime.node_graph import Watching, simulation_graph
+from tensegrity_tools.runtime.processes import NodeProcesses, own_domain
+from tensegrity_tools.runtime.robot_client import Watcher
+
+PARTS = {
+    "physics (Simulation.advance)": ("simulation.py", "advance"),
+    "what sensors see (observe)": ("simulation.py", "observe"),
+    "estimator (update)": ("kalman_observer.py", "update"),
+    "estimator (update), shapes at rest": ("quasi_static_estimator.py", "update"),
+    "controller (command)": ("controller_node.py", "_command"),
+    "command gate": ("command_gate.py", "check"),
+    "states to messages": ("state_encoding.py", "state_message"),
+    "bodies of states (encode)": ("state_codec.py", "encode"),
+    "messages to states": ("state_decoding.py", "state_record"),
+    "reference": ("controller_node.py", "_publish_reference"),
+    "looking for what comes from elsewhere": ("robot_node.py", "handle_waiting"),
+    "all": ("composition.py", "spin"),
+}
+"""Rows of the table: file and function; those within others count in both."""
+
+
+def processor_time(nodes):
+    """s of processor time by process."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    found = {}
+    for name, process in nodes.running.items():
+        with open(f"/proc/{process.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        found[name] = (int(fields[11]) + int(fields[12])) / ticks
+    return found
+
+
+def run(graph, seconds):
+    """Simulated seconds per second of wall time, and ms of processor time a period by process."""
+    nodes = NodeProcesses()
+    nodes.start_all(graph)
+    watcher = Watcher("benchmark")
+    try:
+        if not watcher.wait_until(lambda: "controller" in watcher.diagnostics and watcher.time > 0.5, 300.0):
+            raise SystemExit("the nodes did not start")
+        before, began, start = processor_time(nodes), time.perf_counter(), watcher.time
+        watcher.spin(seconds)
+        moved = watcher.time - start
+        periods, after = moved / graph.choice.period, processor_time(nodes)
+        each = {name: 1e3 * (after[name] - before[name]) / periods for name in after}
+        return {"simulated_seconds_per_second": moved / (time.perf_counter() - began), "processor_ms": each}
+    finally:
+        watcher.close()
+        nodes.stop()
+
+
+class Count:
+    """An ending after so many periods."""
+
+    def __init__(self, simulator, periods):
+        self._simulator, self._last = simulator, simulator.ticks + periods
+
+    @property
+    def asked(self):
+        return self._simulator.ticks >= self._last
+
+
+def profile(graph, periods):
+    """ms of processor time a period by part, of composed nodes that nobody watches; and without the profiler."""
+    (process,) = graph.as_composed().processes()
+    sys.argv = ["benchmark", *process.arguments]
+    rclpy.init()
+    executor = SingleThreadedExecutor()
+    composition = Composition({node.name: maker(node.name) for node in process.nodes})
+    try:
+        simulator = composition.nodes["simulator"]
+        composition.spin(executor, Count(simulator, 100))
+        began = time.process_time()
+        composition.spin(executor, Count(simulator, periods))
+        bare = 1e3 * (time.process_time() - began) / periods
+        profiler = cProfile.Profile(time.process_time)
+        profiler.runcall(composition.spin, executor, Count(simulator, periods))
+        stats = pstats.Stats(profiler).stats
+    finally:
+        composition.close()
+        executor.shutdown()
+        rclpy.try_shutdown()
+    rows = {}
+    for part, (file, function) in PARTS.items():
+        spent = sum(each[3] for key, each in stats.items() if key[0].endswith(f"/{file}") and key[2] == function)
+        if spent:
+            rows[part] = 1e3 * spent / periods
+    return bare, rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--robot", default="manipulator")
+    parser.add_argument("--controller", default="task")
+    parser.add_argument("--state", default="")
+    parser.add_argument("--period", type=float, default=0.005)
+    parser.add_argument("--only-profile", action="store_true")
+    options = parser.parse_args()
+    os.environ.update(own_domain())
+    graph = simulation_graph(
+        options.robot, controller=options.controller, state=options.state, control_period=options.period,
+        lockstep=True, watching=Watching(markers=False, view=False),
+    )  # fmt: skip
+    figures = {"robot": options.robot, "controller": options.controller, "period_s": options.period}
+    if not options.only_profile:
+        figures["processes"] = run(graph, options.seconds)
+        figures["composed"] = run(graph.as_composed(), options.seconds)
+    figures["unwatched_ms"], figures["parts_ms"] = profile(graph, 300)
+    if options.json:
+        print(json.dumps(figures, indent=2))
+        return
+    for mode in ("processes", "composed"):
+        if mode in figures:
+            each = ", ".join(f"{name} {spent:.2f} ms" for name, spent in figures[mode]["processor_ms"].items())
+            pace = figures[mode]["simulated_seconds_per_second"]
+            print(f"{mode}: {pace:.2f} simulated seconds per second; processor time a period: {each}")
+    pace = options.period / (1e-3 * figures["unwatched_ms"])
+    print(f"composed, unwatched: {figures['unwatched_ms']:.2f} ms, {pace:.2f} simulated s per s of processor time")
+    for part, spent in sorted(figures["parts_ms"].items(), key=lambda row: -row[1]):
+        print(f"  {part:<42} {spent:6.2f} ms")
+
+
+if __name__ == "__main__":
+    main()
