@@ -152,7 +152,8 @@ class QPController(SampledController):
         self.solution: MotionSolution | None = None
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
-        self._elastic_next: Array | None = None
+        self._pulling: Array | None = None
+        self._elapsed = period
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
         self._predicted: Array | None = None
@@ -206,7 +207,7 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
-        self._began_at = time
+        self._began_at = self._last_time = time
         self._force[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
         self._stuck, self._note = 0.0, ""
@@ -216,7 +217,7 @@ class QPController(SampledController):
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         amount, _, unit = self.equations.stretches(q, v)
-        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
+        self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
     def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
         assert state is not None and state.q is not None
@@ -325,8 +326,10 @@ class QPController(SampledController):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
-        if time - self._last_time > MISSED * self.period:  # nobody knows what happened meanwhile
+        self._elapsed = max(time - self._last_time, self.period)
+        if self._elapsed > MISSED * self.period:  # what was predicted was for another time
             self._predicted = None
+        if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
         arrays = self.equations.update(q, v, 0.5 * self.period)
         here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
@@ -389,17 +392,22 @@ class QPController(SampledController):
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
         Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e; nothing is fed back, so that no delay makes it unstable.
+        time for e, over the time for which the last command was held; nothing is fed back, so that no delay makes it
+        unstable.
         """
         if not tension.size:
             return np.zeros(len(self.names))
         lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
-        pulled = self._elastic + self._elastic_rate * self.period if self._elastic_next is None else self._elastic_next
-        self._elastic = pulled
-        self._elastic_next = tension + (pulled - tension) * np.exp(-self.period / lag)
-        before, self._elastic_rate = self._elastic_rate, (self._elastic_next - pulled) / self.period
+        left, one = np.exp(-self._elapsed / lag), np.exp(-self.period / lag)
+        pulled, before = self._elastic, self._elastic_rate * left / one
+        if self._pulling is not None:
+            pulled = self._pulling + (self._elastic - self._pulling) * left
+        rate = (tension - pulled) * (1.0 - one) / self.period
+        if self._pulling is None:  # begun anew, without a jump
+            before = rate
+        self._elastic, self._pulling, self._elastic_rate = pulled, tension, rate
         unit = self.equations.stretches(q, v)[2]
-        bend = unit * (self._elastic_rate - before) / self.period
+        bend = unit * (rate - before) / self.period
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
