@@ -5,7 +5,8 @@ A copy of the mechanism is simulated with the efforts that were applied, and cor
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
 
 in independent coordinates (`ReducedModel`). K is the steady gain of the Kalman filter for the linear system around the
-present shape, solved again when the shape has moved on. What is measured is the position of every actuator and, where
+present shape, solved again when the shape has moved on or readings come at another rhythm; after a missed reading the
+same gain serves, since to solve for another one would take the time of several more. What is measured is the position of every actuator and, where
 there are load cells, the tension of cables.
 """
 
@@ -29,6 +30,8 @@ MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
 MAX_COORDINATE_CHANGE = 0.1
 """rad or m by which a coordinate moves before the gain is made anew."""
+RHYTHM = 5
+"""Readings in a row at another interval after which the gain is made for that one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
-        self._gain: tuple[tuple, Array, Array] | None = None  # what it was made for, w there, K
+        # interval and cables that it was made for, w there, K
+        self._gain: tuple[float, tuple[str, ...], Array, Array] | None = None
+        self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
 
     def reset(self) -> None:
@@ -169,16 +174,26 @@ class MechanismObserver(MechanismEstimator):
         evaluate(self._reduced.mechanism.flat, q, v, self._work)
         return np.array(self._work.tension)
 
+    def _has_new_rhythm(self, interval: float, usual: float) -> bool:
+        """Whether readings come at another interval [s] than usual, again and again the same one."""
+        if abs(interval - usual) < 1e-9:
+            self._others = 0
+            return False
+        same = abs(interval - self._other_interval) < 1e-9
+        self._other_interval, self._others = interval, self._others + 1 if same else 1
+        return self._others >= RHYTHM
+
     def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
         from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
 
         model, count = self._reduced, self._reduced.index.size
-        made_for = (round(interval, 9), measured_cables)
-        if self._gain is not None and self._gain[0] == made_for:
-            moved = np.max(np.abs(w[:count] - self._gain[1]))
-            if moved < MAX_COORDINATE_CHANGE:
-                return self._gain[2]
+        if self._gain is not None and self._gain[1] == measured_cables:
+            usual, _, shape, gain = self._gain
+            if not self._has_new_rhythm(interval, usual):
+                interval = usual
+                if np.max(np.abs(w[:count] - shape)) < MAX_COORDINATE_CHANGE:
+                    return gain
         matrix, _, _ = model.linearised(q, np.zeros(count), effort)
         ahead = expm(interval * matrix)
         unit = np.zeros((2 * count, count))
@@ -201,7 +216,7 @@ class MechanismObserver(MechanismEstimator):
             scaled.T, seen.T, process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count), np.diag(spread**2)
         )
         gain = unit_of[:, None] * np.linalg.solve(seen @ value @ seen.T + np.diag(spread**2), seen @ value).T
-        self._gain = (made_for, w[:count].copy(), gain)
+        self._gain = (interval, measured_cables, w[:count].copy(), gain)
         return gain
 
     def _tension_rows(self, q: Array) -> Array:
