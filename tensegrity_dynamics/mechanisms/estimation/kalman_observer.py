@@ -5,9 +5,12 @@ A copy of the mechanism is simulated with the efforts that were applied, and cor
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
 
 in independent coordinates (`ReducedModel`). K is the steady gain of the Kalman filter for the linear system around the
-present shape, solved again when the shape has moved on or readings come at another rhythm; after a missed reading the
-same gain serves, since to solve for another one would take the time of several more. What is measured is the position of every actuator and, where
-there are load cells, the tension of cables.
+present shape, solved again when the shape has moved on or readings come at another rhythm. What is measured is the
+position of every actuator and, where there are load cells, the tension of cables.
+
+Where readings are missed the efforts of the time between are not known. The copy's actuators are then led from the
+positions before to those after, which are, and the same gain serves: to solve for another would take the time of
+several more readings.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
+from ...impedance import MovingPosition
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
@@ -30,6 +34,8 @@ MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
 MAX_COORDINATE_CHANGE = 0.1
 """rad or m by which a coordinate moves before the gain is made anew."""
+MISSED = 1.5
+"""Intervals between two readings from which on one is missing."""
 RHYTHM = 5
 """Readings in a row at another interval after which the gain is made for that one."""
 
@@ -141,8 +147,14 @@ class MechanismObserver(MechanismEstimator):
         last, model = self._last, self._reduced
         copy = self._copy
         copy.set_state(last.q, last.v)
-        copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
         interval = time - last.time
+        if self._gain is not None and interval > MISSED * self._gain[0]:
+            before = last.q[model.q_index[self._drive_rows]]
+            rates = (measured - before) / interval
+            moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
+            copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
+        else:
+            copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
         try:
@@ -212,9 +224,11 @@ class MechanismObserver(MechanismEstimator):
         # scaled, so that tiny covariances do not drown in rounding
         unit_of = np.sqrt(np.maximum(np.diag(process), 1e-30))
         scaled, seen = ahead / unit_of[:, None] * unit_of, rows * unit_of
-        value = solve_discrete_are(
-            scaled.T, seen.T, process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count), np.diag(spread**2)
-        )
+        disturbed = process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count)
+        try:
+            value = solve_discrete_are(scaled.T, seen.T, disturbed, np.diag(spread**2))
+        except (ValueError, np.linalg.LinAlgError) as error:  # so near to a border of rounding
+            raise TensegrityError(f"there is no gain for this shape: {error}") from error
         gain = unit_of[:, None] * np.linalg.solve(seen @ value @ seen.T + np.diag(spread**2), seen @ value).T
         self._gain = (interval, measured_cables, w[:count].copy(), gain)
         return gain
