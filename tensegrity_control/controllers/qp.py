@@ -54,6 +54,8 @@ UNFORESEEN = 0.4
 """Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
 DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
+FORGETTING = 1.0
+"""s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
 FADE = 1.0
@@ -153,7 +155,7 @@ class QPController(SampledController):
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
-        self._elapsed = period
+        self._elapsed = self._latest = period
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
         self._predicted: Array | None = None
@@ -327,6 +329,9 @@ class QPController(SampledController):
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
         self._elapsed = max(time - self._last_time, self.period)
+        self._latest = max(
+            self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
+        )
         if self._elapsed > MISSED * self.period:  # what was predicted was for another time
             self._predicted = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
@@ -339,7 +344,7 @@ class QPController(SampledController):
         if not distance < LOST:
             raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
         self._watch_border(time, distance)
-        w = self._bandwidth
+        w = self._bandwidth * affordable(self.period, self._latest)
         if self._predicted is not None and self._gains["learning"] > 0.0:
             share = min(1.0, self._gains["learning"] * w * self.period)
             self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
@@ -522,6 +527,15 @@ class QPController(SampledController):
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
+
+
+def affordable(period: float, latest: float) -> float:
+    """Part of its bandwidth that the output's loop can afford where commands came `latest` s apart instead of `period`.
+
+    What each is held longer adds to the `DELAYED` periods and the half one of `bandwidth_of`.
+    """
+    allowed = (DELAYED + 0.5) * period
+    return allowed / (allowed + max(latest - period, 0.0))
 
 
 def bandwidth_of(equations: TightCables, period: float) -> float:
