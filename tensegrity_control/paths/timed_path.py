@@ -20,9 +20,10 @@ from .equilibrium_path import EquilibriumPath
 
 SAMPLES = 201
 """Points of a time law at which rates and tensions are compared with their limits."""
-VIBRATION, BRAKED, LEAST_ROOM = 2.0, 4.0, 0.05
-"""How much more than at rest a load does that comes at once; one that comes and goes at once; part of a tension by which it may fall where it rests at
-its floor already."""
+VIBRATION, BRAKED = 2.0, 4.0
+"""How much more than at rest a load does that comes at once, and one that comes and goes at once."""
+LEAST_ROOM = 0.05
+"""Part of a tension by which it may fall where it rests at its floor already."""
 
 
 class TimedPath:
@@ -111,8 +112,8 @@ def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, 
     the vibration that this excites as much again: a load that comes at once does to an undamped oscillator twice what
     it does at rest. And commands may be late. Actuators that stay where they are told go on in steps of p' T, which
     the tendons feel before the masses follow, b = |dT/dp| p' T; those that move on by themselves brake at last, which
-    begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times as long it is
-    a / f^2 + b / f.
+    begins and ends at once, b = 4 |dT/dp''| p' / (2 lead). The larger one counts. With a duration that is f times as
+    long it is a / f^2 + b / f.
 
     Args:
         period: s for which a command is held. lead: s for which actuators move on by themselves (`impedance`).
