@@ -54,6 +54,8 @@ UNFORESEEN = 0.4
 """Part of the cables' slowest stretch that efforts do not foresee, where the cables are somewhat different."""
 DELAYED, PHASE = 3.0, 0.95
 """Periods by which commands may be late, and rad of phase that these may cost."""
+FORGETTING = 1.0
+"""s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
 FADE = 1.0
@@ -152,7 +154,8 @@ class QPController(SampledController):
         self.solution: MotionSolution | None = None
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
-        self._elastic_next: Array | None = None
+        self._pulling: Array | None = None
+        self._elapsed = self._latest = period
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
         self._predicted: Array | None = None
@@ -206,7 +209,7 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
-        self._began_at = time
+        self._began_at = self._last_time = time
         self._force[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
         self._stuck, self._note = 0.0, ""
@@ -216,7 +219,7 @@ class QPController(SampledController):
     def _begin_stretch(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         amount, _, unit = self.equations.stretches(q, v)
-        self._elastic, self._elastic_rate, self._elastic_next = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
+        self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
     def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
         assert state is not None and state.q is not None
@@ -325,8 +328,13 @@ class QPController(SampledController):
         clock, tracker = self._active(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)
-        if time - self._last_time > MISSED * self.period:  # nobody knows what happened meanwhile
+        self._elapsed = max(time - self._last_time, self.period)
+        self._latest = max(
+            self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
+        )
+        if self._elapsed > MISSED * self.period:  # what was predicted was for another time
             self._predicted = None
+        if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
         arrays = self.equations.update(q, v, 0.5 * self.period)
         here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
@@ -336,7 +344,7 @@ class QPController(SampledController):
         if not distance < LOST:
             raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
         self._watch_border(time, distance)
-        w = self._bandwidth
+        w = self._bandwidth * affordable(self.period, self._latest)
         if self._predicted is not None and self._gains["learning"] > 0.0:
             share = min(1.0, self._gains["learning"] * w * self.period)
             self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
@@ -389,17 +397,22 @@ class QPController(SampledController):
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
         Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e; nothing is fed back, so that no delay makes it unstable.
+        time for e, over the time for which the last command was held; nothing is fed back, so that no delay makes it
+        unstable.
         """
         if not tension.size:
             return np.zeros(len(self.names))
         lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
-        pulled = self._elastic + self._elastic_rate * self.period if self._elastic_next is None else self._elastic_next
-        self._elastic = pulled
-        self._elastic_next = tension + (pulled - tension) * np.exp(-self.period / lag)
-        before, self._elastic_rate = self._elastic_rate, (self._elastic_next - pulled) / self.period
+        left, one = np.exp(-self._elapsed / lag), np.exp(-self.period / lag)
+        pulled, before = self._elastic, self._elastic_rate * left / one
+        if self._pulling is not None:
+            pulled = self._pulling + (self._elastic - self._pulling) * left
+        rate = (tension - pulled) * (1.0 - one) / self.period
+        if self._pulling is None:  # begun anew, without a jump
+            before = rate
+        self._elastic, self._pulling, self._elastic_rate = pulled, tension, rate
         unit = self.equations.stretches(q, v)[2]
-        bend = unit * (self._elastic_rate - before) / self.period
+        bend = unit * (rate - before) / self.period
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
@@ -514,6 +527,15 @@ class QPController(SampledController):
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
+
+
+def affordable(period: float, latest: float) -> float:
+    """Part of its bandwidth that the output's loop can afford where commands came `latest` s apart instead of `period`.
+
+    What each is held longer adds to the `DELAYED` periods and the half one of `bandwidth_of`.
+    """
+    allowed = (DELAYED + 0.5) * period
+    return allowed / (allowed + max(latest - period, 0.0))
 
 
 def bandwidth_of(equations: TightCables, period: float) -> float:

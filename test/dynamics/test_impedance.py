@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from tensegrity_dynamics import Simulation, load_robot, parse_robot
 from tensegrity_dynamics.command_gate import CommandGate, Mode
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.impedance import EXTRAPOLATED_PERIODS, ImpedanceSetPoint, impedance_set_points, travelled
+from tensegrity_dynamics.impedance import (
+    EXTRAPOLATED_PERIODS,
+    ImpedanceSetPoint,
+    MovingPosition,
+    impedance_set_points,
+    lead_of,
+    travelled,
+)
 from tensegrity_dynamics.robots.actuator import Actuator
 
 WHEEL = """
@@ -200,3 +207,41 @@ def test_a_command_that_is_no_set_point_is_refused():
         wheel("rk4").command("impedance", {"axle": 0.1})
     with pytest.raises(TensegrityError, match="age"):
         wheel("rk4").command("impedance", {"axle": ImpedanceSetPoint(0.0)}, age=np.nan)
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.4])
+def test_a_position_with_a_rate_moves_on_by_itself_then_stays(rate):
+    simulation = wheel("rk4")
+    simulation.command("position", {"axle": MovingPosition(0.0, rate)}, period=0.01)
+    simulation.advance(duration=0.05)
+    assert simulation.state.v[0] == pytest.approx(rate, rel=2e-2)
+    simulation.advance(duration=1.0)
+    assert simulation.state.q[0] == pytest.approx(2.0 * rate * lead_of(0.01), abs=1e-4)
+    simulation.command("position", {"axle": 0.0})  # a plain one is a step, as ever
+    simulation.advance(duration=0.05)
+    assert simulation.state.q[0] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_late_position_makes_no_jump():
+    """0.3 rad/s, commands that come one to three periods late, in whatever order: the joint keeps its rate."""
+    simulation, random, worst = wheel("rk4"), np.random.default_rng(1), 0.0
+    for k in range(100):
+        if k == 0 or random.random() < 0.5:
+            at = max(0, k - int(random.integers(0, 4)))
+            asked = MovingPosition(0.003 * at, 0.3)
+            simulation.command("position", {"axle": asked}, age=0.01 * (k - at), period=0.01)
+        simulation.advance(duration=0.01)
+        worst = max(worst, abs(simulation.state.v[0] - 0.3)) if k > 2 else worst
+    assert worst < 1e-3
+    assert simulation.state.q[0] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_the_gate_limits_the_rate_of_a_position_and_takes_it_from_one_at_a_limit():
+    def passed(position: float, rate: float, **options) -> MovingPosition:
+        return send(MovingPosition(position, rate), Mode.POSITION, **options).set_points["hinge"][1]
+
+    assert (passed(0.5, 1.0), passed(0.5, 1.0).rate) == (0.5, 1.0)
+    assert passed(0.5, -9.0).rate == -2.0
+    assert (passed(3.0, 1.0, limits="clip"), passed(3.0, 1.0, limits="clip").rate) == (1.0, 0.0)
+    with pytest.raises(TensegrityError, match="rate"):
+        MovingPosition(0.0, math.nan)

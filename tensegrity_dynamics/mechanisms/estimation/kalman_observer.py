@@ -5,8 +5,12 @@ A copy of the mechanism is simulated with the efforts that were applied, and cor
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
 
 in independent coordinates (`ReducedModel`). K is the steady gain of the Kalman filter for the linear system around the
-present shape, solved again when the shape has moved on. What is measured is the position of every actuator and, where
-there are load cells, the tension of cables.
+present shape, solved again when the shape has moved on or readings come at another rhythm. What is measured is the
+position of every actuator and, where there are load cells, the tension of cables.
+
+Where readings are missed the efforts of the time between are not known. The copy's actuators are then led from the
+positions before to those after, which are, and the same gain serves: to solve for another would take the time of
+several more readings.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
+from ...impedance import MovingPosition
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
@@ -29,6 +34,10 @@ MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
 MAX_COORDINATE_CHANGE = 0.1
 """rad or m by which a coordinate moves before the gain is made anew."""
+MISSED = 1.5
+"""Intervals between two readings from which on one is missing."""
+RHYTHM = 5
+"""Readings in a row at another interval after which the gain is made for that one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,9 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
-        self._gain: tuple[tuple, Array, Array] | None = None  # what it was made for, w there, K
+        # interval and cables that it was made for, w there, K
+        self._gain: tuple[float, tuple[str, ...], Array, Array] | None = None
+        self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
 
     def reset(self) -> None:
@@ -136,8 +147,14 @@ class MechanismObserver(MechanismEstimator):
         last, model = self._last, self._reduced
         copy = self._copy
         copy.set_state(last.q, last.v)
-        copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
         interval = time - last.time
+        if self._gain is not None and interval > MISSED * self._gain[0]:
+            before = last.q[model.q_index[self._drive_rows]]
+            rates = (measured - before) / interval
+            moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
+            copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
+        else:
+            copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
         try:
@@ -169,16 +186,26 @@ class MechanismObserver(MechanismEstimator):
         evaluate(self._reduced.mechanism.flat, q, v, self._work)
         return np.array(self._work.tension)
 
+    def _has_new_rhythm(self, interval: float, usual: float) -> bool:
+        """Whether readings come at another interval [s] than usual, again and again the same one."""
+        if abs(interval - usual) < 1e-9:
+            self._others = 0
+            return False
+        same = abs(interval - self._other_interval) < 1e-9
+        self._other_interval, self._others = interval, self._others + 1 if same else 1
+        return self._others >= RHYTHM
+
     def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
         from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
 
         model, count = self._reduced, self._reduced.index.size
-        made_for = (round(interval, 9), measured_cables)
-        if self._gain is not None and self._gain[0] == made_for:
-            moved = np.max(np.abs(w[:count] - self._gain[1]))
-            if moved < MAX_COORDINATE_CHANGE:
-                return self._gain[2]
+        if self._gain is not None and self._gain[1] == measured_cables:
+            usual, _, shape, gain = self._gain
+            if not self._has_new_rhythm(interval, usual):
+                interval = usual
+                if np.max(np.abs(w[:count] - shape)) < MAX_COORDINATE_CHANGE:
+                    return gain
         matrix, _, _ = model.linearised(q, np.zeros(count), effort)
         ahead = expm(interval * matrix)
         unit = np.zeros((2 * count, count))
@@ -197,11 +224,13 @@ class MechanismObserver(MechanismEstimator):
         # scaled, so that tiny covariances do not drown in rounding
         unit_of = np.sqrt(np.maximum(np.diag(process), 1e-30))
         scaled, seen = ahead / unit_of[:, None] * unit_of, rows * unit_of
-        value = solve_discrete_are(
-            scaled.T, seen.T, process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count), np.diag(spread**2)
-        )
+        disturbed = process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count)
+        try:
+            value = solve_discrete_are(scaled.T, seen.T, disturbed, np.diag(spread**2))
+        except (ValueError, np.linalg.LinAlgError) as error:  # so near to a border of rounding
+            raise TensegrityError(f"there is no gain for this shape: {error}") from error
         gain = unit_of[:, None] * np.linalg.solve(seen @ value @ seen.T + np.diag(spread**2), seen @ value).T
-        self._gain = (made_for, w[:count].copy(), gain)
+        self._gain = (interval, measured_cables, w[:count].copy(), gain)
         return gain
 
     def _tension_rows(self, q: Array) -> Array:

@@ -156,3 +156,28 @@ def test_a_motion_leaves_the_tensions_above_their_floors_in_simulation(name, mov
             lowest = {each: min(lowest[each], seen[each]) for each in floors}
     assert all(lowest[each] >= floors[each] for each in floors), lowest
     assert (asked is not None) == ("needed by" in accepted.note)
+
+
+@pytest.mark.parametrize("latest", [0, 1, 3])
+def test_floors_are_kept_and_the_goal_is_reached_however_late_commands_are(latest):
+    """Each command is late by zero to some periods, at random, and one in eight does not come at all."""
+    robot, period, random = load_robot("single_strut"), 0.02, np.random.default_rng(latest)
+    controller, simulation = make_controller("joint_position", robot, period=period), Simulation(robot)
+    controller.reset(0.0, RobotState(positions=np.array(list(simulation.observe().positions.values()))))
+    goal = controller.home.pose[0] + np.array([0.1, 0.0, 0.0])
+    accepted = controller.set_goal(0.0, goal)
+    floors = {each.drives: each.minimum_tension for each in robot.actuators}
+    sent, arrived, least = [], 0, np.inf
+    for k in range(round((accepted.arrival + 0.5) / period)):
+        sent.append(controller.command(k * period))
+        newest = k - int(random.integers(0, latest + 1))
+        if newest >= arrived and (not latest or random.random() > 0.125):
+            arrived = newest
+            command = sent[arrived]
+            simulation.command(command.mode, command.set_points(), age=(k - arrived) * period, period=period)
+        simulation.advance(duration=period)
+        seen = simulation.observe()
+        least = min(least, *(seen.tensions[name] / floor for name, floor in floors.items()))
+    assert least > 0.99
+    rows = robot.outputs[0].rows
+    assert np.max(np.abs((seen.pose[0] - goal)[rows])) < 1e-3
