@@ -74,7 +74,7 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
         )
     return (
         f'<mujoco><option timestep="{step:.10g}" integrator="{integrator}" gravity="{gravity}"/>'
-        f'<worldbody>{floor}{"".join(bodies)}</worldbody><tendon>{"".join(tendons)}</tendon></mujoco>'
+        f"<worldbody>{floor}{''.join(bodies)}</worldbody><tendon>{''.join(tendons)}</tendon></mujoco>"
     )
 
 

@@ -78,7 +78,9 @@ class Rollout:
         varied = {name: np.asarray(values, dtype=np.float64) for name, values in (parameters or {}).items()}
         for name, values in varied.items():
             if values.shape[:1] != (count,):
-                raise TensegrityError(f"parameter {name} has shape {values.shape}, its first axis must be {count} long.")
+                raise TensegrityError(
+                    f"parameter {name} has shape {values.shape}, its first axis must be {count} long."
+                )
 
         def make(i: int, step: float | None, model: RobotModel) -> Simulation:
             try:
