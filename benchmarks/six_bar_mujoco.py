@@ -51,9 +51,8 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
             f'<body name="{name}" pos="{" ".join(f"{x:.12g}" for x in centre)}" '
             f'quat="{" ".join(f"{x:.12g}" for x in quaternion)}"><freejoint/>'
             # a body needs three inertias: about its own axis as little as MuJoCo accepts of a rod
-            f'<inertial pos="0 0 0" mass="{mass:.10g}" diaginertia="{inertia:.10g} {inertia:.10g} {1e-3 * inertia:.10g}"/>'
-            + "".join(ends)
-            + "</body>"
+            f'<inertial pos="0 0 0" mass="{mass:.10g}" '
+            f'diaginertia="{inertia:.10g} {inertia:.10g} {1e-3 * inertia:.10g}"/>' + "".join(ends) + "</body>"
         )
     tendons = []
     for k in np.flatnonzero(structure.unilateral):
@@ -69,7 +68,8 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
         per_mass = 3.0 / structure.masses[~structure.unilateral].sum()
         floor = (
             f'<geom type="plane" size="5 5 0.1" contype="2" conaffinity="1" friction="{structure.ground.friction} 0 0" '
-            f'condim="3" solref="{-structure.ground.stiffness * per_mass:.8g} {-structure.ground.damping * per_mass:.8g}" '
+            f'condim="3" solref="{-structure.ground.stiffness * per_mass:.8g} '
+            f'{-structure.ground.damping * per_mass:.8g}" '
             'solimp="0.99 0.99 0.001" priority="1"/>'
         )
     return (

@@ -88,8 +88,9 @@ def neutral(rod: float, mass: float, stiffness: float, pretension: float, smooth
     rest = CABLE * rod - pretension / stiffness
     if not rest > 0.0:
         raise TensegrityError(
-            f"a pretension of {pretension:g} N stretches a cable of {stiffness:g} N/m by {pretension / stiffness:.4g} m, "
-            f"more than its length of {CABLE * rod:.4g} m: its rest length would be negative. Ask for less."
+            f"a pretension of {pretension:g} N stretches a cable of {stiffness:g} N/m by "
+            f"{pretension / stiffness:.4g} m, more than its length of {CABLE * rod:.4g} m: its rest length would be "
+            "negative. Ask for less."
         )
     count = len(given.kinds)
     return replace(
@@ -168,7 +169,8 @@ def _faces(body: Structure, nodes: NDArray) -> tuple[list[tuple[int, ...]], list
     from scipy.spatial import ConvexHull
 
     joined = {frozenset(map(int, pair)) for pair in body.members[body.unilateral]}
-    closed, opened = [], []
+    closed: list[tuple[int, ...]] = []
+    opened: list[tuple[int, ...]] = []
     for corners in ConvexHull(nodes).simplices:
         face = tuple(map(int, corners))
         whole = all(frozenset(pair) in joined for pair in combinations(face, 2))
@@ -309,14 +311,15 @@ def _distances(nodes: NDArray) -> NDArray[np.float64]:
 def energies(body: Structure, step: float, part: float) -> list[dict[str, Any]]:
     """What both integrators and both models keep in free flight without damping."""
     rows = []
-    for what, plucked, options in (
+    cases: tuple[tuple[str, float, dict[str, Any]], ...] = (
         ("rk4, point masses, spun", 0.0, {}),
         ("rk4, minimal, spun", 0.0, {"model": "minimal"}),
         ("rattle, point masses, spun", 0.0, {"integrator": "rattle"}),
         ("rk4, point masses, plucked", 0.02, {}),
         ("rk4, minimal, plucked", 0.02, {"model": "minimal"}),
         ("rattle, point masses, plucked", 0.02, {"integrator": "rattle"}),
-    ):
+    )
+    for what, plucked, options in cases:
         nodes, velocities = thrown(body, plucked)
         simulation = Simulation(body, step or None, options.get("integrator", "rk4"), start=nodes, **{
             key: value for key, value in options.items() if key != "integrator"
@@ -370,12 +373,13 @@ def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
     for tilt in (0.0, 0.02, 0.2):
         structure, velocities = tumbling_rod(tilt)
         ends = {}
-        for name, options in (
+        ways: tuple[tuple[str, dict[str, Any]], ...] = (
             ("points", {}),
             ("chart", {"model": "minimal"}),
             ("none", {"model": "minimal", "vertical": "none"}),
             ("guard", {"model": "minimal", "vertical": "guard"}),
-        ):
+        )
+        for name, options in ways:
             simulation = Simulation(structure, step or 2e-4, start=structure.nodes, **options)
             simulation.set_motion(velocities)
             try:
@@ -384,11 +388,11 @@ def through_the_vertical(step: float, part: float) -> list[dict[str, Any]]:
             except TensegrityError as error:
                 ends[name] = (np.full((3, 3), np.nan), np.nan, str(error))
         for name in ("chart", "none", "guard"):
-            nodes, error, note = ends[name]
+            nodes, drift, note = ends[name]
             rows.append(
                 {
                     "tilt_rad": tilt, "vertical": name, "difference_m": float(np.abs(nodes - ends["points"][0]).max()),
-                    "energy_error_J": float(error), "note": note,
+                    "energy_error_J": float(drift), "note": note,
                 }
             )  # fmt: skip
     return rows
@@ -483,27 +487,30 @@ def render(result: dict[str, Any], console: Console) -> None:
             for each in result["geometry"]
         ],
     )  # fmt: skip
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for each in result["start_up"]:
         if "note" in each:
-            rows.append((each["what"], f"{each['pretension_N']:.5g}", f"{each['expected_N']:.6g}", "not at rest", "", "",
-                         str(each["steps"]), "", ""))  # fmt: skip
+            blank = ("not at rest", "", "", str(each["steps"]), "", "")
+            rows.append((each["what"], f"{each['pretension_N']:.5g}", f"{each['expected_N']:.6g}", *blank))
             continue
         low, high = each["tension_N"]
         rows.append((
             each["what"], f"{each['pretension_N']:.5g}", f"{each['expected_N']:.6g}", f"{low:.6g} to {high:.6g}",
-            f"{each['error_kL']:.1e}", f"{each['spacing_rods']:.7f}", str(each["steps"]), str(each["peaks"]), f"{1e3 * each['seconds']:.0f} ms",
+            f"{each['error_kL']:.1e}", f"{each['spacing_rods']:.7f}", str(each["steps"]), str(each["peaks"]),
+            f"{1e3 * each['seconds']:.3g} ms",
         ))  # fmt: skip
     show("start-up from the regular icosahedron",
-         ("", "T0 [N]", "expected [N]", "found [N]", "error / kL", "spacing / L", "steps", "peaks", "time"), rows)  # fmt: skip
+         ("", "T0 [N]", "expected [N]", "found [N]", "error / kL", "spacing / L", "steps", "peaks", "time"),
+         rows)  # fmt: skip
     for each in result["start_up"]:
         if each.get("slack"):
             console.print(f"{each['what']}: slack are {', '.join(each['slack'])}", highlight=False)
     show(
-        "two models, free flight and rest", ("rods", "apart", "all mass at the ends instead", "rest: points", "minimal"),
+        "two models, free flight and rest",
+        ("rods", "apart", "all mass at the ends instead", "rest: points", "minimal"),
         [
-            (each["masses"], f"{each['difference_m']:.1e} m", f"{each['ends_only_m']:.1e} m", f"{each['rest_m'][0]:.1e} m",
-             f"{each['rest_m'][1]:.1e} m")
+            (each["masses"], f"{each['difference_m']:.1e} m", f"{each['ends_only_m']:.1e} m",
+             *(f"{left:.1e} m" for left in each["rest_m"]))
             for each in result["models"]
         ],
     )  # fmt: skip
@@ -531,8 +538,8 @@ def render(result: dict[str, Any], console: Console) -> None:
     curves = result["jacobian"]
     for name in ("none", "guard", "chart"):
         console.print(
-            f"Jacobian over the polar angle, {name}: norm up to {max(curves[name]['norm']):.3g}, condition number up to "
-            f"{max(curves[name]['condition']):.3g}",
+            f"Jacobian over the polar angle, {name}: norm up to {max(curves[name]['norm']):.3g}, condition number up "
+            f"to {max(curves[name]['condition']):.3g}",
             highlight=False,
         )
 

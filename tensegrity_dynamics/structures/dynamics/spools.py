@@ -1,9 +1,9 @@
 """Spools: how rest lengths follow commands, within the limits of rate, position and effort.
 
 A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
-tendon's tension is above the effort limit, and never leaves its position limits. Rods of variable length are driven in the
-same way: their length is what a spool calls rest length, and where they push with more than their effort they do not
-extend.
+tendon's tension is above the effort limit, and never leaves its position limits. Rods of variable length are driven in
+the same way: their length is what a spool calls rest length, and where they push with more than their effort they do
+not extend.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ class StructureSimulator(Simulator):
             _check_stabilisation(stabilisation, integrator, model)
         if model == "minimal" and (integrator != "rk4" or not rigid_bars):
             raise TensegrityError(
-                "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and rigid_bars "
-                "as they are, or use model 'point_masses'."
+                "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and "
+                "rigid_bars as they are, or use model 'point_masses'."
             )
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
         self.actuators = robot.actuators

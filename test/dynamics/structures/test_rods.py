@@ -86,7 +86,8 @@ def test_a_rod_led_through_its_polar_axis_changes_its_chart_and_nothing_else():
 
 def test_minimal_coordinates_need_every_free_node_on_one_bar_and_name_the_node():
     chain = make_structure(
-        {"a": (0, 0, 0), "b": (1, 0, 0), "c": (1, 1, 0)}, [("ab", "bar", "a", "b", 1, 1.0), ("bc", "bar", "b", "c", 1, 1.0)],
+        {"a": (0, 0, 0), "b": (1, 0, 0), "c": (1, 1, 0)},
+        [("ab", "bar", "a", "b", 1, 1.0), ("bc", "bar", "b", "c", 1, 1.0)],
         masses={"ab": 1.0, "bc": 1.0},
     )  # fmt: skip
     with pytest.raises(TensegrityError, match=r"node b is on 2 bars \(ab, bc\)"):
