@@ -44,6 +44,8 @@ CABLE, SPACING, COMPRESSION = np.sqrt(3.0 / 8.0), 0.5, np.sqrt(6.0)
 GOLDEN = 2.0 / (1.0 + np.sqrt(5.0))
 LOSS = GOLDEN - CABLE
 """Of the neutral pose, in rods and tensions; what the regular icosahedron loses, in rods (CORRECTIONS to 003)."""
+TIP_CLOSED, TIP_OPEN, TIP_NO_CABLE = (float(np.degrees(np.arctan(x))) for x in (1.0 / np.sqrt(6.0), CABLE / 2.0, 0.5))
+"""deg over an edge of a closed face, over a cable of an open one, and over its edge without cable."""
 DISTRIBUTIONS = {"uniform": (1.0, 0.0, 0.0), "end masses": (0.0, 0.5, 0.5), "mixture": (0.6, 0.3, 0.1)}
 """Parts of a rod's mass: spread along it, at its + end, at its - end."""
 
@@ -144,7 +146,7 @@ def geometry(body: Structure, rod: float) -> list[dict[str, Any]]:
     def row(what: str, expected: float, values: Any, unit: str = "") -> dict[str, Any]:
         array = np.asarray(values, dtype=np.float64)
         return {
-            "what": what, "expected": expected, "least": float(array.min()), "largest": float(array.max()),
+            "what": what, "expected": float(expected), "least": float(array.min()), "largest": float(array.max()),
             "count": int(array.size), "unit": unit,
         }  # fmt: skip
 
@@ -154,13 +156,13 @@ def geometry(body: Structure, rod: float) -> list[dict[str, Any]]:
         row("rod compression over cable tension", float(COMPRESSION), compression / tension.mean()),
         row("closed faces", 8, [len(closed)]),
         row("open faces", 12, [len(opened)]),
-        row("height of the centre on a closed face", 0.4330127 * rod, heights["closed"], "m"),
-        row("height of the centre on an open face", 0.4472136 * rod, heights["open"], "m"),
-        row("tipping over an edge of a closed face", 22.2076543, tips["closed"], "deg"),
-        row("tipping over a cable of an open face", 17.0237565, tips["open"], "deg"),
-        row("tipping over the edge without cable", 26.5650512, tips["no cable"], "deg"),
-        row("turn of a roll, closed to open", 39.2315205, turns["closed to open"], "deg"),
-        row("turn of a roll, open to open", 53.1301024, turns["open to open"], "deg"),
+        row("height of the centre on a closed face", np.sqrt(3.0) / 4.0 * rod, heights["closed"], "m"),
+        row("height of the centre on an open face", rod / np.sqrt(5.0), heights["open"], "m"),
+        row("tipping over an edge of a closed face", TIP_CLOSED, tips["closed"], "deg"),
+        row("tipping over a cable of an open face", TIP_OPEN, tips["open"], "deg"),
+        row("tipping over the edge without cable", TIP_NO_CABLE, tips["no cable"], "deg"),
+        row("turn of a roll, closed to open", TIP_CLOSED + TIP_OPEN, turns["closed to open"], "deg"),
+        row("turn of a roll, open to open", 2.0 * TIP_NO_CABLE, turns["open to open"], "deg"),
     ]
 
 
