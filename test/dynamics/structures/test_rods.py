@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import Actuator, Robot, Rollout, Simulation, load_robot, make_structure, start_up
-from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
+from tensegrity_dynamics import Actuator, Robot, Rollout, Simulation, load_robot, make_structure, parse_robot, start_up
+from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.structures.dynamics.minimal_rods import make_rods, rods_kinetic_energy
 from tensegrity_dynamics.structures.dynamics.point_masses import make_network
 from tensegrity_dynamics.structures.dynamics.rod_masses import inverse_mass_matrix
@@ -160,6 +160,36 @@ def test_a_driven_rod_has_the_length_and_the_work_that_its_motion_takes(integrat
         assert abs(simulation.energy().actuators) > 0.1
         errors.append(abs(simulation.energy().balance - before))
     assert errors[1] < 2e-5 and errors[1] < errors[0] / 8  # of second order or better
+
+
+def jack(**changes):
+    """A robot file of one rod on a cable, the rod driven."""
+    fields = {"limits": "[0.8, 1.3]", "law": "softplus", "ends": "[top, up]", **changes}
+    return f"""
+kind: structure
+name: jack
+tension: {{law: {fields["law"]}, smoothness: "2 mm"}}
+nodes:
+  top: {{position: [0, 0, 2], fixed: true}}
+  up: {{position: [0, 0, 1]}}
+  down: {{position: [0, 0, 0]}}
+members:
+  - {{name: rod, kind: bar, nodes: [up, down], rest_length: 1, stiffness: 1.0e+6, mass: 1}}
+  - {{name: cable, kind: tendon, nodes: {fields["ends"]}, rest_length: 0.9, stiffness: 500}}
+actuators:
+  - {{drives: rod, position: {fields["limits"]}, rate: "0.2 m/s", effort: 100}}
+"""
+
+
+def test_robot_files_state_the_law_of_tension_and_rods_that_are_driven():
+    robot = parse_robot(jack())
+    assert robot.structure.smoothness == 0.002 and robot.structure.laws.tolist() == [0.0, -0.002]
+    assert robot.actuators[0].motion == "prismatic"
+    for wrong, message in (
+        ({"limits": "[1.1, 1.3]"}, "rod"), ({"law": "soft"}, "tension"), ({"ends": "[up, down]"}, "ends of rod already")
+    ):  # fmt: skip
+        with pytest.raises(RobotFileError, match=message):
+            parse_robot(jack(**wrong))
 
 
 def test_steps_with_arrays_are_the_steps_with_names():
