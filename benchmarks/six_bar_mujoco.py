@@ -3,8 +3,8 @@
 Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`: mujoco)
 
 The same robot for both: six bodies with the mass and inertia of their rods, 24 spatial tendons with
-`springlength="0 rest"` that only pull, a plane, and spheres of no size to speak of at the ends, whose contact is given
-our ground's stiffness by `solref`. MuJoCo's contact is a constraint, ours a spring, so that sags are compared and not
+`springlength="0 rest"` that only pull, a plane, and spheres of no size to speak of at the ends on a floor that gives
+way like ours (`on_our_ground`). MuJoCo's contact is a constraint, ours a spring, so that sags are compared and not
 assumed to be equal.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 from tensegrity_dynamics import Robot, Rollout, Simulation, Structure, StructureEquilibriumSolver, load_robot
 
 RADIUS = 1e-4  # m, of the spheres at the ends
+IMPEDANCE = 0.1  # of MuJoCo's contacts: small, so that they are nearly springs
 FLIGHT_STEP, GROUND_STEP = 1e-3, 1e-3
 
 
@@ -51,9 +52,8 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
             f'<body name="{name}" pos="{" ".join(f"{x:.12g}" for x in centre)}" '
             f'quat="{" ".join(f"{x:.12g}" for x in quaternion)}"><freejoint/>'
             # a body needs three inertias: about its own axis as little as MuJoCo accepts of a rod
-            f'<inertial pos="0 0 0" mass="{mass:.10g}" diaginertia="{inertia:.10g} {inertia:.10g} {1e-3 * inertia:.10g}"/>'
-            + "".join(ends)
-            + "</body>"
+            f'<inertial pos="0 0 0" mass="{mass:.10g}" '
+            f'diaginertia="{inertia:.10g} {inertia:.10g} {1e-3 * inertia:.10g}"/>' + "".join(ends) + "</body>"
         )
     tendons = []
     for k in np.flatnonzero(structure.unilateral):
@@ -65,17 +65,28 @@ def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrat
         )
     floor = ""
     if structure.ground is not None:
-        # a constraint with direct stiffness: solref = (-stiffness, -damping), per mass of the constraint
-        per_mass = 3.0 / structure.masses[~structure.unilateral].sum()
         floor = (
-            f'<geom type="plane" size="5 5 0.1" contype="2" conaffinity="1" friction="{structure.ground.friction} 0 0" '
-            f'condim="3" solref="{-structure.ground.stiffness * per_mass:.8g} {-structure.ground.damping * per_mass:.8g}" '
-            'solimp="0.99 0.99 0.001" priority="1"/>'
+            f'<geom name="floor" type="plane" size="5 5 0.1" contype="2" conaffinity="1" condim="3" priority="1" '
+            f'friction="{structure.ground.friction} 0 0" solimp="{IMPEDANCE} {IMPEDANCE} 0.001"/>'
         )
     return (
-        f'<mujoco><option timestep="{step:.10g}" integrator="{integrator}" gravity="{gravity}"/>'
-        f'<worldbody>{floor}{"".join(bodies)}</worldbody><tendon>{"".join(tendons)}</tendon></mujoco>'
+        f'<mujoco><option timestep="{step:.10g}" integrator="{integrator}" gravity="{gravity}" cone="elliptic"/>'
+        f"<worldbody>{floor}{''.join(bodies)}</worldbody><tendon>{''.join(tendons)}</tendon></mujoco>"
     )
+
+
+def on_our_ground(mujoco, structure: Structure, nodes: np.ndarray, step: float, integrator: str):
+    """The model with a floor that gives way like ours: at rest the force of a contact is stiffness times depth.
+
+    A contact of MuJoCo at rest obeys R f = k r with R = (1 - d) / d A, A the inverse weight of the body and d the
+    impedance; solref of two negative numbers gives k / d and the damping likewise (documentation, "Solver parameters").
+    """
+    model = mujoco.MjModel.from_xml_string(mujoco_xml(structure, nodes, step=step, integrator=integrator))
+    floor = model.geom("floor").id
+    softness = (1.0 - IMPEDANCE) / IMPEDANCE * float(model.body_invweight0[1, 0])
+    stiffness, damping = structure.ground.stiffness * softness, structure.ground.damping * softness
+    model.geom_solref[floor] = (-stiffness * IMPEDANCE, -damping * IMPEDANCE)
+    return model
 
 
 def best_of(work: Callable[[], object], repeats: int = 5) -> float:
@@ -146,9 +157,7 @@ def on_the_ground(mujoco, robot: Robot, steps: int) -> list[dict[str, object]]:
         rows.append({"who": "ours", "integrator": integrator, "sink_m": sink,
                      "us": 1e6 * best_of(lambda s=simulation: s.step_arrays(steps=steps)) / steps})  # fmt: skip
     for integrator in ("RK4", "Euler", "implicitfast"):
-        model = mujoco.MjModel.from_xml_string(
-            mujoco_xml(structure, shape.nodes, step=GROUND_STEP, integrator=integrator)
-        )
+        model = on_our_ground(mujoco, structure, shape.nodes, GROUND_STEP, integrator)
         data = mujoco.MjData(model)
         mujoco.mj_step(model, data, max(steps, 3000))
         sink = -float(data.site_xpos[:, 2].min()) + RADIUS
@@ -188,8 +197,8 @@ def largest_stable_steps(mujoco, body: Structure) -> list[dict[str, float]]:
     rows = []
     for stiffness in (1e3, 1e4, 1e5):
         own = replace(body, stiffness=np.where(body.unilateral, stiffness, body.stiffness))
-        slack = own.lengths_at_rest if hasattr(own, "lengths_at_rest") else np.sqrt(3.0 / 8.0) * own.rest_lengths.max()
-        own = own.with_rest_lengths(np.where(own.unilateral, slack - 50.0 / stiffness, own.rest_lengths))
+        lengths = np.linalg.norm(own.nodes[own.members[:, 0]] - own.nodes[own.members[:, 1]], axis=1)
+        own = own.with_rest_lengths(np.where(own.unilateral, lengths - 50.0 / stiffness, own.rest_lengths))
         row: dict[str, float] = {"stiffness": stiffness}
         nodes = own.nodes - own.nodes.mean(axis=0)
         for name in ("rk4", "rattle", "implicit", "RK4", "Euler", "implicitfast"):
@@ -241,7 +250,7 @@ def rollouts(mujoco, robot: Robot, count: int) -> dict[str, float]:
     batch = Rollout(robot, count, GROUND_STEP, "rattle", start=shape, threads=2)
     batch.run(commands[:, :1], period=0.02)
     ours = best_of(lambda: batch.run(commands, period=0.02), 2)
-    model = mujoco.MjModel.from_xml_string(mujoco_xml(structure, shape.nodes, step=GROUND_STEP, integrator="Euler"))
+    model = on_our_ground(mujoco, structure, shape.nodes, GROUND_STEP, "Euler")
     datas = [mujoco.MjData(model) for _ in range(2)]
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.zeros(mujoco.mj_stateSize(model, full))
@@ -251,11 +260,16 @@ def rollouts(mujoco, robot: Robot, count: int) -> dict[str, float]:
     return {"ours": ours, "mujoco.rollout (no commands)": theirs}
 
 
+PARTS = ("flight", "ground", "calls", "rollouts", "steps")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this, may be given more than once")
     options = parser.parse_args()
+    wanted = options.part or PARTS
     try:
         import mujoco
     except ImportError:
@@ -267,11 +281,11 @@ def main() -> None:
     )  # fmt: skip
     figures = {
         "mujoco": mujoco.__version__,
-        "flight": in_flight(mujoco, body, round(2000 * part)),
-        "ground": on_the_ground(mujoco, robot, round(2000 * part)),
-        "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)),
-        "rollouts, s": rollouts(mujoco, robot, round(1000 * part)),
-        "largest stable step, ms": largest_stable_steps(mujoco, body),
+        "flight": in_flight(mujoco, body, round(2000 * part)) if "flight" in wanted else [],
+        "ground": on_the_ground(mujoco, robot, round(2000 * part)) if "ground" in wanted else [],
+        "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)) if "calls" in wanted else {},
+        "rollouts, s": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in wanted else {},
+        "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in wanted else [],
     }
     if options.json:
         print(json.dumps(figures, indent=2))

@@ -44,14 +44,14 @@ class Rollout:
         parameters: what differs between members: by field of the model, such as "stiffness", "rest_lengths", "masses",
             "damping", "node_masses" or "gravity" of a structure, or "ground.friction" of its ground; each with the
             members along the first axis, (count, ...).
-        start: configuration of all members at the start, as in `Simulation`; by default its equilibrium, for each member
-            that of its own parameters.
+        start: configuration of all members at the start, as in `Simulation`; by default its equilibrium, for each
+            member that of its own parameters.
         threads: by default as many as this process may use cores.
         options: as in `Simulation`.
 
     Raises:
-        TensegrityError: unknown parameter, a first axis that is not `count` long, or what `Simulation` refuses, with the
-            member.
+        TensegrityError: unknown parameter, a first axis that is not `count` long, or what `Simulation` refuses, with
+            the member.
     """
 
     def __init__(
@@ -78,7 +78,9 @@ class Rollout:
         varied = {name: np.asarray(values, dtype=np.float64) for name, values in (parameters or {}).items()}
         for name, values in varied.items():
             if values.shape[:1] != (count,):
-                raise TensegrityError(f"parameter {name} has shape {values.shape}, its first axis must be {count} long.")
+                raise TensegrityError(
+                    f"parameter {name} has shape {values.shape}, its first axis must be {count} long."
+                )
 
         def make(i: int, step: float | None, model: RobotModel) -> Simulation:
             try:
@@ -111,8 +113,8 @@ class Rollout:
         """All members from the start on, at rest or with a velocity.
 
         Args:
-            set_points: (p, a) for all members, or (count, p, a): set points of all actuators in their order, new in each
-                period; none to hold, then `periods` says how many there are.
+            set_points: (p, a) for all members, or (count, p, a): set points of all actuators in their order, new in
+                each period; none to hold, then `periods` says how many there are.
             mode: "position", "velocity" or "effort".
             period: s, rounded to whole steps, one or more.
             start, velocity: configuration and velocity, for all members or with the members along the first axis.
@@ -181,7 +183,7 @@ def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
     for name, values in varied.items():
         value: Any = values[i] if values[i].ndim else float(values[i])
         part, _, field = name.partition(".")
-        owner = getattr(model, part, None) if field else model
+        owner: Any = getattr(model, part, None) if field else model
         fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
         if (field or part) not in fields:
             known = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]

@@ -117,7 +117,7 @@ def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid
 
 def _masses(structure: Structure) -> Array:
     """(f, f) kg over the free coordinates."""
-    return np.kron(structure.mass_matrix(), np.eye(3))[np.ix_(structure.free, structure.free)]
+    return np.asarray(np.kron(structure.mass_matrix(), np.eye(3))[np.ix_(structure.free, structure.free)], np.float64)
 
 
 def _rigid_motions(shape: StructureEquilibrium) -> Array:

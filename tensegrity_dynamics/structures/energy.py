@@ -1,7 +1,7 @@
 """Stored energy of a structure and its first and second derivative with respect to the node positions.
 
-E = sum 1/2 K (l - d)^2 over the members that are not slack, or what else `tension_law` says. With n the unit vector of a
-member, t its tension and t' the slope of the law, the force that its ends feel is -+ t n and its block of the tangent
+E = sum 1/2 K (l - d)^2 over the members that are not slack, or what else `tension_law` says. With n the unit vector of
+a member, t its tension and t' the slope of the law, the force that its ends feel is -+ t n and its block of the tangent
 stiffness is t' n n' + (t / l)(I - n n').
 """
 

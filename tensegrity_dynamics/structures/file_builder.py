@@ -65,6 +65,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
 
 def _check_members(block: StructureFile, problems: Problems) -> None:
     seen: dict[str, int] = {}
+    bars = {frozenset(member.nodes): member.name for member in block.members if member.kind == "bar"}
     for i, member in enumerate(block.members):
         if member.name in seen:
             row = seen[member.name]
@@ -82,6 +83,12 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
             problems.add(
                 ("members", i, "nodes"),
                 f"{first} and {second} start at the same place; move one, or the member has no direction.",
+            )
+        elif member.kind != "bar" and frozenset(member.nodes) in bars:
+            problems.add(
+                ("members", i, "nodes"),
+                f"{first} and {second} are the ends of {bars[frozenset(member.nodes)]} already: a {member.kind} there "
+                "only presses the bar; leave it out, or join other nodes.",
             )
 
 

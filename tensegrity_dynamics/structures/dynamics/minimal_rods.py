@@ -44,9 +44,9 @@ Rods = namedtuple(
     "ends length mass inertia ahead behind turns vertical q rates chart uses acceleration q_stage rates_stage q_sum "
     "rates_sum"
 )  # fmt: skip
-"""Rods for the compiled steps: ends (r, 2) nodes, + first; length, ahead p and behind r (r,) m; mass kg; inertia kg m^2;
-turns (r,) bool, about a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is the
-polar one: 0 z, 1 x, 2 y; uses (r, 2): chart changes, and evaluations with the guard. The rest is scratch."""
+"""Rods for the compiled steps: ends (r, 2) nodes, + first; length, ahead p and behind r (r,) m; mass kg; inertia kg
+m^2; turns (r,) bool, about a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is
+the polar one: 0 z, 1 x, 2 y; uses (r, 2): chart changes, and evaluations with the guard. The rest is scratch."""
 
 
 def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True) -> Rods:
@@ -255,7 +255,7 @@ def report_uses(rods: Rods, names: Sequence[str]) -> str:
         names: of the rods (r,).
     """
     parts = []
-    for r in np.flatnonzero(rods.uses.any(axis=1)):
+    for r in map(int, np.flatnonzero(rods.uses.any(axis=1))):
         changes, guarded = map(int, rods.uses[r])
         if changes:
             parts.append(f"{names[r]} has changed its polar axis {'once' if changes == 1 else f'{changes} times'}")

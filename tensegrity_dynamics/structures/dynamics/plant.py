@@ -1,4 +1,5 @@
-"""One structure in time as one object for the compiled steps, so that a step called from Python costs little more than itself.
+"""One structure in time as one object for the compiled steps, so that a step called from Python costs little more than
+itself.
 
 A function over tuples of some sixty arrays looks at each of them in each call, which takes longer than the physics of a
 small robot. A `Plant` hands over one reference.

@@ -3,8 +3,8 @@
     M a = F + J' t,   J a = -|w|^2 / l
 
 F holds strings with damping, weight, applied forces and drag; J the unit vectors of the bars, t their (compressive)
-forces and w the part of the ends' relative velocity square to the bar; M is that of `rod_masses`. Multiplied with the bar
-length this is 003, 3.26 to 3.37; instead of the printed stabilisation (whose sign is wrong in 3.37) positions and
+forces and w the part of the ends' relative velocity square to the bar; M is that of `rod_masses`. Multiplied with the
+bar length this is 003, 3.26 to 3.37; instead of the printed stabilisation (whose sign is wrong in 3.37) positions and
 velocities are projected after every step, so that no drift is left to stabilise. With gains k_s and k_d it is 3.36 as
 printed, for bars that move too (L' their rate):
 
@@ -37,10 +37,10 @@ Network = namedtuple(
     "members stiffness damping laws node_masses spread inverse_first inverse_node inverse_value weight load drag bars "
     "bar_lengths first shared gains free position ground",
 )
-"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints of
-`bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes them;
-`load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the bars are
-held by k_s and k_d, these two; `ground` as `flatten` makes it."""
+"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints
+of `bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes
+them; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the
+bars are held by k_s and k_d, these two; `ground` as `flatten` makes it."""
 
 Workspace = namedtuple(
     "Workspace",

@@ -2,13 +2,15 @@
 
     T = 1/2 sum m_i v_i^2 - 1/2 sum_k (m_k / 6) |v_i - v_j|^2
 
-with m_i the mass of node i and half of every member that ends there. For a rod of mass m with a and b at its ends that is
-the block [[m/3 + a, m/6], [m/6, m/3 + b]], whose inverse is [[m/3 + b, -m/6], [-m/6, m/3 + a]] / determinant. The rod keeps
-its length, so that the block is exact: J = m L^2/12 of a uniform rod, m L^2/4 where all of it is at the ends
+with m_i the mass of node i and half of every member that ends there. For a rod of mass m with a and b at its ends that
+is the block [[m/3 + a, m/6], [m/6, m/3 + b]], whose inverse is [[m/3 + b, -m/6], [-m/6, m/3 + a]] / determinant. The
+rod keeps its length, so that the block is exact: J = m L^2/12 of a uniform rod, m L^2/4 where all of it is at the ends
 (003, section 3.4). Rods that share a free node are inverted together.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,36 +64,29 @@ def inverse_masses(
             partners[j].append(int(k))
     rows: list[tuple[list[int], list[float]]] = [([], []) for _ in range(count)]
     done = np.array(structure.fixed)
-    for start in range(count):
-        if done[start]:
+    for begin in range(count):
+        if done[begin]:
             continue
-        done[start] = True
-        group = [start]
+        done[begin] = True
+        group = [begin]
         for node in group:  # grows while it is walked through
-            for k in partners[node]:
-                for other in map(int, structure.members[k]):
+            for rod in partners[node]:
+                for other in map(int, structure.members[rod]):
                     if not done[other]:
                         done[other] = True
                         group.append(other)
         if len(group) > MAX_GROUP:
             raise TensegrityError(
-                f"{len(group)} free nodes hang together by rods (node {structure.node_names[start]} among them), up to "
+                f"{len(group)} free nodes hang together by rods (node {structure.node_names[begin]} among them), up to "
                 f"{MAX_GROUP} can have spread masses; simulate with rod_mass='ends'."
             )
         place = {node: row for row, node in enumerate(group)}
-        block = np.diag(own[group])
-        for k in {k for node in group for k in partners[node]}:
-            i, j = (place[int(node)] for node in structure.members[k])
-            block[i, j] += spread[k]
-            block[j, i] += spread[k]
-        if len(group) == 1:
-            inverse = 1.0 / block
-        elif len(group) == 2:
-            determinant = block[0, 0] * block[1, 1] - block[0, 1] ** 2
-            inverse = np.array([[block[1, 1], -block[0, 1]], [-block[0, 1], block[0, 0]]]) / determinant
-        else:
-            inverse = np.linalg.inv(block)
-            inverse = 0.5 * (inverse + inverse.T)
+        block: NDArray[np.float64] = np.diag(own[group])
+        for rod in {rod for node in group for rod in partners[node]}:
+            i, j = (place[int(node)] for node in structure.members[rod])
+            block[i, j] += spread[rod]
+            block[j, i] += spread[rod]
+        inverse = _inverse(block)
         for row, node in enumerate(group):
             order = [row] + [c for c in range(len(group)) if c != row]
             rows[node] = ([group[c] for c in order], inverse[row, order].tolist())
@@ -101,6 +96,17 @@ def inverse_masses(
         np.array([node for nodes, _ in rows for node in nodes], dtype=np.int64),
         np.array([value for _, values in rows for value in values], dtype=np.float64),
     )
+
+
+def _inverse(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse of one group's masses (g, g), symmetric; of a node and of a rod as it is written down."""
+    if len(block) == 1:
+        return np.array([[1.0 / block[0, 0]]])
+    if len(block) == 2:
+        determinant = block[0, 0] * block[1, 1] - block[0, 1] ** 2
+        return np.array([[block[1, 1], -block[0, 1]], [-block[0, 1], block[0, 0]]]) / determinant
+    inverse = np.linalg.inv(block)
+    return np.asarray(0.5 * (inverse + inverse.T), dtype=np.float64)
 
 
 def inverse_mass_matrix(network) -> NDArray[np.float64]:
@@ -121,10 +127,7 @@ def coupling_weights(
 ) -> NDArray[np.float64]:
     """(c, c) 1/kg: what J M^-1 J' of the bars has before the cosines between them, within each bar's block."""
     begins, nodes, values = inverse
-    rows = [
-        dict(zip(nodes[b:e].tolist(), values[b:e].tolist(), strict=True))
-        for b, e in zip(begins[:-1], begins[1:], strict=True)
-    ]
+    rows = [dict(zip(nodes[b:e].tolist(), values[b:e].tolist(), strict=True)) for b, e in pairwise(begins)]
     weights = np.zeros((bars.size, bars.size))
     for c, k in enumerate(bars):
         i, j = map(int, members[k])

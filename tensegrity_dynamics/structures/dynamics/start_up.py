@@ -5,7 +5,7 @@ Every tendon and spring begins at its length of the start, without tension, and 
     d = length at the start - T0 / K
 
 along a ramp, so that no large force appears at once. Velocities are set to zero whenever the kinetic energy peaks
-("kinetic energy damping"), which takes out what masses and dampers would take long to. Tensions at the end are not T0: the
+("kinetic energy damping"), which takes out what dampers would take long to. Tensions at the end are not T0: the
 structure moves as it tightens. `equilibrium_solver` finds the same rest without the motion, and usually sooner.
 """
 
@@ -118,8 +118,8 @@ def start_up(
         progress: told now and then of the steps done and the out-of-balance force [N].
 
     Raises:
-        TensegrityError: a pretension that would need a rest length of zero or below (the member is named), an option out
-            of its range, or steps that are too long. NoEquilibriumError: not at rest in time.
+        TensegrityError: a pretension that would need a rest length of zero or below (the member is named), an option
+            out of its range, or steps that are too long. NoEquilibriumError: not at rest in time.
     """
     for what, value in (("ramp", ramp), ("tolerance", tolerance), ("pretension", pretension)):
         if value is not None and not (np.isfinite(value) and value >= 0.0):
@@ -137,8 +137,8 @@ def start_up(
         for k in np.flatnonzero(pulls & ~(goal > 0.0)):
             raise TensegrityError(
                 f"a pretension of {pretension:g} N stretches {structure.member_names[k]} by "
-                f"{pretension / structure.stiffness[k]:.4g} m, more than its length of {lengths[k]:.4g} m at the start: "
-                "its rest length would be negative. Ask for less, or make it stiffer."
+                f"{pretension / structure.stiffness[k]:.4g} m, more than its length of {lengths[k]:.4g} m at the "
+                "start: its rest length would be negative. Ask for less, or make it stiffer."
             )
     step = simulator.time_step
     duration = 20.0 * simulator.shortest_period if ramp is None else ramp

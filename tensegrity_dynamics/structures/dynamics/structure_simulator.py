@@ -114,8 +114,8 @@ class StructureSimulator(Simulator):
             _check_stabilisation(stabilisation, integrator, model)
         if model == "minimal" and (integrator != "rk4" or not rigid_bars):
             raise TensegrityError(
-                "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and rigid_bars "
-                "as they are, or use model 'point_masses'."
+                "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and "
+                "rigid_bars as they are, or use model 'point_masses'."
             )
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
         self.actuators = robot.actuators
@@ -300,9 +300,7 @@ class StructureSimulator(Simulator):
             return
         if status == BAD_SET_POINT:
             bad = int(np.argwhere(~np.isfinite(set_points))[0, 0])
-            raise TensegrityError(
-                f"command to actuator {self._names[bad]} is {set_points[bad]}; give a finite number."
-            )
+            raise TensegrityError(f"command to actuator {self._names[bad]} is {set_points[bad]}; give a finite number.")
         if status != COMPLETED:
             self._raise(status)
         if before is not None:
@@ -469,9 +467,7 @@ class StructureSimulator(Simulator):
         """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
         network, count = self._network, self.structure.members.shape[0]
         lengths, tensions = np.zeros(count), np.zeros(count)
-        member_tensions(
-            self._nodes, network.members, network.stiffness, self._rest, network.laws, lengths, tensions
-        )
+        member_tensions(self._nodes, network.members, network.stiffness, self._rest, network.laws, lengths, tensions)
         # a string that is slack now may be tight later, a node in the air on the ground: count them in any case
         ground = 0.0 if self.structure.ground is None else self.structure.ground.stiffness
         largest = self._largest(network.stiffness, tensions, ground)
@@ -558,4 +554,3 @@ def _largest_inverse_mass(network: Any) -> float:
         return 0.0
     rows = network.inverse_first[:-1][np.diff(network.inverse_first) > 0]
     return float(np.add.reduceat(np.abs(network.inverse_value), rows).max())
-

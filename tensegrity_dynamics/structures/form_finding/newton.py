@@ -41,9 +41,7 @@ def make_workspace(node_count: int, member_count: int, free_count: int) -> Works
 @compiled
 def out_of_balance(nodes, problem, rest_lengths, forces, work):
     """Fill lengths, tensions and the residual force (f,) N; returns its largest component."""
-    member_tensions(
-        nodes, problem.members, problem.stiffness, rest_lengths, problem.laws, work.lengths, work.tensions
-    )
+    member_tensions(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws, work.lengths, work.tensions)
     work.forces[:, :] = forces
     add_member_forces(nodes, problem.members, work.lengths, work.tensions, work.forces)
     worst = 0.0

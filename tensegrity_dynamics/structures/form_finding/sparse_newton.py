@@ -175,9 +175,7 @@ class SparseMinimiser:
 
     def _residual(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> NDArray[np.float64]:
         problem = self.problem
-        member_tensions(
-            nodes, problem.members, problem.stiffness, rest, problem.laws, self._lengths, self._tensions
-        )
+        member_tensions(nodes, problem.members, problem.stiffness, rest, problem.laws, self._lengths, self._tensions)
         self._forces[:] = forces
         add_member_forces(nodes, problem.members, self._lengths, self._tensions, self._forces)
         return self._forces.ravel()[problem.free]

@@ -217,9 +217,7 @@ def test_forces_balance_and_energy_is_least(seed):
     random = np.random.default_rng(seed)
 
     def energy(nodes):
-        elastic = stored_energy(
-            nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.laws
-        )
+        elastic = stored_energy(nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.laws)
         return elastic - np.sum(structure.weights() * nodes)
 
     least = energy(shape.nodes)
