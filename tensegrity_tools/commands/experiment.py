@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +24,9 @@ def experiment(
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
     ] = None,
     nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
+    options: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE, an option of the experiment; may be repeated")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -47,8 +51,9 @@ def experiment(
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
         check_picture(plot)
+    given = _read_options(name, module.run, options or [])
     with progress.status(f"running {name}"):
-        result = module.run(nodes=True) if nodes else module.run()
+        result = module.run(nodes=True, **given) if nodes else module.run(**given)
     if plot is not None:
         module.draw(result, plot)
     if as_json:
@@ -57,3 +62,23 @@ def experiment(
     module.render(result, console)
     if plot is not None:
         console.print(f"picture: {plot}")
+
+
+def _read_options(name: str, run: Callable[..., Any], items: list[str]) -> dict[str, Any]:
+    """Arguments of an experiment's `run` from texts such as "drop=0.1": numbers and names, as its defaults are."""
+    plain = {
+        each.name: each.default for each in signature(run).parameters.values()
+        if isinstance(each.default, (int, float, str)) and each.name != "nodes"
+    }  # fmt: skip
+    given: dict[str, Any] = {}
+    for item in items:
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise TensegrityError(f"--set {item!r}: write NAME=VALUE.")
+        if key not in plain:
+            raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, plain))
+        try:
+            given[key] = type(plain[key])(value)
+        except ValueError:
+            raise TensegrityError(f"--set {item!r}: give a number like {plain[key]!r}.") from None
+    return given

@@ -29,7 +29,7 @@ def test_compliance_is_how_the_output_bends_under_load(tensebot):
     robot, shape = tensebot
     found = output_stiffness(robot, shape, rigid_bars=True)
     jacobian = robot.output.jacobian(shape.nodes)
-    for axis, size in ((0, 0.1), (2, 0.5), (5, 0.01)):
+    for axis, size in ((0, 0.1), (2, 0.1), (5, 0.01)):
         sides = [
             forward_kinematics(
                 robot, forces=(sign * size * jacobian[axis]).reshape(-1, 3), start=shape, rigid_bars=True, tolerance=1e-11
