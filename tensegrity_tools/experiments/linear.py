@@ -1,8 +1,8 @@
 """Discretised linear models of a structure beside its simulation: what section 3.5.1 of 003 announces.
 
-A robot is simulated finely, in flight and while it falls on its ground. At states of that motion its exact linear model
-is made, discretised with the rule of Euler (3.38), the trapezoidal rule (3.39) and the matrix exponential, and asked for
-the state one step ahead. The exponential is exact for the linear model, so that its error is that of the linear model
+A robot is simulated finely, in flight and while it falls on its ground. At states of that motion its exact linear
+model is made, discretised with the rule of Euler (3.38), the trapezoidal rule (3.39) and the matrix exponential, and
+asked for the state one step ahead. The exponential is exact for the linear model, so that its error is that of the linear model
 itself; what the others have more is theirs.
 """
 
@@ -49,7 +49,9 @@ def run(
     loaded = load_robot(robot)
     structure = loaded.model
     if not isinstance(structure, Structure) or structure.ground is None:
-        raise TensegrityError(f"{loaded.name} is not a structure with ground; this experiment lets one fall on its own.")
+        raise TensegrityError(
+            f"{loaded.name} is not a structure with ground; this experiment lets one fall on its own."
+        )
     ground = replace(structure.ground, stiffness=stiffness, damping=damping, friction_speed=friction_speed)
     smooth = replace(ground, friction=0.0, viscous=10.0)
     cases = {
@@ -104,7 +106,9 @@ def _case(
             else:
                 edge = "stands on the same feet" if feet[k] else "none"
             errors = [
-                float(np.abs(discretise(model, step_ms * 1e-3, method).advance(np.zeros(free.size)) - truth)[half:].max())
+                float(
+                    np.abs(discretise(model, step_ms * 1e-3, method).advance(np.zeros(free.size)) - truth)[half:].max()
+                )
                 for method in METHODS
             ]
             groups.setdefault(edge, []).append(errors)
