@@ -2,8 +2,8 @@
 
 A robot is simulated finely, in flight and while it falls on its ground. At states of that motion its exact linear
 model is made, discretised with the rule of Euler (3.38), the trapezoidal rule (3.39) and the matrix exponential, and
-asked for the state one step ahead. The exponential is exact for the linear model, so that its error is that of the linear model
-itself; what the others have more is theirs.
+asked for the state one step ahead. The exponential is exact for the linear model, so that its error is that of the
+linear model itself; what the others have more is theirs.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ def _case(
             ]
             groups.setdefault(edge, []).append(errors)
         for edge in sorted(groups):
-            errors = np.array(groups[edge])
-            row: dict[str, Any] = {"case": name, "step_ms": step_ms, "edge": edge, "states": len(errors)}
+            found = np.array(groups[edge])
+            row: dict[str, Any] = {"case": name, "step_ms": step_ms, "edge": edge, "states": len(found)}
             for column, method in enumerate(METHODS):
-                row[f"{method}_median_m_per_s"] = float(np.median(errors[:, column]))
-                row[f"{method}_worst_m_per_s"] = float(np.max(errors[:, column]))
-            row["trapezoidal_worse_than_euler"] = int(np.count_nonzero(errors[:, 1] > errors[:, 0]))
+                row[f"{method}_median_m_per_s"] = float(np.median(found[:, column]))
+                row[f"{method}_worst_m_per_s"] = float(np.max(found[:, column]))
+            row["trapezoidal_worse_than_euler"] = int(np.count_nonzero(found[:, 1] > found[:, 0]))
             rows.append(row)
     return sorted(rows, key=lambda row: (row["edge"], -row["step_ms"]))
 
@@ -126,7 +126,7 @@ def _case(
 def render(result: dict[str, Any], console: Console) -> None:
     """The table of 3.5.1."""
     title = (
-        f"{result['robot']}: error of the nodes' velocities after one step [m/s], median (worst) of the states; ground "
+        f"{result['robot']}: error of the nodes' velocities after one step in m/s, median (worst) of the states; ground "
         f"{result['ground_stiffness_N_per_m']:g} N/m, {result['ground_damping_Ns_per_m']:g} N s/m"
     )
     table = Table(title=title, title_justify="left")
