@@ -126,8 +126,8 @@ def _case(
 def render(result: dict[str, Any], console: Console) -> None:
     """The table of 3.5.1."""
     title = (
-        f"{result['robot']}: error of the nodes' velocities after one step in m/s, median (worst) of the states; ground "
-        f"{result['ground_stiffness_N_per_m']:g} N/m, {result['ground_damping_Ns_per_m']:g} N s/m"
+        f"{result['robot']}: error of the nodes' velocities after one step in m/s, median (worst) of the states; "
+        f"ground {result['ground_stiffness_N_per_m']:g} N/m, {result['ground_damping_Ns_per_m']:g} N s/m"
     )
     table = Table(title=title, title_justify="left")
     for head in ("motion, edge crossed", "step ms", "Euler", "trapezoidal", "exponential", "trap. worse"):
