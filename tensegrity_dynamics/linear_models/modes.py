@@ -62,7 +62,7 @@ class Mode:
 
     @property
     def kind(self) -> str:
-        """"vibration", "decay", "growth" or "free"."""
+        """ "vibration", "decay", "growth" or "free"."""
         if self.is_free:
             return "free"
         if self.eigenvalue.real > 1e-9 * abs(self.eigenvalue):
@@ -138,7 +138,8 @@ def shares(names: Sequence[str], energies: NDArray[np.float64]) -> dict[str, flo
 
 def main_parts(parts: Mapping[str, float], limit: int = 2) -> str:
     """The parts that hold half of the kinetic energy, or the largest ones of many."""
-    chosen, total = [], 0.0
+    chosen: list[str] = []
+    total = 0.0
     for name, share in parts.items():
         if total >= 0.5 or len(chosen) == limit:
             break

@@ -29,8 +29,8 @@ class SelfStress:
     """A change of tensions that leaves the robot where it is, and what it does to the output's stiffness.
 
     Attributes:
-        tensions: N per unit of it by cable, of norm one. slope: (k, k) change of the stiffness per unit, N/m and N m/rad
-            over N.
+        tensions: N per unit of it by cable, of norm one. slope: (k, k) change of the stiffness per unit, N/m and
+            N m/rad over N.
     """
 
     tensions: Mapping[str, float]
@@ -75,7 +75,7 @@ class OutputStiffness:
     def singular_values(self) -> NDArray[np.float64]:
         """Of the map from actuators to the axes, turning measured at the reach; largest first."""
         weight = np.where(self.rows < 3, 1.0, self.reach)
-        return np.linalg.svd(weight[:, None] * self.jacobian[self.rows], compute_uv=False)
+        return np.asarray(np.linalg.svd(weight[:, None] * self.jacobian[self.rows], compute_uv=False), dtype=np.float64)
 
     @property
     def rank(self) -> int:
@@ -122,7 +122,7 @@ def stiffness_of(compliance: NDArray[np.float64], rows: NDArray[np.int64]) -> ND
             "the output is rigid along an axis or about one while its actuators hold, so that its stiffness there is "
             "not finite; its compliance says where."
         )
-    return np.linalg.inv(part)
+    return np.asarray(np.linalg.inv(part), dtype=np.float64)
 
 
 def stiffness_report(name: str, description: str, found: OutputStiffness, at: str, notes: Sequence[str] = ()) -> Report:

@@ -95,8 +95,8 @@ class StructureReport(RobotReport):
         notes = []
         if ground is not None and structure_stands(shape):
             notes.append(
-                f"friction is regularised below {ground.friction_speed:g} m/s, as in simulation: at rest it is a strong "
-                "damper of the feet, which shows as fast decays, and as slow ones where the feet creep."
+                f"friction is regularised below {ground.friction_speed:g} m/s, as in simulation: at rest it damps the "
+                "feet strongly, which shows as fast decays, and as slow ones where the feet creep."
             )
         at = "on its ground" if structure_stands(shape) else "at rest"
         at += ", rest lengths held, rigid bars" if has_bars else ", rest lengths held"

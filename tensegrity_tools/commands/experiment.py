@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,11 +39,15 @@ def experiment(
 
     known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
     if not name:
-        rows = [(each, import_module(f"tensegrity_tools.experiments.{each}").DESCRIPTION) for each in sorted(known)]
+        modules = {each: import_module(f"tensegrity_tools.experiments.{each}") for each in sorted(known)}
         if as_json:
-            print_json(dict(rows))
+            print_json({each: module.DESCRIPTION for each, module in modules.items()})
             return
-        console.print(table("experiments", ("name", ""), rows))
+        rows = [
+            (each, module.DESCRIPTION, ", ".join(f"{key}={value}" for key, value in options_of(module).items()))
+            for each, module in modules.items()
+        ]
+        console.print(table("experiments", ("name", "", "options for --set"), rows))
         return
     if name not in known:
         raise TensegrityError(unknown_name("experiment", name, sorted(known)))
@@ -59,8 +63,9 @@ def experiment(
         check_picture(plot)
     if series is not None:
         check_folder(series, "--series")
+    given = _read_options(name, module, settings)
     with progress.status(f"running {name}"):
-        result = module.run(nodes=True, **options) if nodes else module.run(**options)
+        result = module.run(nodes=True, **given) if nodes else module.run(**given)
     if plot is not None:
         module.draw(result, plot)
     if series is not None:
@@ -73,19 +78,40 @@ def experiment(
         console.print(f"picture: {plot}")
 
 
-def _options(name: str, known: Mapping[str, tuple[str, float, str]], settings: Sequence[str]) -> dict[str, float]:
-    """What is set, in SI by the option's name."""
-    result = {}
+def options_of(module: Any) -> dict[str, Any]:
+    """What can be set of an experiment, with its usual value: arguments of its `run` that are single values."""
+    return {
+        each.name: each.default for each in signature(module.run).parameters.values()
+        if isinstance(each.default, (bool, int, float, str)) and each.name != "nodes"
+    }  # fmt: skip
+
+
+def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:
+    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; `OPTIONS` of the module tells which have units."""
+    usual, quantities = options_of(module), getattr(module, "OPTIONS", {})
+    given: dict[str, Any] = {}
     for item in settings:
-        key, equals, value = (part.strip() for part in item.partition("="))
+        key, equals, text = (part.strip() for part in item.partition("="))
         if not equals:
             raise TensegrityError(f"--set {item!r}: write NAME=VALUE.")
-        if not known:
+        if not usual:
             raise TensegrityError(f"experiment {name} has no options; leave --set out.")
-        if key not in known:
-            raise TensegrityError(f"--set {item!r}: " + unknown_name("option", key, known))
-        quantity, usual, _ = known[key]
-        result[key] = read_quantity(value, quantity, f"--set {key}")
-        if result[key] < 0.0 or (usual > 0.0 and not result[key] > 0.0):
-            raise TensegrityError(f"--set {item!r}: give a value above zero.")
-    return result
+        if key not in usual:
+            raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, usual))
+        given[key] = _option(item, text, usual[key], quantities.get(key, ("number", 0.0, ""))[0])
+    return given
+
+
+def _option(item: str, text: str, usual: Any, quantity: str) -> Any:
+    if isinstance(usual, str):
+        return text
+    if isinstance(usual, bool):
+        if text.lower() not in ("yes", "no", "true", "false"):
+            raise TensegrityError(f"--set {item!r}: write yes or no.")
+        return text.lower() in ("yes", "true")
+    value = read_quantity(text, quantity, f"--set {item!r}")
+    if value < 0.0 or (usual > 0 and not value > 0.0):
+        raise TensegrityError(f"--set {item!r}: give a value above zero.")
+    if isinstance(usual, int) and value != int(value):
+        raise TensegrityError(f"--set {item!r}: give a whole number.")
+    return type(usual)(value)

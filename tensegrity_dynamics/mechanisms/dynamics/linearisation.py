@@ -1,7 +1,7 @@
 """The linear model of a mechanism at a state: displacements along its independent coordinates, their rates, efforts.
 
-y counts from the state along the basis G there, so that joints of every kind take part. A comes from central differences
-of the compiled state equation (`state_derivative`), B is M^-1 G' of the driven coordinates.
+y counts from the state along the basis G there, so that joints of every kind take part. A comes from central
+differences of the compiled state equation (`state_derivative`), B is M^-1 G' of the driven coordinates.
 """
 
 from __future__ import annotations

@@ -309,9 +309,7 @@ class MechanismSimulator(Simulator):
             raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
-        return linearise(
-            self._mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load
-        )
+        return linearise(self._mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load)
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0

@@ -93,7 +93,8 @@ def mechanism_modes(
     reach = float(np.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))) if len(heavy) > 1 else 1.0
     rest = np.array([flat.radius[i] * q[flat.q_start[i]] for i in flat.cable_joint])
     weights = flat.cable_young * flat.cable_area * rest * (shape.strain > 0.0)
-    back = np.linalg.pinv(model.lift[: model.lift.shape[0] // 2, :count]) if count else np.zeros((0, 0))
+    lift = np.asarray(model.lift)
+    back = np.linalg.pinv(lift[: lift.shape[0] // 2, :count]) if count else np.zeros((0, 0))
     seen = None
     if output is not None:
         seen = wrench_jacobian(mechanism, q, output.body, np.asarray(output.frame.origin))[[3, 4, 5, 0, 1, 2]]

@@ -62,7 +62,8 @@ def output_stiffness(robot: Robot, shape: MechanismEquilibrium | None = None) ->
     compliance = output_compliance(solver, shape, output)
     places = shape.positions - shape.positions.mean(axis=0)
     reach = max(float(np.sqrt(np.mean(np.sum(places**2, axis=1)))), 1e-9)
-    jacobian, stresses = np.zeros((6, 0)), ()
+    jacobian: NDArray[np.float64] = np.zeros((6, 0))
+    stresses: tuple[SelfStress, ...] = ()
     if robot.actuators:
         answer = sensitivity(solver, shape)
         order = [int(np.flatnonzero(answer.held == mechanism.velocities_of(name).start)[0]) for name in joints]
@@ -110,9 +111,7 @@ def _self_stresses(
         sides = []
         for sign in (1.0, -1.0):
             aside = {name: starts[name] + sign * step * float(turn) for name, turn in zip(joints, wound, strict=True)}
-            sides.append(
-                stiffness_of(output_compliance(solver, solver.solve(shape.q, aside), output), output.rows)
-            )
+            sides.append(stiffness_of(output_compliance(solver, solver.solve(shape.q, aside), output), output.rows))
         slope = (sides[0] - sides[1]) / (2.0 * step)
         result.append(SelfStress(dict(zip(names, pull.tolist(), strict=True)), slope))
     return tuple(result)

@@ -36,7 +36,9 @@ def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: b
     output = robot.outputs[0]
     free, nodes = structure.free, shape.nodes
     bars = np.flatnonzero(~structure.unilateral & ~structure.fixed[structure.members].all(axis=1))
-    allowed = null_space(bar_directions(nodes, structure, bars), 1e-9) if rigid_bars and bars.size else np.eye(free.size)
+    allowed = (
+        null_space(bar_directions(nodes, structure, bars), 1e-9) if rigid_bars and bars.size else np.eye(free.size)
+    )
     taut = ~structure.unilateral | (shape.tensions > no_force(structure))
     elastic = np.where(taut, structure.stiffness, 0.0)
     if rigid_bars:

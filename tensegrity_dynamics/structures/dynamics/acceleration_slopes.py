@@ -5,13 +5,13 @@ With M a = F + J' t and J a = b (see `dynamics.point_masses`) a change of anythi
     M da = dF + dJ' t + J' dt,   J da = db - dJ a
     da = Y - M^-1 J' (J M^-1 J')^-1 (J Y - db + dJ a),   Y = M^-1 (dF + dJ' t)
 
-dF comes from tendons with their dampers (nothing from slack ones), drag and the ground (`contact.ground_slopes`); t, the
-forces of the bars, and (J M^-1 J') are those that `accelerations` has left. Bars couple only the nodes of their group, so
-that the rows of a group are one dense block, and a node without bars is a group of its own. The pattern of zeros is that
-of the connections, whatever the state.
+dF comes from tendons with their dampers (nothing from slack ones), drag and the ground (`contact.ground_slopes`); t,
+the forces of the bars, and (J M^-1 J') are those that `accelerations` has left. Bars couple only the nodes of their
+group, so that the rows of a group are one dense block; a node without bars is a group of its own. The pattern of zeros
+is that of the connections, whatever the state.
 
-Columns: free coordinates of the nodes (f), their velocities (f), lengths of chosen members (e: rest lengths, and lengths
-of rigid bars), their rates (e), and their second rates (e, of rigid bars alone).
+Columns: free coordinates of the nodes (f), their velocities (f), lengths of chosen members (e: rest lengths, and
+lengths of rigid bars), their rates (e), and their second rates (e, of rigid bars alone).
 """
 
 from __future__ import annotations

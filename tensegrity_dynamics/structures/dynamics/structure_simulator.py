@@ -369,9 +369,7 @@ class StructureSimulator(Simulator):
         rates = None
         if self.actuators and kind != "lengths":
             rates = self._spools.speed.copy()
-        return linear.model(
-            self._nodes, self._velocities, self._rest, rates, self._network.load, reduced=reduced
-        )
+        return linear.model(self._nodes, self._velocities, self._rest, rates, self._network.load, reduced=reduced)
 
     def reset(self) -> None:
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0

@@ -121,7 +121,11 @@ def test_linear_model_of_a_simulation_is_that_of_the_reduced_equations(strut):
     ours, theirs = np.sort_complex(model.eigenvalues()), np.sort_complex(np.linalg.eigvals(matrix))
     assert np.abs(ours - theirs).max() < 1e-4 * np.abs(theirs).max()
     values = [np.linalg.svd(a @ b, compute_uv=False) for a, b in ((matrix, inputs), (model.matrix, model.inputs))]
-    names = [model.state_names.index(name) for name in reduced.names] if set(reduced.names) <= set(model.state_names) else []
+    names = (
+        [model.state_names.index(name) for name in reduced.names]
+        if set(reduced.names) <= set(model.state_names)
+        else []
+    )
     if len(names) == len(reduced.names):
         assert np.allclose(values[0], values[1], rtol=1e-4)
     with pytest.raises(TensegrityError, match="kind of inputs of mechanisms"):

@@ -8,9 +8,9 @@ import pytest
 from tensegrity_dynamics import Simulation, TensegrityError, load_robot, make_structure
 from tensegrity_dynamics.contact.ground import Ground, HeightField
 from tensegrity_dynamics.linear_models.discretization import discretise
-from tensegrity_dynamics.structures.dynamics.point_masses import accelerations, make_network, make_workspace
-from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
 from tensegrity_dynamics.structures.analysis.modes import structure_modes
+from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
+from tensegrity_dynamics.structures.dynamics.point_masses import accelerations, make_network, make_workspace
 
 HILLS = HeightField(0.05 * np.random.default_rng(5).normal(size=(5, 6)), np.array([-0.6, -0.6]), 0.3)
 GROUNDS = {
@@ -27,7 +27,9 @@ def six_bar(ground: Ground | None):
     from dataclasses import replace
 
     structure = replace(load_robot("six_bar").structure, ground=ground)
-    return structure, [name for name, kind in zip(structure.member_names, structure.kinds, strict=True) if kind != "bar"]
+    return structure, [
+        name for name, kind in zip(structure.member_names, structure.kinds, strict=True) if kind != "bar"
+    ]
 
 
 def random_state(structure, seed: int = 1):
@@ -80,7 +82,8 @@ def assert_equal_columns(exact, other):
 
 
 @pytest.mark.parametrize(
-    ("ground", "inputs"), [*((ground, "rates") for ground in GROUNDS), ("linear", "accelerations"), ("linear", "lengths")]
+    ("ground", "inputs"),
+    [*((ground, "rates") for ground in GROUNDS), ("linear", "accelerations"), ("linear", "lengths")],
 )
 def test_jacobians_are_those_of_the_equation_of_motion(ground, inputs):
     structure, cables = six_bar(GROUNDS[ground])

@@ -29,10 +29,14 @@ def test_compliance_is_how_the_output_bends_under_load(tensebot):
     robot, shape = tensebot
     found = output_stiffness(robot, shape, rigid_bars=True)
     jacobian = robot.output.jacobian(shape.nodes)
-    for axis, size in ((0, 0.1), (2, 0.5), (5, 0.01)):
+    for axis, size in ((0, 0.1), (2, 0.1), (5, 0.01)):
         sides = [
             forward_kinematics(
-                robot, forces=(sign * size * jacobian[axis]).reshape(-1, 3), start=shape, rigid_bars=True, tolerance=1e-11
+                robot,
+                forces=(sign * size * jacobian[axis]).reshape(-1, 3),
+                start=shape,
+                rigid_bars=True,
+                tolerance=1e-11,
             )
             for sign in (1.0, -1.0)
         ]
@@ -71,11 +75,11 @@ def test_stiffness_grows_with_self_stress_as_its_slope_says():
 
 def test_robot_without_hold_or_output_is_refused_by_name():
     robot = load_robot("six_bar")
-    free = replace(robot, model=replace(robot.structure, ground=None))
+    shape = forward_kinematics(robot, rigid_bars=True)
+    afloat = replace(shape, structure=replace(shape.structure, ground=None))
     with pytest.raises(TensegrityError, match="floats free"):
-        output_stiffness(free, forward_kinematics(robot, rigid_bars=True).__class__(**{
-            **vars(forward_kinematics(robot, rigid_bars=True)), "structure": free.structure}), rigid_bars=True)  # fmt: skip
+        output_stiffness(robot, afloat, rigid_bars=True)
     with pytest.raises(TensegrityError, match="has no output"):
-        output_stiffness(replace(robot, outputs=()), forward_kinematics(robot, rigid_bars=True), rigid_bars=True)
-    report = type_of(robot).report(robot).stiffness()
-    assert report.figures["stiffness"]["rank"] > 0
+        output_stiffness(replace(robot, outputs=()), shape, rigid_bars=True)
+    figures = type_of(robot).report(robot).stiffness().figures["stiffness"]
+    assert figures["rank"] == 2 and figures["stiffness"][0, 0] > 0.0
