@@ -272,6 +272,8 @@ class RollingController(GoalTaker):
     def _finish(self, time: float, roll: Roll) -> None:
         """At rest after a roll."""
         self._roll = None
+        if not roll.late:
+            self.rolls.note_rest(self._nodes)
         self._rest_pose = self.robot.output_pose(self._nodes)
         if roll.cable is not None:
             self.done += 1

@@ -47,7 +47,7 @@ def network(seed: int, count: int, equal: bool = False):
 
 
 networks = st.builds(network, st.integers(0, 10**6), st.integers(3, 8), st.booleans())
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 @few
