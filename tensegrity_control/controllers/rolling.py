@@ -178,7 +178,11 @@ class RollingController(GoalTaker):
         raise TensegrityError("rolls last as long as they last: send places one after the other, without times.")
 
     def plan_through(
-        self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth", rest: object = None
+        self,
+        now: float,
+        waypoints: Sequence[tuple[float, PoseGoal]],
+        interpolation: str = "smooth",
+        rest: object = None,
     ) -> PlannedMotion:
         self.check_waypoints([time for time, _ in waypoints], interpolation)
         raise AssertionError("unreachable")

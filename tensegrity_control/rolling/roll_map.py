@@ -74,9 +74,7 @@ class RollMap:
         TensegrityError: the robot cannot roll, see `RollingBody`.
     """
 
-    def __init__(
-        self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True
-    ) -> None:
+    def __init__(self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True) -> None:
         self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
         structure = self.body.structure
         assert structure.ground is not None
@@ -230,9 +228,7 @@ class RollMap:
         try:
             last, shortest, peak, least = self._run(roll)
             if not roll.tipped:
-                return Outcome(
-                    cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True
-                )
+                return Outcome(cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True)
         except TensegrityError:  # the model came apart: no roll to rely on
             return Outcome(cable, before.feet, np.zeros(2), 0.0, np.inf, np.inf, np.inf, -np.inf, False)
         after = self.stand(last)

@@ -119,7 +119,9 @@ def test_on_a_closed_face_the_three_cables_of_its_triangle_tip_it_and_no_other()
 def test_on_level_ground_a_roll_turns_and_shifts_with_where_it_begins(heading, x, y) -> None:
     face = names("n1", "n5", "n9")
     roll = Outcome(0, names("n1", "n6", "n10"), np.array([0.4, 0.3]), 1.0, 10.0, 0.3, 90.0, 20.0, True)
-    first, moved = (rolls().after(Stand(face, *start), roll) for start in ((0.0, np.zeros(2)), (heading, np.array([x, y]))))
+    first, moved = (
+        rolls().after(Stand(face, *start), roll) for start in ((0.0, np.zeros(2)), (heading, np.array([x, y])))
+    )
     rotation = matrix_from_vector([0.0, 0.0, heading])[:2, :2]
     np.testing.assert_allclose(moved.place, rotation @ first.place + [x, y], atol=1e-12)
     assert np.cos(moved.heading - first.heading - heading) == pytest.approx(1.0)
