@@ -154,7 +154,8 @@ class RollMap:
     def learn_failure(self, stand: Stand, cable: int) -> None:
         """What the robot did counts more than what its model says: from there the cable does not tip it."""
         failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
-        self._outcomes[(*self._key(stand), cable)] = failed
+        key = (*self._key(stand), cable)
+        self._outcomes[key] = failed
 
     def after(self, stand: Stand, roll: Outcome) -> Stand:
         """Where a roll from a stand ends."""

@@ -1,4 +1,4 @@
-"""Figures 2 to 5 of 004 on random networks: time of an inversion, sparsity, numbers to keep, and how far two models are.
+"""Figures 2 to 5 of 004 on random networks: time of an inversion, sparsity, numbers to keep, and two models apart.
 
 Beside the document's pairs of all nodes stand ours: the pairs that members join, with H* applied and never formed.
 """
@@ -152,13 +152,13 @@ def render(result: dict[str, Any], console: Console) -> None:
     console.print(f"figure 3: D of 6 nodes is {shape[0]} x {shape[1]} with {result['figure_3']['nonzero']} numbers")
     errors = [(name, f"{max(values):.1e}") for name, values in result["figure_5"]["errors_m"].items()]
     console.print(table("figure 5: farthest from node positions (printed: below 1e-5 m)", ("", "m"), errors))
-    rows = [
+    lines = [
         (str(r["nodes"]), str(r["connected"]), str(r["cycles"]), str(r["nonzero"]), f"{1e6 * r['accelerations_s']:.0f}",
          f"{1e-6 * r['memory_bytes']:.1f}", f"{1e-6 * r['dense_inverse_bytes']:.3g}")
         for r in result["large"]
     ]  # fmt: skip
-    heads = ("nodes", "connected", "cycles", "numbers of L", "accelerations us", "MB in all", "MB of a dense H*")
-    console.print(table("connected pairs on to large networks", heads, rows))
+    large_heads = ("nodes", "connected", "cycles", "numbers of L", "accelerations us", "MB in all", "MB of a dense H*")
+    console.print(table("connected pairs on to large networks", large_heads, lines))
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
