@@ -178,7 +178,11 @@ class RollingController(GoalTaker):
         raise TensegrityError("rolls last as long as they last: send places one after the other, without times.")
 
     def plan_through(
-        self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth", rest: object = None
+        self,
+        now: float,
+        waypoints: Sequence[tuple[float, PoseGoal]],
+        interpolation: str = "smooth",
+        rest: object = None,
     ) -> PlannedMotion:
         self.check_waypoints([time for time, _ in waypoints], interpolation)
         raise AssertionError("unreachable")
@@ -272,6 +276,8 @@ class RollingController(GoalTaker):
     def _finish(self, time: float, roll: Roll) -> None:
         """At rest after a roll."""
         self._roll = None
+        if not roll.late:
+            self.rolls.note_rest(self._nodes)
         self._rest_pose = self.robot.output_pose(self._nodes)
         if roll.cable is not None:
             self.done += 1

@@ -2,7 +2,8 @@
 
 A winding cable moves the centre of mass across an edge of the face that the structure stands on. Once it is outside
 nothing is wound any more, and some time after another node has come down the cable goes back to where it was, so that
-every roll begins with the same rest lengths. The same code runs on the robot and in the model that predicts what a cable does (`roll_map`).
+every roll begins with the same rest lengths. The same code runs on the robot and in the model that predicts what a
+cable does (`roll_map`).
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class RollingBody:
         robot: a structure that is free on its ground, with actuators.
 
     Attributes:
-        reader: of its footings. fall: s, a fall takes; an estimate that knows shapes at rest alone is ahead by it. neutral, low, high, rate: (a,) m and m/s of the actuators; neutral is what the robot
-            file says, where every roll begins and ends.
+        reader: of its footings. fall: s, a fall takes; an estimate that knows shapes at rest alone is ahead by it.
+        neutral, low, high, rate: (a,) m and m/s of the actuators; neutral is what the robot file says, where every roll
+        begins and ends.
 
     Raises:
         TensegrityError: it is no structure, has no ground, a fixed node or no actuators.

@@ -74,9 +74,7 @@ class RollMap:
         TensegrityError: the robot cannot roll, see `RollingBody`.
     """
 
-    def __init__(
-        self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True
-    ) -> None:
+    def __init__(self, robot: Robot, settings: GaitSettings | None = None, *, rigid_bars: bool = True) -> None:
         self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
         structure = self.body.structure
         assert structure.ground is not None
@@ -94,6 +92,7 @@ class RollMap:
         self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
         self._lock = Lock()  # one model for plans in their own thread and for the control
         self._rests: dict[tuple[object, ...], Array | None] = {}
+        self._arrived: dict[tuple[object, ...], Array] = {}
         self._outcomes: dict[tuple[object, ...], Outcome] = {}
         self._known: dict[tuple[int, ...], list[int]] = {}
 
@@ -111,7 +110,12 @@ class RollMap:
         key = self._key(stand)
         if key not in self._rests:
             self._rests[key] = self._settled(self._rounded(stand))
-        return self._rests[key]
+        nodes = self._rests[key]
+        return self._arrived.get(key) if nodes is None else nodes
+
+    def note_rest(self, nodes: Array) -> None:
+        """Nodes (n, 3) m that rest: where a shape that is put down does not stay, one that rolled there may."""
+        self._arrived[self._key(self.stand(nodes))] = np.array(nodes)
 
     def outcome(self, stand: Stand, cable: int) -> Outcome | None:
         """What a cable does there; None where the structure does not stay on that face before anything is wound."""
@@ -150,7 +154,8 @@ class RollMap:
     def learn_failure(self, stand: Stand, cable: int) -> None:
         """What the robot did counts more than what its model says: from there the cable does not tip it."""
         failed = Outcome(cable, stand.feet, np.zeros(2), 0.0, 0.0, np.inf, -np.inf, np.inf, True)
-        self._outcomes[(*self._key(stand), cable)] = failed
+        key = (*self._key(stand), cable)
+        self._outcomes[key] = failed
 
     def after(self, stand: Stand, roll: Outcome) -> Stand:
         """Where a roll from a stand ends."""
@@ -224,12 +229,12 @@ class RollMap:
         try:
             last, shortest, peak, least = self._run(roll)
             if not roll.tipped:
-                return Outcome(
-                    cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True
-                )
+                return Outcome(cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True)
         except TensegrityError:  # the model came apart: no roll to rely on
             return Outcome(cable, before.feet, np.zeros(2), 0.0, np.inf, np.inf, np.inf, -np.inf, False)
         after = self.stand(last)
+        if not roll.late:
+            self.note_rest(last)
         move = after.place - before.place
         cosine, sine = np.cos(before.heading), np.sin(before.heading)
         shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])

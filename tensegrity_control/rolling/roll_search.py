@@ -74,7 +74,9 @@ def search_rolls(
         yield RollPlan((), start, away, 0.0)
         return
     if not first:
-        raise UnreachableGoalError(_why_not(rolls, start), nearest=NearestStand((np.append(start.place, 0.0), np.eye(4)[0])))
+        raise UnreachableGoalError(
+            _why_not(rolls, start), nearest=NearestStand((np.append(start.place, 0.0), np.eye(4)[0]))
+        )
     stride = max(shifts)
     count, order, idle, nearest = 0, 0, 0, away
     best, best_end = (np.inf, start), None

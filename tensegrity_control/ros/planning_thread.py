@@ -97,9 +97,7 @@ class PlanningThread:
 
         return await self._begin(controller, plan)
 
-    async def _begin(
-        self, controller: GoalTaker, plan: Callable[[float, Any], PlannedMotion]
-    ) -> Accepted:
+    async def _begin(self, controller: GoalTaker, plan: Callable[[float, Any], PlannedMotion]) -> Accepted:
         """Plan and begin; by the clock a motion under way is braked first, so that the plan's start is certain."""
         if self.busy:
             raise TensegrityError("another motion is being planned; wait for its answer, or call hold.")

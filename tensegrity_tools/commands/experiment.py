@@ -56,7 +56,6 @@ def experiment(
         if "nodes" not in signature(module.run).parameters:
             raise TensegrityError(f"experiment {name} has no nodes to run through; leave --nodes out.")
         need_ros()
-    options = _options(name, getattr(module, "OPTIONS", {}), settings)
     if plot is not None:
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
@@ -87,7 +86,7 @@ def options_of(module: Any) -> dict[str, Any]:
 
 
 def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:
-    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; `OPTIONS` of the module tells which have units."""
+    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; `OPTIONS` of it tells which have units."""
     usual, quantities = options_of(module), getattr(module, "OPTIONS", {})
     given: dict[str, Any] = {}
     for item in settings:

@@ -87,7 +87,8 @@ def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
 
 def tour_rows(loop: RollingLoop, places: Any) -> list[dict[str, Any]]:
     """One row a place, relative to where it begins."""
-    rows, home = [], loop.place
+    rows: list[dict[str, Any]] = []
+    home = loop.place
     for place in places:
         try:
             found = loop.go(home + np.array(place))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensegrity_control.controller import RobotState
-from tensegrity_control.registry import make_controller
+from tensegrity_control.controllers.rolling import RollingController
 from tensegrity_control.rolling.roll_map import RollMap
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.errors import TensegrityError
@@ -69,7 +69,7 @@ class RollingLoop:
         natural = Simulation(plant or robot, integrator="rattle")
         self._steps, self._period = max(1, int(np.ceil(period / natural.time_step - 1e-9))), period
         self.simulation = Simulation(plant or robot, period / self._steps, "rattle")
-        self.controller: Any = make_controller("rolling", robot)
+        self.controller = RollingController(robot)
         if rolls is not None:
             self.controller.rolls = rolls
         self._estimator = None if sees == "truth" else make_estimator(robot)

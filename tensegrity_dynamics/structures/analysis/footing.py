@@ -65,7 +65,7 @@ class FootingReader:
 
     def depths(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) m below the ground, negative above it."""
-        return np.array([depth(self._ground, *node, self._away) for node in nodes])
+        return np.array([depth(self._ground, x, y, z, self._away) for x, y, z in nodes.tolist()])
 
     def touching(self, nodes: NDArray[np.float64]) -> tuple[int, ...]:
         """Indices of the nodes (n, 3) m that touch the ground."""

@@ -4,9 +4,9 @@ With all pairs the kinetic energy about the centre of mass is that of masses m_i
 
     H_delta = diag(m_i m_j / M),   H* = D H^-1 D^T   (Theorem 3)
 
-H* is no pseudo-inverse of H_delta: it is N (N^T H_delta N)^-1 N^T with the columns of N spanning those of D, the inverse
-on the distances that positions can make. For fewer pairs no diagonal H_delta exists, but H* is the same formula, and
-all that motion needs: forces of pairs are gathered on nodes, divided by masses, and differenced.
+H* is no pseudo-inverse of H_delta: it is N (N^T H_delta N)^-1 N^T with the columns of N spanning those of D, the
+inverse on the distances that positions can make. For fewer pairs no diagonal H_delta exists, but H* is the same
+formula, and all that motion needs: forces of pairs are gathered on nodes, divided by masses, and differenced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pair_masses(pairs: Pairs, masses: ArrayLike) -> NDArray[np.float64]:
     n = weights.size
     if len(pairs) != n * (n - 1) // 2:
         raise TensegrityError(
-            f"H_delta is diagonal for all {n * (n - 1) // 2} pairs of {n} nodes, here are {len(pairs)}: apply H* instead."
+            f"H_delta is diagonal for all {n * (n - 1) // 2} pairs of {n} nodes, here are {len(pairs)}: apply H*."
         )
     return np.asarray(weights[pairs.ends[:, 0]] * weights[pairs.ends[:, 1]] / weights.sum())
 
@@ -56,6 +56,6 @@ def checked_masses(masses: ArrayLike) -> NDArray[np.float64]:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0.0)))
     if bad.size:
         raise TensegrityError(
-            f"node {int(bad[0])} has a mass of {weights[bad[0]]:g} kg; node distances divide by it: give every node some."
+            f"node {int(bad[0])} has a mass of {weights[bad[0]]:g} kg; H* divides by it: give every node some."
         )
     return weights

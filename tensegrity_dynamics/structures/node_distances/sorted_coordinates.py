@@ -4,9 +4,9 @@ Pairs that an actuator drives come first, so that with deviations d of delta and
 
     d'' = H* (A d + B u + c)      or      H_delta d'' = A d + B u + c + L lambda,  L^T d = 0        (6.3)
 
-where H*, H_delta and L are constant. Along a trajectory one block of 3 x 3 numbers of A for every pair with a member and
-one of 3 x 1 of B for every actuator are kept for a time point. B is as tall as three times its width: of full column
-rank while its cables are tight, but not invertible.
+where H*, H_delta and L are constant. Along a trajectory one block of 3 x 3 numbers of A for every pair with a member
+and one of 3 x 1 of B for every actuator are kept for a time point. B is as tall as three times its width: of full
+column rank while its cables are tight, but not invertible.
 """
 
 from __future__ import annotations

@@ -41,13 +41,17 @@ def network(seed: int, count: int, equal: bool = False):
         kind = "bar" if draw.random() < 0.3 else "tendon"
         # either way round: delta of a member may point against its pair
         first, second = (i, j) if draw.random() < 0.5 else (j, i)
-        rows.append((f"m{k}", kind, names[first], names[second], draw.uniform(50, 200), length * draw.uniform(0.8, 1.1)))
+        rows.append(
+            (f"m{k}", kind, names[first], names[second], draw.uniform(50, 200), length * draw.uniform(0.8, 1.1))
+        )
     masses = np.ones(count) if equal else draw.uniform(0.1, 3.0, count)
-    return make_structure(dict(zip(names, places, strict=True)), rows, node_masses=dict(zip(names, masses, strict=True)))
+    return make_structure(
+        dict(zip(names, places, strict=True)), rows, node_masses=dict(zip(names, masses, strict=True))
+    )
 
 
 networks = st.builds(network, st.integers(0, 10**6), st.integers(3, 8), st.booleans())
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 @few

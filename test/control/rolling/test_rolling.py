@@ -1,0 +1,243 @@
+"""Free structures that roll: faces, one roll, plans, the controller in truth and in the estimator's eyes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.rolling import RollingController
+from tensegrity_control.registry import make_controller, suitable
+from tensegrity_control.rolling.roll_map import Outcome, RollMap, Stand
+from tensegrity_control.rolling.roll_search import search_rolls
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.contact.ground import HeightField
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.numerics.rotations import matrix_from_vector
+from tensegrity_dynamics.structures.analysis.footing import FootingReader
+from tensegrity_tools.runtime.rolling_run import RollingLoop
+
+ROBOT = load_robot("six_bar")
+READER = FootingReader(ROBOT.structure)
+NODES = ROBOT.structure.nodes
+
+
+def with_ground(robot=ROBOT, **changes):
+    """The robot on another ground."""
+    structure = robot.structure
+    return replace(robot, model=replace(structure, ground=replace(structure.ground, **changes)))
+
+
+WOUND = ("cable_1", "cable_3", "cable_17", "cable_4", "cable_19", "cable_14", "cable_15", "cable_20")
+FEW = replace(ROBOT, actuators=tuple(each for each in ROBOT.actuators if each.name in WOUND))
+"""The cables of the faces on the way ahead alone: fewer to try out."""
+
+
+@lru_cache
+def rolls() -> RollMap:
+    """The rolls of the robot, shared by the tests: they are kept once they are known."""
+    return RollMap(FEW)
+
+
+def names(*feet: str) -> tuple[int, ...]:
+    return tuple(ROBOT.structure.node(each) for each in feet)
+
+
+# -- faces ------------------------------------------------------------------------
+
+
+def test_six_bars_have_eight_closed_and_twelve_open_faces_at_the_printed_heights() -> None:
+    """Centre at 0.43301 L and 0.44721 L; a closed face has a cable along each edge, an open one lacks one."""
+    faces = READER.faces(NODES)
+    cables = {tuple(pair) for pair in np.sort(ROBOT.structure.members, axis=1).tolist()}
+    heights: dict[bool, list[float]] = {True: [], False: []}
+    for face in faces:
+        edges = [(face[0], face[1]), (face[0], face[2]), (face[1], face[2])]
+        normal = np.cross(NODES[face[1]] - NODES[face[0]], NODES[face[2]] - NODES[face[0]])
+        normal /= np.linalg.norm(normal)
+        arm = NODES[face[0]] - READER.centre(NODES)
+        heights[all(edge in cables for edge in edges)].append(abs(float(arm @ normal)))
+    assert [len(heights[True]), len(heights[False])] == [8, 12]
+    np.testing.assert_allclose(heights[True], 0.4330127, atol=1e-6)
+    np.testing.assert_allclose(heights[False], 0.4472136, atol=1e-6)
+
+
+@given(face=st.integers(0, 19), heading=st.floats(-3.1, 3.1), slope=st.floats(0.0, 0.5), way=st.floats(-3.0, 3.0))
+@settings(max_examples=15, deadline=None)
+def test_a_shape_put_down_stands_on_that_face_with_that_heading(face, heading, slope, way) -> None:
+    reader = FootingReader(with_ground(slope=slope, downhill=way).structure)
+    wanted, place = reader.faces(NODES)[face], np.array([0.3, -0.7])
+    put = reader.put_down(NODES @ matrix_from_vector([0.3, 1.0, -0.5]).T, wanted, heading, place)
+    assert reader.touching(put) == wanted
+    np.testing.assert_allclose(reader.centre(put)[:2], place, atol=1e-9)
+    lengths = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in (put, NODES)]
+    np.testing.assert_allclose(*lengths, atol=1e-9)
+    if slope == 0.0:
+        assert reader.heading(put, wanted) == pytest.approx(heading, abs=1e-9)
+
+
+@given(turn=st.floats(-3.0, 3.0), x=st.floats(-2.0, 2.0), y=st.floats(-2.0, 2.0))
+@settings(max_examples=10, deadline=None)
+def test_the_margin_is_that_of_an_equilateral_triangle_wherever_it_lies(turn, x, y) -> None:
+    moved = NODES @ matrix_from_vector([0.0, 0.0, turn]).T + [x, y, 0.0]
+    footing = READER.read(moved)
+    assert footing.feet == names("n1", "n5", "n9")
+    assert footing.margin == pytest.approx(np.sqrt(3 / 8) / (2 * np.sqrt(3)), abs=1e-6)
+    assert READER.margin(moved + [0, 0, 1], names("n1", "n5")) == -np.inf
+
+
+# -- one roll, found by the model ---------------------------------------------------
+
+
+def test_on_a_closed_face_the_three_cables_of_its_triangle_tip_it_and_no_other() -> None:
+    """By the threefold symmetry each to another closed face, half a metre away; all cables stay tight."""
+    found = {}
+    stand = Stand(names("n1", "n5", "n9"), 0.0, np.zeros(2))
+    every = RollMap(ROBOT)
+    for k, name in enumerate(ROBOT.actuators):
+        outcome = every.outcome(stand, k)
+        if outcome.feet != stand.feet:
+            found[name.name] = outcome
+    assert set(found) == {"cable_1", "cable_3", "cable_17"}
+    lengths = [float(np.linalg.norm(each.shift)) for each in found.values()]
+    np.testing.assert_allclose(lengths, 0.55, atol=0.02)
+    assert np.ptp(lengths) < 0.01
+    assert found["cable_1"].feet == names("n1", "n6", "n10")
+    for each in found.values():
+        assert each.rests and each.shortest < 0.32
+        floor, limit = ROBOT.actuators[0].minimum_tension, ROBOT.actuators[0].effort
+        assert floor < each.least and each.peak < limit
+
+
+@given(heading=st.floats(-3.1, 3.1), x=st.floats(-5, 5), y=st.floats(-5, 5))
+@settings(max_examples=10, deadline=None)
+def test_on_level_ground_a_roll_turns_and_shifts_with_where_it_begins(heading, x, y) -> None:
+    face = names("n1", "n5", "n9")
+    roll = Outcome(0, names("n1", "n6", "n10"), np.array([0.4, 0.3]), 1.0, 10.0, 0.3, 90.0, 20.0, True)
+    first, moved = (
+        rolls().after(Stand(face, *start), roll) for start in ((0.0, np.zeros(2)), (heading, np.array([x, y])))
+    )
+    rotation = matrix_from_vector([0.0, 0.0, heading])[:2, :2]
+    np.testing.assert_allclose(moved.place, rotation @ first.place + [x, y], atol=1e-12)
+    assert np.cos(moved.heading - first.heading - heading) == pytest.approx(1.0)
+
+
+def plan_to(place):
+    stand = rolls().stand(rolls().home)
+    return [each for each in search_rolls(rolls(), stand, np.array(place)) if each is not None][-1]
+
+
+def test_plans_need_no_more_rolls_than_their_length_and_end_within_half_a_roll() -> None:
+    for place in ((1.0, 0.0), (0.0, 0.0), (0.5, 0.4)):
+        plan = plan_to(place)
+        assert plan.distance <= 0.28
+        assert len(plan.rolls) <= 1 + np.hypot(*place) / 0.4
+        stand = rolls().stand(rolls().home)
+        for roll in plan.rolls:
+            stand = rolls().after(stand, roll)
+        np.testing.assert_allclose(stand.place, plan.end.place)
+        assert np.hypot(*(stand.place - place)) == pytest.approx(plan.distance)
+
+
+# -- the controller ------------------------------------------------------------------
+
+
+def test_it_is_the_usual_controller_of_what_stands_free_and_of_nothing_else() -> None:
+    assert suitable(ROBOT)[0] == "rolling"
+    for name in ("tensebot", "three_prism", "manipulator"):
+        assert "rolling" not in suitable(load_robot(name))
+
+
+def test_what_cannot_roll_is_refused_with_the_reason() -> None:
+    structure = ROBOT.structure
+    held = np.zeros(12, dtype=bool)
+    held[0] = True
+    cases = (
+        (replace(ROBOT, model=replace(structure, ground=None)), "no ground"),
+        (replace(ROBOT, model=replace(structure, fixed=held)), "n1 are fixed"),
+        (replace(ROBOT, actuators=()), "no actuators"),
+        (replace(ROBOT, model=replace(structure, gravity=np.zeros(3))), "nothing presses it"),
+    )
+    for robot, words in cases:
+        with pytest.raises(TensegrityError, match=words):
+            make_controller("rolling", robot)
+
+
+def controller(robot=FEW, shared: bool = True) -> RollingController:
+    made = RollingController(robot)
+    if shared:
+        made.rolls = rolls()
+    made.reset(0.0, RobotState(positions=made.rolls.body.neutral, nodes=made.rolls.home))
+    return made
+
+
+def test_a_face_that_no_cable_tips_is_named() -> None:
+    """Cables that may be wound by a centimetre only."""
+    shy = replace(ROBOT, actuators=tuple(replace(each, position=(0.49, 0.65)) for each in FEW.actuators))
+    with pytest.raises(UnreachableGoalError, match="n1-n5-n9, which none of its 8 cables tips"):
+        controller(shy, shared=False).set_goal(0.0, [1.0, 0.0, 0.0])
+
+
+def test_goals_without_sense_are_refused_and_leave_it_as_it_was() -> None:
+    control = controller()
+    for goal, words in (([np.nan, 0, 0], "not finite"), (None, "give x and y"), ([1.0, 2.0], "shape")):
+        with pytest.raises(TensegrityError, match=words):
+            control.set_goal(0.0, goal)
+    with pytest.raises(TensegrityError, match="one after the other"):
+        control.follow(0.0, [(1.0, [1, 0, 0], None)])
+    assert control.status(0.0).phase == "holding"
+    control.stop(0.0)
+    with pytest.raises(TensegrityError, match="stopped"):
+        control.set_goal(0.0, [1, 0, 0])
+    hills = with_ground(hills=HeightField(np.zeros((3, 3)), np.array([-1.0, -1.0]), 1.0))
+    with pytest.raises(TensegrityError, match="beyond the height field"):
+        controller(hills, shared=False).set_goal(0.0, [3.0, 0.0, 0.0])
+
+
+def test_without_nodes_it_keeps_its_rest_lengths() -> None:
+    control = controller()
+    before = control.command(0.0, RobotState(nodes=rolls().home)).values
+    np.testing.assert_array_equal(control.command(0.5).values, before)
+    np.testing.assert_array_equal(control.command(1.0, RobotState(nodes=np.full((12, 3), np.nan))).values, before)
+
+
+def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
+    loop = RollingLoop(FEW, rolls=rolls())
+    home, control = loop.place, loop.controller
+    control.set_goal(0.0, np.append(home + [1.0, 0.0], 0.0))
+    for _ in range(100):
+        loop.step()
+    assert control.status(2.0).phase == "moving" and "wind" in control.diagnostics()["roll"]
+    control.hold(2.0)
+    for _ in range(300):
+        loop.step()
+    assert control.status(8.0).phase == "holding" and control.diagnostics()["stands_on"] == "n1-n5-n9"
+    np.testing.assert_allclose(loop.place, home, atol=0.01)
+
+
+@pytest.mark.parametrize("sees", ["truth", pytest.param("rest", marks=pytest.mark.long)])
+def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
+    """In truth the same goal twice from the start gives the same bits."""
+    loop = RollingLoop(FEW, sees=sees, rolls=rolls())
+    home = loop.place
+    there = loop.go(home + [1.0, 0.0])
+    assert there.error < 0.28 and there.rolls == 2 and not there.gave_up
+    if sees == "truth":
+        again = RollingLoop(FEW, sees=sees, rolls=rolls())
+        again.go(home + [1.0, 0.0])
+        np.testing.assert_array_equal(again.simulation.state.nodes, loop.simulation.state.nodes)
+        return
+    back = loop.go(home)
+    assert back.error < 0.28 and np.linalg.norm(back.seen - back.place) < 0.05 * (there.way + back.way)
+
+
+@pytest.mark.long
+def test_it_rolls_a_metre_uphill_on_five_degrees() -> None:
+    loop = RollingLoop(with_ground(slope=np.radians(5.0)))
+    there = loop.go(loop.place - [1.0, 0.0])
+    assert there.error < 0.3 and not there.gave_up
