@@ -7,9 +7,10 @@ the order of their joints, so that every parent comes before its children.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,13 +189,11 @@ class Mechanism:
             raise TensegrityError("gravity must be three finite numbers in m/s^2.")
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
-        for what, items in (
-            ("body", self.bodies),
-            ("joint", self.joints),
-            ("loop", self.loops),
-            ("cable", self.cables),
-            ("payload or load", (*self.payloads, *self.loads)),
-        ):
+        parts: dict[str, Sequence[Any]] = {
+            "body": self.bodies, "joint": self.joints, "loop": self.loops, "cable": self.cables,
+            "payload or load": held,
+        }  # fmt: skip
+        for what, items in parts.items():
             names = [item.name for item in items]
             for name in names:
                 if names.count(name) > 1 or (what == "body" and name == WORLD):

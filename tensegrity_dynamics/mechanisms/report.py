@@ -237,7 +237,8 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
     pulls = [tension for tension in rest.tensions.values() if np.isfinite(tension)]
     if pulls:
         rows.append(("tension of cables", span(pulls, "N")))
-        rows.append(("strain of cables", span(100.0 * rest.equilibrium.strain, "%")))
+        if rest.equilibrium.strain.size:
+            rows.append(("strain of cables", span(100.0 * rest.equilibrium.strain, "%")))
     if np.isfinite(rest.softest):
         rows.append(("stable", "yes" if rest.stable else "no"))
         rows.append(("softest motion", f"{rest.softest:.4g} (N/m or N m/rad, of coordinates of size one)"))

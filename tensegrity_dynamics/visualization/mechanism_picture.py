@@ -7,13 +7,14 @@ nothing. A wound cable lies on its pulley's rim up to where it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
+from ..mechanisms.loads import Payload, loaded_inertia
 from ..mechanisms.mechanism import WORLD, Body
 from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
@@ -51,7 +52,7 @@ class MechanismPicture(Picture):
         self.sizes = self._find_sizes()
         self.links = with_frame_names(
             [
-                *(_body_link(bodies[name]) for name in model.body_names),
+                *(_body_link(bodies[name], model.mechanism.payloads) for name in model.body_names),
                 *(Link(output.name) for output in robot.outputs),
             ]
         )
@@ -258,8 +259,8 @@ def _rod(link: int, role: str, first: NDArray[np.float64], second: NDArray[np.fl
     return Solid(link, role, "cylinder", size, centres[0], matrix_from_quaternion(quaternions[0]))
 
 
-def _body_link(body: Body) -> Link:
-    return Link(body.name, body.mass, body.centre, body.inertia)
+def _body_link(body: Body, payloads: Sequence[Payload]) -> Link:
+    return Link(body.name, *loaded_inertia(body, [each for each in payloads if each.body == body.name]))
 
 
 def _body_roles(model: MechanismModel) -> dict[str, str]:

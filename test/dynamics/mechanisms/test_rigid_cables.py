@@ -53,5 +53,5 @@ def test_a_rigid_rope_is_refused_where_it_would_push():
 
 @pytest.mark.parametrize("name", ["near_rigid", "task", "qp", "joint_position"])
 def test_control_by_strains_refuses_rigid_cables_by_name(name):
-    with pytest.raises(TensegrityError, match="cable rope (is|has variant) rigid"):
+    with pytest.raises(TensegrityError, match=r"cable rope (is|has variant) rigid"):
         make_controller(name, hoist())
