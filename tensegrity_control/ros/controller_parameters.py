@@ -8,6 +8,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.ros.robot_node import RobotNode
 
+from ..controllers.goal_controller import GoalController
 from ..controllers.goal_taker import GoalTaker
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable

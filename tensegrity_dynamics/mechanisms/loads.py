@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
-
-if TYPE_CHECKING:
-    from .mechanism import Body
-
 
 LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
 """Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
@@ -73,17 +67,3 @@ class Load:
                 raise TensegrityError(f"load {self.name}: {what} must be three finite numbers.")
             array.setflags(write=False)
             object.__setattr__(self, what, array)
-
-
-def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
-    mass = float(body.mass + sum(each.mass for each in payloads))
-    if not payloads or mass == 0.0:
-        return body.mass, body.centre, body.inertia
-    parts = [(body.mass, body.centre, body.inertia), *((each.mass, each.point, each.inertia) for each in payloads)]
-    centre = np.sum([own * place for own, place, _ in parts], axis=0) / mass
-    inertia = np.zeros((3, 3))
-    for own, place, about in parts:
-        arm = place - centre
-        inertia += about + own * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return mass, centre, inertia

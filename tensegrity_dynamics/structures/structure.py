@@ -266,6 +266,7 @@ class Structure(RobotModel):
             for law, stiffness, stretch in zip(self.laws, self.stiffness, lengths - self.rest_lengths, strict=True)
         ]
         return np.array(slopes, dtype=np.float64)
+
     def steady_forces(self) -> NDArray[np.float64]:
         """(n, 3) N: weights and loads."""
         return self.weights() + self.loads

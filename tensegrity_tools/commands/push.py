@@ -11,7 +11,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 
 from ..output import console
-from .running_robot import watching
+from .running_robot import NamespaceOption, watching
 
 
 def push(
@@ -19,6 +19,7 @@ def push(
     force: Annotated[str | None, typer.Option(help="N in world axes at its origin, such as 0,0,-5N")] = None,
     moment: Annotated[str | None, typer.Option(help="N m in world axes, such as 0,0,0.1; bodies only")] = None,
     duration: Annotated[str, typer.Option(help="of simulated time")] = "0.5 s",
+    namespace: NamespaceOption = "",
 ) -> None:
     """Push the simulated robot for a while (topic external_wrench)."""
     forces, moments = read_vector(force, "--force", kind="force"), read_vector(moment, "--moment", kind="torque")
@@ -29,7 +30,7 @@ def push(
         raise TensegrityError(f"--duration {duration!r}: it must be above zero.")
     zero = np.zeros(3)
     forces, moments = zero if forces is None else forces, zero if moments is None else moments
-    with watching() as watcher:
+    with watching(namespace) as watcher:
         if not watcher.wait_until(lambda: watcher.truth is not None, 5.0):
             raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
         names = (*watcher.truth.body_name, *watcher.truth.node_name)
