@@ -21,8 +21,9 @@ from pathlib import Path
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "ending", "errors", "impedance", "numerics", "robots", "linear_models", "simulation_interface",
-        "estimation_interface", "command_streams", "command_gate",
-        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
+        "estimation_interface", "command_streams", "command_gate", "external_wrenches",
+        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation",
+        "rollout", "ros",
     ),
     "tensegrity_control": (
         "cancellation", "tension_floor", "trajectories", "optimization", "controller", "inverse_kinematics", "paths",

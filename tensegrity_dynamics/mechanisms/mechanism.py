@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
-from .loads import LOAD_COLUMNS, Load, Payload, loaded_inertia
+from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows
 from .resistance import (
     BALL_LOOPS,
@@ -156,6 +156,20 @@ FlatMechanism = namedtuple(
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
     "armature loads resistances",
 )
+
+
+def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
+    mass = float(body.mass + sum(each.mass for each in payloads))
+    if not payloads or mass == 0.0:
+        return body.mass, body.centre, body.inertia
+    parts = [(body.mass, body.centre, body.inertia), *((each.mass, each.point, each.inertia) for each in payloads)]
+    centre = np.sum([own * place for own, place, _ in parts], axis=0) / mass
+    inertia = np.zeros((3, 3))
+    for own, place, about in parts:
+        arm = place - centre
+        inertia += about + own * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return mass, centre, inertia
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
-from ..mechanisms.loads import Payload, loaded_inertia
-from ..mechanisms.mechanism import WORLD, Body
+from ..mechanisms.loads import Payload
+from ..mechanisms.mechanism import WORLD, Body, loaded_inertia
 from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
 from ..numerics.rotations import matrix_from_quaternion

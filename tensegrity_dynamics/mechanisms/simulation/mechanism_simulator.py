@@ -23,8 +23,8 @@ from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
-from ..loads import Payload, loaded_inertia
-from ..mechanism import FlatMechanism, Mechanism, check_state
+from ..loads import Payload
+from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
 from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
