@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
 from ...numerics.compilation import allocation_free
+from ..tension_law import tension_law
 from .point_masses import Network
 
 Pattern = namedtuple(
@@ -35,11 +36,14 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block rates by_position by_velocity ground")
+SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block moved rates by_position by_velocity ground")
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
-    """Free nodes that bars couple, by group, and where the bars of each group begin (one more than groups)."""
+    """Free nodes that rigid bars or shared masses couple, by group, and where the bars of each group begin.
+
+    There is one start more than groups. Where bars are springs, it is their spread masses alone that couple.
+    """
     groups: list[list[int]] = []
     starts, taken = [], set[int]()
     for c, k in enumerate(network.bars.tolist()):
@@ -50,9 +54,13 @@ def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
             if network.position[i] >= 0 and i not in taken:
                 taken.add(i)
                 groups[-1].append(i)
-    alone = [i for i in np.flatnonzero(network.position >= 0).tolist() if i not in taken]
-    groups = [sorted(group) for group in groups] + [[i] for i in alone]
-    starts += [network.bars.size] * (len(alone) + 1)
+    groups = [sorted(group) for group in groups]
+    for i in np.flatnonzero(network.position >= 0).tolist():
+        if i not in taken:  # a row of the inverse masses holds all that hang together with its node
+            group = sorted(network.inverse_node[network.inverse_first[i] : network.inverse_first[i + 1]].tolist())
+            taken.update(group)
+            groups.append(group)
+    starts += [network.bars.size] * (len(groups) - len(starts) + 1)
     return groups, starts
 
 
@@ -130,20 +138,26 @@ def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
     tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
     return SlopeWorkspace(
         place=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
-        block=np.zeros((tallest, width)), rates=np.zeros((bars, width)), by_position=np.zeros((3, 3)),
+        block=np.zeros((tallest, width)), moved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
+        by_position=np.zeros((3, 3)),
         by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
 
 
 @allocation_free
-def tension_slopes(network, work, k, stretch):
-    """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
-    if network.stiffness[k] == 0.0:
+def tension_slopes(network, work, k, stretch, rate):
+    """Change of the tension of member k with its stretch [N/m] and with the rate of that [N s/m]."""
+    stiffness, damping, law = network.stiffness[k], network.damping[k], network.laws[k]
+    if stiffness == 0.0 or (law > 0.0 and stretch <= 0.0):
         return 0.0, 0.0
-    if network.unilateral[k]:
-        if stretch <= 0.0 or (network.damping[k] > 0.0 and work.tensions[k] <= 0.0):
-            return 0.0, 0.0
-    return network.stiffness[k], network.damping[k]
+    if law != 0.0 and damping > 0.0 and work.tensions[k] <= 0.0:
+        return 0.0, 0.0
+    _, slope, _ = tension_law(law, stiffness, stretch)
+    damping *= slope / stiffness
+    if law < 0.0:  # a soft-plus string is damped with the part of its stiffness that it has
+        root = np.sqrt(stretch * stretch + law * law)
+        slope += 0.5 * network.damping[k] * law * law / (root * root * root) * rate
+    return slope, damping
 
 
 @allocation_free
@@ -151,10 +165,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
     """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
     i, j = network.members[k, 0], network.members[k, 1]
     length = work.lengths[k]
-    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k])
     density = work.tensions[k] / length
-    if stiffness == 0.0 and density == 0.0:
-        return
     f, e = pattern.sizes[0], pattern.sizes[1]
     x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
     unit = (x / length, y / length, z / length)
@@ -162,6 +173,9 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
         velocities[i, 0] - velocities[j, 0], velocities[i, 1] - velocities[j, 1], velocities[i, 2] - velocities[j, 2]
     )  # fmt: skip
     along = unit[0] * relative[0] + unit[1] * relative[1] + unit[2] * relative[2]
+    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k], along - work.rest_rates[k])
+    if stiffness == 0.0 and density == 0.0:
+        return
     sign = -1.0 if node == i else 1.0
     row = slopes.local[node]
     for end in range(2):
@@ -258,6 +272,23 @@ def solve_bars(network, pattern, slopes, work, g, width):
 
 
 @allocation_free
+def divide_by_masses(network, pattern, slopes, g, width):
+    """Multiply the block of a group by its inverse masses."""
+    begin, end = pattern.group_start[g], pattern.group_start[g + 1]
+    for row in range(3 * (end - begin)):
+        for column in range(width):
+            slopes.moved[row, column] = slopes.block[row, column]
+            slopes.block[row, column] = 0.0
+    for r in range(end - begin):
+        node = pattern.group_nodes[begin + r]
+        for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+            other, part = slopes.local[network.inverse_node[entry]], network.inverse_value[entry]
+            for a in range(3):
+                for column in range(width):
+                    slopes.block[3 * r + a, column] += part * slopes.moved[other + a, column]
+
+
+@allocation_free
 def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes, data):
     """Fill the data of the rows (see `make_pattern`) at the state for which `accelerations` has filled work."""
     f = pattern.sizes[0]
@@ -295,11 +326,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
             for column in range(width):
                 slopes.rates[c, column] = 0.0
             add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c)
-        for r in range(count):
-            inverse = network.inverse_mass[pattern.group_nodes[pattern.group_start[g] + r]]
-            for a in range(3):
-                for column in range(width):
-                    slopes.block[3 * r + a, column] *= inverse
+        divide_by_masses(network, pattern, slopes, g, width)
         if bars > 0:
             for c in range(bars):
                 for end in range(2):
@@ -316,11 +343,14 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                     node = network.members[network.bars[first_bar + c], end]
                     if network.position[node] < 0:
                         continue
-                    for a in range(3):
-                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
-                        factor *= network.inverse_mass[node]
-                        for column in range(width):
-                            slopes.block[slopes.local[node] + a, column] -= factor * slopes.rates[c, column]
+                    for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+                        row, part = slopes.local[network.inverse_node[entry]], network.inverse_value[entry]
+                        for a in range(3):
+                            factor = part * (
+                                work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
+                            )
+                            for column in range(width):
+                                slopes.block[row + a, column] -= factor * slopes.rates[c, column]
         for r in range(count):
             row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
             for a in range(3):

@@ -24,6 +24,7 @@ from ..structure import Structure
 from .acceleration_slopes import fill_slopes, group_nodes, make_pattern, make_slope_workspace
 from .bar_constraints import dependent_bars
 from .point_masses import Network, accelerations, make_network, make_workspace
+from .rod_masses import inverse_mass_matrix
 
 INPUTS = ("rates", "accelerations", "lengths")
 """What drives a linear model: rates of the lengths, their accelerations, or the lengths themselves."""
@@ -35,7 +36,7 @@ class StructureLinearisation:
     Args:
         structure: what is linearised. driven: names of the members whose lengths are inputs; None for all tendons
             and springs with a free end. inputs: one of `INPUTS`.
-        rigid_bars, air_damping: as in `Simulation`.
+        rigid_bars, air_damping, rod_mass: as in `Simulation`.
 
     Attributes:
         matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). As the last `update` left them.
@@ -53,11 +54,14 @@ class StructureLinearisation:
         inputs: str = "rates",
         rigid_bars: bool = True,
         air_damping: float = 0.0,
+        rod_mass: str = "spread",
     ) -> None:
         if inputs not in INPUTS:
             raise TensegrityError(unknown_name("kind of inputs", inputs, INPUTS))
         self.structure, self.inputs = structure, inputs
-        self._network: Network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
+        self._network: Network = make_network(
+            structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass
+        )
         self.driven = tuple(structure.tension_kinds) if driven is None else tuple(driven)
         self._chosen = np.array([structure.member(name) for name in self.driven], dtype=np.int64)
         if np.unique(self._chosen).size < self._chosen.size:
@@ -123,6 +127,11 @@ class StructureLinearisation:
         if self.inputs == "accelerations":
             names += [f"rate of {name}" for name in self.driven]
         self.state_names = tuple(names)
+
+    def take_masses(self, network: Network) -> None:
+        """Masses and weight of another network of the same structure, such as one that carries payloads."""
+        for name in ("node_masses", "inverse_value", "shared", "weight"):
+            getattr(self._network, name)[:] = getattr(network, name)
 
     def update(
         self,
@@ -204,10 +213,10 @@ class StructureLinearisation:
         S = M^-1 J' (J M^-1 J')^-1; and z = T' M dp, z' = T' M dv, exactly, because T' M S = 0.
         """
         from scipy.linalg import null_space
-        from scipy.sparse import bmat, csr_matrix, diags, identity, lil_matrix
+        from scipy.sparse import bmat, csr_matrix, identity, lil_matrix
 
         network, work, f, e = self._network, self._work, self._free, self._count
-        root = np.sqrt(np.repeat(network.inverse_mass, 3)[network.free])
+        inverse = inverse_mass_matrix(network)
         groups, starts = group_nodes(network)
         bars = network.bars.size
         jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
@@ -221,16 +230,19 @@ class StructureLinearisation:
                     jacobian[c, first : first + 3] = sign * unit
                     swing[c, first : first + 3] = sign * turn
         jacobian, swing = jacobian.tocsr(), swing.tocsr()
-        motions, count = lil_matrix((f, f)), 0
+        motions, masses, divided, count = lil_matrix((f, f)), lil_matrix((f, f)), lil_matrix((f, f)), 0
         for g, nodes in enumerate(groups):
             rows = np.concatenate([network.position[i] + np.arange(3) for i in nodes])
-            weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() * root[rows]
+            part = np.kron(inverse[np.ix_(nodes, nodes)], np.eye(3))
+            masses[np.ix_(rows, rows)], divided[np.ix_(rows, rows)] = np.linalg.inv(part), part
+            root = np.linalg.cholesky(part)
+            weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() @ root
             basis = null_space(weighted) if weighted.shape[0] else np.eye(rows.size)
-            motions[np.ix_(rows, np.arange(count, count + basis.shape[1]))] = root[rows, None] * basis
+            motions[np.ix_(rows, np.arange(count, count + basis.shape[1]))] = root @ basis
             count += basis.shape[1]
         motions = motions[:, :count].tocsr()
-        back = (diags(1.0 / root**2) @ motions).T.tocsr()
-        across = diags(root**2) @ jacobian.T
+        back = (masses.tocsr() @ motions).T.tocsr()
+        across = divided.tocsr() @ jacobian.T
         solved = csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())) if bars else csr_matrix((f, 0))
         by_rate = csr_matrix(
             (np.ones(int(self._is_rigid.sum())), (

@@ -124,7 +124,11 @@ class StructureSimulator(Simulator):
         self._network = make_network(
             structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
         )
-        self._air_damping, self._linearisations = air_damping, dict[str, StructureLinearisation]()
+        self._rod_mass, self._air_damping, self._linearisations = (
+            rod_mass,
+            air_damping,
+            dict[str, StructureLinearisation](),
+        )
         if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
             raise TensegrityError(
                 f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
@@ -363,9 +367,10 @@ class StructureSimulator(Simulator):
         if kind not in self._linearisations:
             self._linearisations[kind] = StructureLinearisation(
                 self.structure, [each.drives for each in self.actuators] or None, inputs=kind,
-                rigid_bars=self.rigid_bars, air_damping=self._air_damping,
+                rigid_bars=self.rigid_bars, air_damping=self._air_damping, rod_mass=self._rod_mass,
             )  # fmt: skip
         linear = self._linearisations[kind]
+        linear.take_masses(self._network)
         rates = None
         if self.actuators and kind != "lengths":
             rates = self._spools.speed.copy()

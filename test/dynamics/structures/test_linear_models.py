@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,8 +26,6 @@ GROUNDS = {
 
 def six_bar(ground: Ground | None):
     """The six-bar with another ground, its structure and the names of its cables."""
-    from dataclasses import replace
-
     structure = replace(load_robot("six_bar").structure, ground=ground)
     return structure, [
         name for name, kind in zip(structure.member_names, structure.kinds, strict=True) if kind != "bar"
@@ -64,7 +64,7 @@ def equation_of_motion(structure, linear, rest, rigid_bars=True, air_damping=0.0
     return rate
 
 
-def differences(function, point, step=1e-6):
+def differences(function, point, step=4e-6):
     """Jacobian by central differences of fourth order."""
     columns = []
     for k in range(point.size):
@@ -122,6 +122,17 @@ def test_joined_bars_fixed_nodes_elastic_bars_and_air_are_in_the_jacobians(fixed
     linear = StructureLinearisation(structure, rigid_bars=rigid_bars, air_damping=0.7)
     model = linear.model(nodes, velocities, rest)
     rate = equation_of_motion(structure, linear, rest, rigid_bars, 0.7)
+    assert_equal_columns(model.dense_matrix, differences(lambda x: rate(x, model.input), model.state))
+    assert_equal_columns(model.dense_inputs, differences(lambda u: rate(model.state, u), model.input, 1e-5))
+
+
+@pytest.mark.parametrize("rigid_bars", [True, False])
+def test_soft_tension_and_spread_masses_are_in_the_jacobians(rigid_bars):
+    structure = replace(chain(False), smoothness=0.05, masses=np.array([0.4, 0.3, 0.2, 0.0, 0.0, 0.0]))
+    nodes, velocities, rest = random_state(structure)
+    linear = StructureLinearisation(structure, ["t_1", "t_2"], rigid_bars=rigid_bars)
+    model = linear.model(nodes, velocities, rest, np.array([0.2, -0.1]))
+    rate = equation_of_motion(structure, linear, rest, rigid_bars)
     assert_equal_columns(model.dense_matrix, differences(lambda x: rate(x, model.input), model.state))
     assert_equal_columns(model.dense_inputs, differences(lambda u: rate(model.state, u), model.input, 1e-5))
 
@@ -281,3 +292,17 @@ def test_free_body_has_six_free_motions_named_so():
     assert [mode.kind for mode in found].count("free") == 6 and found[6].kind == "vibration"
     assert all(mode.what.startswith("all of it") and not mode.cables for mode in found[:6])
     assert len(found) == 6 + 24
+
+
+def test_a_payload_is_in_the_linear_model_of_a_simulation():
+    simulation = Simulation(load_robot("three_prism"))
+    before = simulation.linearise().dense_matrix
+    simulation.attach("brick", "top_1", 0.05)
+    after = simulation.linearise().dense_matrix
+    structure = simulation.structure
+    masses = structure.node_masses + 0.05 * (np.arange(len(structure.node_names)) == structure.node("top_1"))
+    heavier = StructureLinearisation(replace(structure, node_masses=masses), [a.drives for a in simulation.actuators])
+    state = simulation.state
+    expected = heavier.model(state.nodes, state.velocities, state.rest_lengths).dense_matrix
+    np.testing.assert_allclose(after, expected, atol=1e-9 * np.abs(expected).max())
+    assert np.abs(after - before).max() > 0.1 * np.abs(before).max()
