@@ -25,9 +25,11 @@ from .robots.model import RobotModel
 from .robots.output_frame import OutputFrame
 from .robots.robot import Robot
 from .robots.robot_types import RobotType, register_robot_type
+from .rollout import Rollout
 from .simulation import Simulation
 from .structures.analysis.multiple_equilibria import find_equilibria
 from .structures.analysis.prestress import analyze_prestress
+from .structures.dynamics.start_up import start_up
 from .structures.form_finding.equilibrium import StructureEquilibrium
 from .structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
 from .structures.form_finding.forward_kinematics import forward_kinematics
@@ -49,6 +51,7 @@ __all__ = [
     "RobotFileError",
     "RobotModel",
     "RobotType",
+    "Rollout",
     "Simulation",
     "Structure",
     "StructureEquilibrium",
@@ -63,4 +66,5 @@ __all__ = [
     "parse_robot",
     "register_robot_type",
     "shipped_robots",
+    "start_up",
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .errors import AccuracyWarning, TensegrityError
+from .errors import AccuracyWarning, TensegrityError, unknown_name
 from .impedance import ImpedanceSetPoint
 from .linear_models.linear_model import LinearModel
 from .robots.model import RobotModel
@@ -40,9 +41,8 @@ class Simulation:
             lengths.
         gravity: (3,) m/s^2 instead of the robot's own.
         air_damping: structures: N s/m on every free node, against its velocity; members have their own damping.
-
-    Attributes:
-        note: what a user should know about the run so far, empty where there is nothing.
+        options: what else the simulator of the kind takes; structures: model, vertical, rod_mass, stabilisation, see
+            `StructureSimulator`.
 
     Raises:
         TensegrityError: unknown integrator or actuator, numbers that are not finite, a free node without mass, rigid
@@ -59,19 +59,31 @@ class Simulation:
         start: Any = None,
         gravity: ArrayLike | None = None,
         air_damping: float = 0.0,
+        **options: Any,
     ) -> None:
         if time_step is not None and not (np.isfinite(time_step) and time_step > 0.0):
             raise TensegrityError(f"time_step is {time_step} s, must be a finite time above zero.")
         self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
         kind = type_of(self.robot)
         self.integrator = integrator or kind.integrators[0]
+        known = signature(kind.simulator).parameters
+        for name in options:
+            if name not in known:
+                raise TensegrityError(unknown_name(f"option for robots of kind {kind.name!r}", name, known))
         self._simulator: Simulator = kind.simulator(
             self.robot, time_step, self.integrator, rigid_bars=rigid_bars, start=start, gravity=gravity,
-            air_damping=air_damping,
+            air_damping=air_damping, **options,
         )  # fmt: skip
         self._actuators = tuple(each.name for each in self.robot.actuators)
-        self.note = ""
+        self._simulator.actuator_names = self._actuators
+        self._is_watched = self.integrator in WATCHED
+        self._energy_note = ""
         self._begin_balance()
+
+    @property
+    def note(self) -> str:
+        """What a user should know about the run so far, empty where there is nothing."""
+        return "; ".join(part for part in (self._energy_note, self._simulator.note) if part)
 
     @property
     def energy_error(self) -> float:
@@ -88,15 +100,15 @@ class Simulation:
         self._liveliest = max(self._liveliest, energy.kinetic)
         lost = self._balance - energy.balance
         rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
-        if self.note or lost <= TOLERATED_LOSS * self._liveliest + rounding:
+        if self._energy_note or lost <= TOLERATED_LOSS * self._liveliest + rounding:
             return
-        self.note = (
+        self._energy_note = (
             f"at {self.time:.3g} s the {self.integrator} integrator has taken {lost:.3g} J out of the motion, "
             f"{100 * lost / max(self._liveliest, 1e-300):.0f} % of its largest kinetic energy: it damps what is fast "
             f"against steps of {1e3 * self.time_step:.3g} ms. Where that matters take shorter steps or an explicit "
             "integrator."
         )
-        warnings.warn(self.note, AccuracyWarning, stacklevel=3)
+        warnings.warn(self._energy_note, AccuracyWarning, stacklevel=3)
 
     @property
     def state(self) -> Any:
@@ -173,9 +185,32 @@ class Simulation:
             if values:
                 self.command(mode, values)
         self._simulator.advance(count)
-        if self.integrator in WATCHED:
+        if self._is_watched:
             self._watch_energy()
         return self._simulator.state
+
+    def step_arrays(
+        self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The quick face for loops in Python: arrays in, arrays out, nothing by name.
+
+        Args:
+            set_points: (a,) of all actuators in the order of `robot.actuators`, held from now on; as before without.
+            mode: what they mean: "position", "velocity" or "effort".
+            steps: how many in this call, zero or more.
+
+        Returns:
+            Configuration and velocity: nodes (n, 3) m and m/s of a structure, q and v of a mechanism. They may be the
+            simulation's own arrays, read-only: read them before the next step, or copy them.
+
+        Raises:
+            TensegrityError: wrong shape or mode, a set point that is not finite (by its actuator), or a motion that
+                cannot be followed.
+        """
+        result = self._simulator.step_arrays(set_points, mode, steps)
+        if self._is_watched:
+            self._watch_energy()
+        return result
 
     def _steps(self, steps: int | None, duration: float | None) -> int:
         if (steps is None) == (duration is None):
@@ -258,7 +293,7 @@ class Simulation:
     def reset(self) -> None:
         """Back to the start, at rest, actuators holding, without applied forces."""
         self._simulator.reset()
-        self.note = ""
+        self._energy_note = ""
         self._begin_balance()
 
     def hold(self) -> None:

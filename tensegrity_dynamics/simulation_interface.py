@@ -99,6 +99,11 @@ class Simulator(ABC):
     shortest_period: float
 
     @property
+    def note(self) -> str:
+        """What a user should know about the run so far, empty where there is nothing."""
+        return ""
+
+    @property
     @abstractmethod
     def time(self) -> float:
         """s since the start; counted in steps, so that it never drifts."""
@@ -167,6 +172,29 @@ class Simulator(ABC):
     @abstractmethod
     def advance(self, steps: int) -> None:
         """Many steps in one call. Raises TensegrityError where the motion cannot be followed."""
+
+    def step_arrays(
+        self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Steps with set points (a,) of all actuators in their order, or as before; returns configuration and velocity.
+
+        What it returns may be the simulator's own arrays: read them before the next step, or copy them.
+
+        Raises:
+            TensegrityError: as `command` and `advance`.
+        """
+        names = self.actuator_names
+        if set_points is not None:
+            points = np.asarray(set_points, dtype=np.float64)
+            if points.shape != (len(names),):
+                raise TensegrityError(f"set_points have shape {points.shape}, expected ({len(names)},).")
+            self.command(mode, dict(zip(names, points.tolist(), strict=True)))
+        self.advance(steps)
+        state = self.state
+        return state.configuration, state.velocity
+
+    actuator_names: tuple[str, ...] = ()
+    """In the order of set points."""
 
     @abstractmethod
     def observe(self) -> Observation:

@@ -24,6 +24,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.structures.energy import free_positions, tangent_stiffness
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.standing import ground_stiffness
+from tensegrity_dynamics.structures.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,7 @@ def sensitivity(
     structure = shape.structure
     columns = np.arange(len(structure.member_names)) if members is None else np.asarray(members, dtype=np.int64)
     bars = ~structure.unilateral
-    tight = bars | (shape.lengths > structure.rest_lengths)
-    stiffness = np.where(tight, structure.stiffness, 0.0)
+    stiffness = structure.tension_slopes(shape.lengths)
     directions = _directions(shape)
     drive = np.zeros((len(structure.member_names), columns.size))
     drive[columns, np.arange(columns.size)] = 1.0
@@ -79,14 +79,14 @@ def sensitivity(
 
 
 def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> float:
-    """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and the lumped masses.
+    """Period [s] of the slowest small oscillation about a stable shape, from its stiffness and masses.
 
     Raises:
         TensegrityError: the shape is not stable.
     """
     structure = shape.structure
     stiffness = _tangent(shape, rigid_bars)
-    masses = np.diag(np.repeat(structure.lumped_masses(), 3)[structure.free])
+    masses = _masses(structure)
     if rigid_bars:
         allowed = _rigid_motions(shape)
         stiffness, masses = allowed.T @ stiffness @ allowed, allowed.T @ masses @ allowed
@@ -99,7 +99,7 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
 
 
 def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid_bars: bool = False) -> Array:
-    """(m, a) N that the lumped masses add to the tensions per m/s^2 of the rest lengths that `slopes` is for.
+    """(m, a) N that the masses add to the tensions per m/s^2 of the rest lengths that `slopes` is for.
 
     The nodes follow the equilibria with the accelerations dx/dd dd''; what that takes, K_t dx = -M dx/dd dd'', comes
     from a further displacement.
@@ -108,12 +108,16 @@ def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid
         TensegrityError: the shape is not stable.
     """
     structure = shape.structure
-    masses = np.repeat(structure.lumped_masses(), 3)[structure.free]
-    allowed = _rigid_motions(shape) if rigid_bars else np.eye(masses.size)
-    needed = masses[:, None] * slopes.nodes[structure.free]
+    allowed = _rigid_motions(shape) if rigid_bars else np.eye(structure.free.size)
+    needed = _masses(structure) @ slopes.nodes[structure.free]
     moved = allowed @ _solve(allowed.T @ _tangent(shape, rigid_bars) @ allowed, -allowed.T @ needed, shape)
-    tight = shape.lengths > structure.rest_lengths
-    return np.where(tight & structure.unilateral, structure.stiffness, 0.0)[:, None] * (_directions(shape).T @ moved)
+    slopes_of_law = np.where(structure.unilateral, structure.tension_slopes(shape.lengths), 0.0)
+    return slopes_of_law[:, None] * (_directions(shape).T @ moved)
+
+
+def _masses(structure: Structure) -> Array:
+    """(f, f) kg over the free coordinates."""
+    return np.asarray(np.kron(structure.mass_matrix(), np.eye(3))[np.ix_(structure.free, structure.free)], np.float64)
 
 
 def _rigid_motions(shape: StructureEquilibrium) -> Array:
@@ -128,7 +132,7 @@ def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:
     material = np.where(~structure.unilateral & rigid_bars, 0.0, structure.stiffness)
     matrix = np.empty((structure.free.size, structure.free.size))
     tangent_stiffness(
-        shape.nodes, structure.members, material, structure.unilateral, shape.lengths, shape.tensions,
+        shape.nodes, structure.members, material, structure.laws, shape.lengths, shape.tensions,
         structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
     return matrix if structure.ground is None else matrix + ground_stiffness(structure, shape.nodes)

@@ -81,7 +81,15 @@ def _key_with_fields(key: Callable[..., tuple], signature: tuple, codegen: Any) 
     numba compares the types of their entries, not their names: two arrays that change their order would be read one
     for the other.
     """
-    return *key(signature, codegen), tuple(getattr(argument, "fields", None) for argument in signature)
+    return *key(signature, codegen), tuple(map(_fields, signature))
+
+
+def _fields(kind: Any) -> Any:
+    """Names of the fields of a named tuple's type, and of those within a structure."""
+    within = getattr(kind, "field_dict", None)
+    if within is not None:
+        return tuple((name, _fields(each)) for name, each in within.items())
+    return getattr(kind, "fields", None)
 
 
 def _meaning(code: CodeType) -> str:

@@ -1,7 +1,8 @@
 """Stored energy of a structure and its first and second derivative with respect to the node positions.
 
-E = sum 1/2 K (l - d)^2 over the members that are not slack. With n the unit vector of a member and t its tension,
-the force that its ends feel is -+ t n and its block of the tangent stiffness is K n n' + (t / l)(I - n n').
+E = sum 1/2 K (l - d)^2 over the members that are not slack, or what else `tension_law` says. With n the unit vector of
+a member, t its tension and t' the slope of the law, the force that its ends feel is -+ t n and its block of the tangent
+stiffness is t' n n' + (t / l)(I - n n').
 """
 
 from __future__ import annotations
@@ -9,25 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.compilation import compiled
+from .tension_law import tension_law
 
 
 @compiled
-def member_tensions(nodes, members, stiffness, rest_lengths, unilateral, lengths, tensions):
-    """Fill lengths (m,) m and tensions (m,) N; negative tension is compression, slack members carry zero."""
+def member_tensions(nodes, members, stiffness, rest_lengths, laws, lengths, tensions):
+    """Fill lengths (m,) m and tensions (m,) N by `Structure.laws`; negative tension is compression."""
     for k in range(members.shape[0]):
         i, j = members[k, 0], members[k, 1]
         x = nodes[i, 0] - nodes[j, 0]
         y = nodes[i, 1] - nodes[j, 1]
         z = nodes[i, 2] - nodes[j, 2]
         lengths[k] = np.sqrt(x * x + y * y + z * z)
-        tension = stiffness[k] * (lengths[k] - rest_lengths[k])
-        if unilateral[k] and tension < 0.0:
-            tension = 0.0
-        tensions[k] = tension
+        tensions[k] = tension_law(laws[k], stiffness[k], lengths[k] - rest_lengths[k])[0]
 
 
 @compiled
-def stored_energy(nodes, members, stiffness, rest_lengths, unilateral):
+def stored_energy(nodes, members, stiffness, rest_lengths, laws):
     """Elastic energy [J] of the members."""
     energy = 0.0
     for k in range(members.shape[0]):
@@ -36,8 +35,7 @@ def stored_energy(nodes, members, stiffness, rest_lengths, unilateral):
         y = nodes[i, 1] - nodes[j, 1]
         z = nodes[i, 2] - nodes[j, 2]
         stretch = np.sqrt(x * x + y * y + z * z) - rest_lengths[k]
-        if stretch > 0.0 or not unilateral[k]:
-            energy += 0.5 * stiffness[k] * stretch * stretch
+        energy += tension_law(laws[k], stiffness[k], stretch)[2]
     return energy
 
 
@@ -57,7 +55,7 @@ def add_member_forces(nodes, members, lengths, tensions, forces):
 
 
 @compiled
-def tangent_stiffness(nodes, members, stiffness, unilateral, lengths, tensions, rest_lengths, position, matrix):
+def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, position, matrix):
     """Fill matrix (f, f) N/m with the Hessian of the stored energy over the free coordinates.
 
     position (n,) gives each node's first row in `matrix`, or -1 where the node is fixed. A slack member adds nothing.
@@ -65,16 +63,16 @@ def tangent_stiffness(nodes, members, stiffness, unilateral, lengths, tensions, 
     matrix[:, :] = 0.0
     block = np.empty((3, 3))
     for k in range(members.shape[0]):
-        if unilateral[k] and lengths[k] <= rest_lengths[k]:
+        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k]:
             continue
         i, j = members[k, 0], members[k, 1]
         length = lengths[k]
-        density = tensions[k] / length
+        slope, density = tension_law(laws[k], stiffness[k], length - rest_lengths[k])[1], tensions[k] / length
         for a in range(3):
             first = (nodes[i, a] - nodes[j, a]) / length
             for b in range(3):
                 second = (nodes[i, b] - nodes[j, b]) / length
-                block[a, b] = (stiffness[k] - density) * first * second
+                block[a, b] = (slope - density) * first * second
             block[a, a] += density
         row, column = position[i], position[j]
         for a in range(3):

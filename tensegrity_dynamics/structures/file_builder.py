@@ -49,13 +49,14 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         node_masses=np.array([node.mass for node in block.nodes.values()]),
         gravity=np.array(block.gravity),
         ground=ground,
+        smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
     )
     if ground is not None:
         weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
         under = check_start(ground, names, structure.nodes, ~structure.fixed, weight)
         for i, message in under.items():
             problems.add(("nodes", names[i], "position"), message)
-    drivable = {member.name: "tendon" for member in block.members if member.kind != "bar"}
+    drivable = {member.name: "prismatic" if member.kind == "bar" else "tendon" for member in block.members}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)
 

@@ -63,6 +63,13 @@ class DefaultsBlock(Block):
     spring: MemberDefaults = MemberDefaults()
 
 
+class TensionBlock(Block):
+    """How tendons and springs go slack."""
+
+    law: Literal["hard", "softplus"] = "hard"
+    smoothness: PositiveLength = 1e-3
+
+
 class NodeOutputBlock(Block):
     """A frame carried by nodes."""
 
@@ -80,3 +87,4 @@ class StructureFile(CommonBlock):
     members: Annotated[list[MemberBlock], Field(min_length=1)]
     outputs: list[NodeOutputBlock] = Field(default=[])
     contact: ContactBlock | None = None
+    tension: TensionBlock = TensionBlock()

@@ -1,7 +1,7 @@
 """Pin-jointed networks of nodes and members, in the TR-parameters of document 001 (section 4.1, table 1).
 
 A member k between nodes i and j has length l = |n_i - n_j|, rest length d and tension t = K (l - d). Bars carry
-tension and compression; tendons and springs go slack: t = max(0, K (l - d)).
+tension and compression; tendons and springs go slack: t = max(0, K (l - d)), or nearly so (`tension_law`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
 from .node_frame import NodeFrame
+from .tension_law import BOTH_WAYS, HARD, tension_law
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 
@@ -33,12 +34,17 @@ class Structure(RobotModel):
         members: (m, 2) node indices of each member's ends.
         stiffness: (m,) N/m, above zero.
         rest_lengths: (m,) m, above zero.
-        masses: (m,) kg, lumped half and half onto the ends.
+        masses: (m,) kg; of a bar spread evenly along it, of a tendon or spring half at either end.
         damping: (m,) N s/m along the member, in simulation only.
         fixed: (n,) bool, nodes held at their start positions.
         node_masses: (n,) kg carried by the node itself.
         gravity: (3,) m/s^2 in the world frame.
         ground: what every free node may stand on, or None.
+        smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
+
+    Attributes:
+        unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
+            coordinates.
 
     Raises:
         TensegrityError: shapes disagree, names repeat, a number is not finite or out of range, a member joins a
@@ -61,7 +67,9 @@ class Structure(RobotModel):
     node_masses: NDArray[np.float64]
     gravity: NDArray[np.float64]
     ground: Ground | None = None
+    smoothness: float = 0.0
     unilateral: NDArray[np.bool_] = field(init=False)
+    laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +92,14 @@ class Structure(RobotModel):
             if repeated:
                 raise TensegrityError(f"{what} names repeat: {', '.join(repeated)}. Give each {what} its own name.")
         self._check_members()
+        if not (np.isfinite(self.smoothness) and self.smoothness >= 0.0):
+            raise TensegrityError(
+                f"smoothness of the tension law is {self.smoothness} m, must be a finite length above zero, or zero "
+                "for the hard law."
+            )
         _set(self, "unilateral", np.array([kind != "bar" for kind in self.kinds], dtype=np.bool_))
+        law = -float(self.smoothness) if self.smoothness > 0.0 else HARD
+        _set(self, "laws", np.where(self.unilateral, law, BOTH_WAYS))
         degrees = (3 * np.flatnonzero(~self.fixed)[:, None] + np.arange(3)).ravel()
         _set(self, "free", degrees.astype(np.int64))
 
@@ -220,6 +235,29 @@ class Structure(RobotModel):
         """(n, 3) N: weight of the lumped masses in the structure's gravity."""
         return self.lumped_masses()[:, None] * self.gravity[None, :]
 
+    def mass_matrix(self, *, spread: bool = True) -> NDArray[np.float64]:
+        """(n, n) kg, with v' M v / 2 the kinetic energy of node velocities v, the same in each direction.
+
+        A bar of mass m with a and b at its ends has the block [[m/3 + a, m/6], [m/6, m/3 + b]], exact where it keeps
+        its length; not spread, all of it is at the ends (003, section 3.4).
+        """
+        matrix = np.diag(self.lumped_masses())
+        if spread:
+            for k in np.flatnonzero(~self.unilateral & (self.masses > 0.0)):
+                i, j = self.members[k]
+                part = self.masses[k] / 6.0
+                matrix[[i, j], [i, j]] -= part
+                matrix[[i, j], [j, i]] += part
+        return matrix
+
+    def tension_slopes(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(m,) N/m, how the tension of each member grows with its length, at lengths (m,) m; zero where it is slack."""
+        slopes = [
+            tension_law(law, stiffness, stretch)[1]
+            for law, stiffness, stretch in zip(self.laws, self.stiffness, lengths - self.rest_lengths, strict=True)
+        ]
+        return np.array(slopes, dtype=np.float64)
+
     def connectivity(self) -> NDArray[np.float64]:
         """C, (m, n): +1 at the first node and -1 at the second node of each member (001, table 1)."""
         matrix = np.zeros((len(self.member_names), len(self.node_names)))
@@ -239,6 +277,7 @@ def make_structure(
     damping: Mapping[str, float] | None = None,
     gravity: ArrayLike = (0.0, 0.0, 0.0),
     ground: Ground | None = None,
+    smoothness: float = 0.0,
 ) -> Structure:
     """Build a structure by names, as in a notebook.
 
@@ -248,7 +287,7 @@ def make_structure(
         fixed: names of the nodes that are held.
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
-        gravity: (3,) m/s^2. ground: see `Structure`.
+        gravity: (3,) m/s^2. ground, smoothness: see `Structure`.
     """
     names = tuple(nodes)
     member_names = tuple(row[0] for row in members)
@@ -279,6 +318,7 @@ def make_structure(
         node_masses=np.array(by_name(node_masses, names, "node")),
         gravity=np.array(gravity, dtype=np.float64),
         ground=ground,
+        smoothness=smoothness,
     )
 
 

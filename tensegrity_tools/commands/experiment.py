@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.quantities import read_quantity
 
 from ..output import console, print_json, progress, table
 from .arguments import JsonOption, check_picture
@@ -23,10 +24,10 @@ def experiment(
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, where the experiment has one: out.png")
     ] = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", help="an option of the experiment, NAME=VALUE such as rod=0.6m")
+    ] = [],  # noqa: B006
     nodes: Annotated[bool, typer.Option(help="run it through the real nodes in lock-step, too, and compare")] = False,
-    options: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE, an option of the experiment; may be repeated")
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a result of the source documents."""
@@ -47,13 +48,13 @@ def experiment(
         if "nodes" not in signature(module.run).parameters:
             raise TensegrityError(f"experiment {name} has no nodes to run through; leave --nodes out.")
         need_ros()
+    options = _options(name, getattr(module, "OPTIONS", {}), settings)
     if plot is not None:
         if not hasattr(module, "draw"):
             raise TensegrityError(f"experiment {name} has no picture; leave --plot-to out.")
         check_picture(plot)
-    given = _read_options(name, module.run, options or [])
     with progress.status(f"running {name}"):
-        result = module.run(nodes=True, **given) if nodes else module.run(**given)
+        result = module.run(nodes=True, **options) if nodes else module.run(**options)
     if plot is not None:
         module.draw(result, plot)
     if as_json:
@@ -64,21 +65,19 @@ def experiment(
         console.print(f"picture: {plot}")
 
 
-def _read_options(name: str, run: Callable[..., Any], items: list[str]) -> dict[str, Any]:
-    """Arguments of an experiment's `run` from texts such as "drop=0.1": numbers and names, as its defaults are."""
-    plain = {
-        each.name: each.default for each in signature(run).parameters.values()
-        if isinstance(each.default, (int, float, str)) and each.name != "nodes"
-    }  # fmt: skip
-    given: dict[str, Any] = {}
-    for item in items:
+def _options(name: str, known: Mapping[str, tuple[str, float, str]], settings: Sequence[str]) -> dict[str, float]:
+    """What is set, in SI by the option's name."""
+    result = {}
+    for item in settings:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise TensegrityError(f"--set {item!r}: write NAME=VALUE.")
-        if key not in plain:
-            raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, plain))
-        try:
-            given[key] = type(plain[key])(value)
-        except ValueError:
-            raise TensegrityError(f"--set {item!r}: give a number like {plain[key]!r}.") from None
-    return given
+        if not known:
+            raise TensegrityError(f"experiment {name} has no options; leave --set out.")
+        if key not in known:
+            raise TensegrityError(f"--set {item!r}: " + unknown_name("option", key, known))
+        quantity, usual, _ = known[key]
+        result[key] = read_quantity(value, quantity, f"--set {key}")
+        if result[key] < 0.0 or (usual > 0.0 and not result[key] > 0.0):
+            raise TensegrityError(f"--set {item!r}: give a value above zero.")
+    return result

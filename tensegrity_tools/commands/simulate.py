@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,16 @@ def simulate(
     ] = [],  # noqa: B006
     integrator: Annotated[str, typer.Option(help="such as rk4, rattle or implicit; empty for the usual one")] = "",
     time_step: Annotated[str | None, typer.Option(help="such as 50us; the robot's own without it")] = None,
+    model: Annotated[
+        str, typer.Option(help="of structures: point_masses, or minimal (five coordinates a rod, class 1)")
+    ] = "",
+    begin: Annotated[
+        bool, typer.Option("--start-up", help="of structures: come to rest by the motion itself first (003, 3.6.3)")
+    ] = False,
+    pretension: Annotated[
+        str | None, typer.Option(help="with --start-up: tension that every tendon is wound for, such as 20N")
+    ] = None,
+    ramp: Annotated[str | None, typer.Option(help="with --start-up: time of winding, 0 at once")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot-to", "--plot", help="picture to write, for example out.png")
     ] = None,
@@ -62,10 +73,17 @@ def simulate(
         mode: _commands(items, loaded, mode)
         for mode, items in (("position", position), ("velocity", velocity), ("effort", effort))
     }
+    if begin:
+        loaded, start, started = _start_up(loaded, pretension, ramp)
+    elif pretension is not None or ramp is not None:
+        raise TensegrityError("--pretension and --ramp belong to --start-up; add it.")
+    options: dict[str, Any] = {"model": model} if model else {}
+    if begin:
+        options["start"] = start
     began = time.perf_counter()
     warnings.simplefilter("ignore", AccuracyWarning)  # it is said as a note
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
-        simulation = Simulation(loaded, step, integrator or None)
+        simulation = Simulation(loaded, step, integrator or None, **options)
         first = _sample(simulation)
         simulation.advance(1, **commands)
         began = time.perf_counter()
@@ -94,6 +112,7 @@ def simulate(
             "integrator_error": simulation.energy_error,
         },
         "note": simulation.note,
+        "start_up": _start_up_figures(started) if begin else None,
         "start": first,
         "end": last,
         "plot": str(plot) if plot else None,
@@ -103,7 +122,14 @@ def simulate(
     if as_json:
         print_json(figures)
         return
-    rows = [
+    rows = []
+    if begin:
+        rest = f"{started.steps} steps of {1e6 * started.time_step:.3g} us, {started.peaks} energy peaks"
+        rows += [("start-up", f"{rest}, {started.residual:.2g} N left")]
+        rows += [("tensions after it", span([started.tensions[k] for k in _pulling(loaded.model)], "N"))]
+        if started.slack:
+            rows += [("slack after it", ", ".join(started.slack))]
+    rows += [
         ("steps", f"{steps + 1} of {1e6 * simulation.time_step:.3g} us ({simulation.integrator})"),
         ("speed", f"{seconds / max(taken, 1e-9):.3g} times real time"),
         ("shortest period", f"{1e3 * simulation.shortest_period:.3g} ms"),
@@ -127,6 +153,35 @@ def simulate(
     print_report(Report(figures, [Section(f"{loaded.name} after {last['time_s']:.4g} s", ("", ""), rows)], notes=notes))
     if plot is not None:
         console.print(f"picture: {plot}")
+
+
+def _start_up(loaded: Any, pretension: str | None, ramp: str | None) -> tuple[Any, Any, Any]:
+    """The robot with the rest lengths that start-up has wound, the nodes at rest, and what it took."""
+    from tensegrity_dynamics import Structure, start_up
+
+    if not isinstance(loaded.model, Structure):
+        raise TensegrityError(f"--start-up is for structures; {loaded.name} is {loaded.model.noun}.")
+    wanted = None if pretension is None else read_quantity(pretension, "force", "--pretension")
+    duration = None if ramp is None else read_quantity(ramp, "time", "--ramp")
+    with progress.status("start-up (the first time its kernels are compiled)") as note:
+        started = start_up(
+            loaded.model, wanted, ramp=duration,
+            progress=lambda steps, left: note.update(f"start-up: {steps} steps, {left:.2g} N left"),
+        )  # fmt: skip
+    return replace(loaded, model=loaded.model.with_rest_lengths(started.rest_lengths)), started.nodes, started
+
+
+def _pulling(structure: Any) -> list[int]:
+    """Indices of tendons and springs that can move."""
+    return [structure.member(name) for name in structure.tension_kinds]
+
+
+def _start_up_figures(started: Any) -> dict[str, Any]:
+    return {
+        "steps": started.steps, "time_step_s": started.time_step, "peaks": started.peaks,
+        "residual_N": started.residual, "slack": list(started.slack), "tensions_N": started.tensions,
+        "nodes_m": started.nodes, "rest_lengths_m": started.rest_lengths,
+    }  # fmt: skip
 
 
 def _commands(items: Sequence[str], loaded: Any, mode: str) -> dict[str, float]:

@@ -240,7 +240,7 @@ def _analyse(
     free, count = structure.free, nodes.size
     lengths, tensions = np.zeros(len(structure.member_names)), np.zeros(len(structure.member_names))
     member_tensions(
-        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, lengths, tensions
+        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.laws, lengths, tensions
     )
     if not np.all(lengths > 0.0):
         raise TensegrityError(

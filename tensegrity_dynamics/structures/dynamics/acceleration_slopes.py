@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
 from ...numerics.compilation import allocation_free
+from ..tension_law import tension_law
 from .point_masses import Network
 
 Pattern = namedtuple(
@@ -35,11 +36,11 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block rates by_position by_velocity ground")
+SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block solved rates by_position by_velocity ground")
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
-    """Free nodes that bars couple, by group, and where the bars of each group begin (one more than groups)."""
+    """Free nodes that bars or masses couple, by group, and where each group's bars begin (one more than groups)."""
     groups: list[list[int]] = []
     starts, taken = [], set[int]()
     for c, k in enumerate(network.bars.tolist()):
@@ -50,9 +51,13 @@ def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
             if network.position[i] >= 0 and i not in taken:
                 taken.add(i)
                 groups[-1].append(i)
-    alone = [i for i in np.flatnonzero(network.position >= 0).tolist() if i not in taken]
-    groups = [sorted(group) for group in groups] + [[i] for i in alone]
-    starts += [network.bars.size] * (len(alone) + 1)
+    others: list[list[int]] = []
+    for i in np.flatnonzero(network.position >= 0).tolist():
+        if i not in taken:  # elastic bars couple the masses of their ends, too; a row of masses has all of its group
+            others.append(network.inverse_node[network.inverse_first[i] : network.inverse_first[i + 1]].tolist())
+            taken |= set(others[-1])
+    groups = [sorted(group) for group in groups + others]
+    starts += [network.bars.size] * (len(others) + 1)
     return groups, starts
 
 
@@ -90,6 +95,9 @@ def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDAr
         for c in range(bar_start[g], bar_start[g + 1]):
             if lengths_of[network.bars[c]] >= 0:
                 seconds.add(int(lengths_of[network.bars[c]]))
+                if network.gains[0] > 0.0:
+                    lengths.add(int(lengths_of[network.bars[c]]))
+                    rates.add(int(lengths_of[network.bars[c]]))
         classes = [
             [int(position[i]) + a for i in sorted(places, key=lambda i: position[i]) for a in range(3)],
             [f + int(position[i]) + a for i in sorted(moving, key=lambda i: position[i]) for a in range(3)],
@@ -130,20 +138,24 @@ def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
     tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
     return SlopeWorkspace(
         place=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
-        block=np.zeros((tallest, width)), rates=np.zeros((bars, width)), by_position=np.zeros((3, 3)),
-        by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
+        block=np.zeros((tallest, width)), solved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
+        by_position=np.zeros((3, 3)), by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
 
 
 @allocation_free
-def tension_slopes(network, work, k, stretch):
+def tension_slopes(network, work, k, stretch, rate):
     """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
-    if network.stiffness[k] == 0.0:
+    law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
+    if stiffness == 0.0 or (law > 0.0 and stretch <= 0.0):
         return 0.0, 0.0
-    if network.unilateral[k]:
-        if stretch <= 0.0 or (network.damping[k] > 0.0 and work.tensions[k] <= 0.0):
-            return 0.0, 0.0
-    return network.stiffness[k], network.damping[k]
+    if law != 0.0 and damping > 0.0 and work.tensions[k] <= 0.0:
+        return 0.0, 0.0
+    _, slope, _ = tension_law(law, stiffness, stretch)
+    if law < 0.0:
+        root = np.sqrt(stretch * stretch + law * law)
+        return slope + damping * rate * 0.5 * law * law / (root * root * root), damping * slope / stiffness
+    return slope, damping
 
 
 @allocation_free
@@ -151,10 +163,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
     """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
     i, j = network.members[k, 0], network.members[k, 1]
     length = work.lengths[k]
-    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k])
     density = work.tensions[k] / length
-    if stiffness == 0.0 and density == 0.0:
-        return
     f, e = pattern.sizes[0], pattern.sizes[1]
     x, y, z = nodes[i, 0] - nodes[j, 0], nodes[i, 1] - nodes[j, 1], nodes[i, 2] - nodes[j, 2]
     unit = (x / length, y / length, z / length)
@@ -162,6 +171,9 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
         velocities[i, 0] - velocities[j, 0], velocities[i, 1] - velocities[j, 1], velocities[i, 2] - velocities[j, 2]
     )  # fmt: skip
     along = unit[0] * relative[0] + unit[1] * relative[1] + unit[2] * relative[2]
+    stiffness, damping = tension_slopes(network, work, k, length - rest_lengths[k], along - work.rest_rates[k])
+    if stiffness == 0.0 and density == 0.0:
+        return
     sign = -1.0 if node == i else 1.0
     row = slopes.local[node]
     for end in range(2):
@@ -205,6 +217,10 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
         square += relative * relative
         pulled += work.units[c, a] * (work.acceleration[i, a] - work.acceleration[j, a])
     across = square - along * along
+    holds, stiff, damp, goal, moved = network.gains[0] > 0.0, 0.0, 0.0, network.bar_lengths[c], work.rest_rates[k]
+    if holds:
+        stiff, damp = network.gains[1], network.gains[2]
+        across = square - moved * moved - 0.5 * stiff * goal * goal - damp * goal * moved
     for end in range(2):
         column_node = network.members[k, end]
         first = network.position[column_node]
@@ -217,10 +233,13 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
             relative = velocities[i, b] - velocities[j, b]
             apart = work.acceleration[i, b] - work.acceleration[j, b]
             swing = (relative - along * unit) / length
-            slopes.rates[rate_row, at + b] += sign * (
-                (apart - pulled * unit) / length - across / (length * length) * unit - 2.0 * along * swing / length
-            )
-            slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
+            turn = (apart - pulled * unit) / length - across / (length * length) * unit
+            if holds:
+                slopes.rates[rate_row, at + b] += sign * (turn + 0.5 * stiff * unit + damp * swing)
+                slopes.rates[rate_row, at_rate + b] += sign * (2.0 * relative / length + damp * unit)
+            else:
+                slopes.rates[rate_row, at + b] += sign * (turn - 2.0 * along * swing / length)
+                slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
             for a in range(3):
                 entry = -work.units[c, a] * unit
                 if a == b:
@@ -233,6 +252,9 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
     chosen = pattern.lengths_of[k]
     if chosen >= 0:
         slopes.rates[rate_row, slopes.place[2 * f + 2 * e + chosen]] -= 1.0
+        if holds:
+            slopes.rates[rate_row, slopes.place[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
+            slopes.rates[rate_row, slopes.place[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
 
 
 @allocation_free
@@ -296,10 +318,14 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                 slopes.rates[c, column] = 0.0
             add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c)
         for r in range(count):
-            inverse = network.inverse_mass[pattern.group_nodes[pattern.group_start[g] + r]]
+            i = pattern.group_nodes[pattern.group_start[g] + r]
             for a in range(3):
                 for column in range(width):
-                    slopes.block[3 * r + a, column] *= inverse
+                    slopes.solved[3 * r + a, column] = 0.0
+                for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+                    other, part = slopes.local[network.inverse_node[entry]] + a, network.inverse_value[entry]
+                    for column in range(width):
+                        slopes.solved[3 * r + a, column] += part * slopes.block[other, column]
         if bars > 0:
             for c in range(bars):
                 for end in range(2):
@@ -309,7 +335,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                     for a in range(3):
                         factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
                         for column in range(width):
-                            slopes.rates[c, column] += factor * slopes.block[slopes.local[node] + a, column]
+                            slopes.rates[c, column] += factor * slopes.solved[slopes.local[node] + a, column]
             solve_bars(network, pattern, slopes, work, g, width)
             for c in range(bars):
                 for end in range(2):
@@ -318,11 +344,13 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                         continue
                     for a in range(3):
                         factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
-                        factor *= network.inverse_mass[node]
-                        for column in range(width):
-                            slopes.block[slopes.local[node] + a, column] -= factor * slopes.rates[c, column]
+                        for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+                            part = factor * network.inverse_value[entry]
+                            other = slopes.local[network.inverse_node[entry]] + a
+                            for column in range(width):
+                                slopes.solved[other, column] -= part * slopes.rates[c, column]
         for r in range(count):
             row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
             for a in range(3):
                 for column in range(width):
-                    data[pattern.row_start[row + a] + column] = slopes.block[3 * r + a, column]
+                    data[pattern.row_start[row + a] + column] = slopes.solved[3 * r + a, column]

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numerics.compilation import allocation_free
+from .rod_masses import inverse_mass_matrix, push_node
 
 
 def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
     """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
     rows = np.zeros((network.bars.size, nodes.shape[0], 3))
+    root = np.sqrt(np.diag(inverse_mass_matrix(network)))
     for c, k in enumerate(network.bars):
         i, j = network.members[k]
         unit = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
         rows[c, i], rows[c, j] = unit, -unit
-    rows *= np.sqrt(network.inverse_mass)[None, :, None]
+    rows *= root[None, :, None]
     flat = rows.reshape(network.bars.size, -1)
     flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
     values, vectors = np.linalg.eigh(flat @ flat.T)
@@ -43,20 +45,9 @@ def coupling(network, units, work):
     """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
     matrix, factor = work.matrix, work.factor
     for c in range(network.bars.shape[0]):
-        i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         for e in range(network.first[c], c + 1):
-            p, q = network.members[network.bars[e], 0], network.members[network.bars[e], 1]
-            shared = 0.0
-            if i == p:
-                shared += network.inverse_mass[i]
-            if j == q:
-                shared += network.inverse_mass[j]
-            if i == q:
-                shared -= network.inverse_mass[i]
-            if j == p:
-                shared -= network.inverse_mass[j]
             cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
-            matrix[c, e] = shared * cosine
+            matrix[c, e] = network.shared[c, e] * cosine
     for c in range(network.bars.shape[0]):
         start = network.first[c]
         for e in range(start, c):
@@ -94,15 +85,15 @@ def push(network, units, multipliers, scale, target):
     """target (n, 3) += scale M^-1 J' multipliers."""
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
-        for a in range(3):
-            part = scale * multipliers[c] * units[c, a]
-            target[i, a] += network.inverse_mass[i] * part
-            target[j, a] -= network.inverse_mass[j] * part
+        part = scale * multipliers[c]
+        x, y, z = part * units[c, 0], part * units[c, 1], part * units[c, 2]
+        push_node(network, i, x, y, z, target)
+        push_node(network, j, -x, -y, -z, target)
 
 
 @allocation_free
 def project_velocities(network, nodes, velocities, work):
-    """Take out of the velocities (n, 3) what would stretch a bar, along J' with the masses as metric."""
+    """Give the bars in the velocities (n, 3) the rates at which they are driven (most: none), along M^-1 J'."""
     if network.bars.shape[0] == 0:
         return True
     bar_units(network, nodes, work.units)
@@ -113,7 +104,7 @@ def project_velocities(network, nodes, velocities, work):
         rate = 0.0
         for a in range(3):
             rate += work.units[c, a] * (velocities[i, a] - velocities[j, a])
-        work.right[c] = -rate
+        work.right[c] = work.rest_rates[network.bars[c]] - rate
     apply_coupling(network, work.right, work)
     push(network, work.units, work.multipliers, 1.0, velocities)
     return True

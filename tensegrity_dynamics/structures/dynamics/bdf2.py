@@ -20,6 +20,7 @@ import numpy as np
 
 from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
+from ..tension_law import tension_law
 from .bar_constraints import bar_units, settle_bars
 from .point_masses import (
     AWAY,
@@ -79,7 +80,7 @@ def add_ground(network, ahead, work, stages):
 
 
 @compiled
-def fill_system(network, nodes, ahead, work, stages, exact):
+def fill_system(network, nodes, rest_lengths, ahead, work, stages, exact):
     """Fill and factor M + g C + g^2 K over the free coordinates, and what the bars need; False where it is singular.
 
     Lengths and tensions are those in work, unit vectors of the bars likewise. Where `exact` is false compression adds
@@ -90,22 +91,26 @@ def fill_system(network, nodes, ahead, work, stages, exact):
     for i in range(nodes.shape[0]):
         if position[i] >= 0:
             for a in range(3):
-                system[position[i] + a, position[i] + a] = 1.0 / network.inverse_mass[i] + ahead * network.drag[i]
+                system[position[i] + a, position[i] + a] = network.node_masses[i] + ahead * network.drag[i]
     unit = np.empty(3)
     for k in range(members.shape[0]):
-        if network.stiffness[k] == 0.0 or (network.unilateral[k] and work.tensions[k] <= 0.0):
-            continue
         i, j = members[k, 0], members[k, 1]
+        if network.spread[k] > 0.0:
+            unit[:] = 0.0
+            add_member(system, position, i, j, unit, -network.spread[k], -network.spread[k])
+        if network.stiffness[k] == 0.0 or (network.laws[k] != 0.0 and work.tensions[k] <= 0.0):
+            continue
+        slope = tension_law(network.laws[k], network.stiffness[k], work.lengths[k] - rest_lengths[k])[1]
         for a in range(3):
             unit[a] = (nodes[i, a] - nodes[j, a]) / work.lengths[k]
         density = work.tensions[k] / work.lengths[k]
         if not exact:
             density = max(0.0, density)
-        along = ahead * ahead * network.stiffness[k]
+        along = ahead * ahead * slope
         if work.catching[k]:
             along += ahead * ahead * network.damping[k] / work.horizon[0]
         else:
-            along += ahead * network.damping[k]
+            along += ahead * network.damping[k] * slope / network.stiffness[k]
         add_member(system, position, i, j, unit, along, ahead * ahead * density)
     if network.ground.shape[0] > 0:
         add_ground(network, ahead, work, stages)
@@ -159,8 +164,20 @@ def newton_direction(network, ahead, work, stages):
         if position[i] >= 0:
             for a in range(3):
                 stages.right[position[i] + a] = ahead * work.forces[i, a] - (
-                    (stages.velocities[i, a] - stages.velocity_sum[i, a]) / network.inverse_mass[i]
+                    (stages.velocities[i, a] - stages.velocity_sum[i, a]) * network.node_masses[i]
                 )
+    for k in range(network.spread.shape[0]):
+        if network.spread[k] > 0.0:
+            i, j = network.members[k, 0], network.members[k, 1]
+            for a in range(3):
+                part = network.spread[k] * (
+                    stages.velocities[i, a] - stages.velocity_sum[i, a]
+                    - stages.velocities[j, a] + stages.velocity_sum[j, a]
+                )  # fmt: skip
+                if position[i] >= 0:
+                    stages.right[position[i] + a] += part
+                if position[j] >= 0:
+                    stages.right[position[j] + a] -= part
     cholesky_apply(stages.factor, stages.right, stages.solved)
     if count == 0:
         return
@@ -185,8 +202,8 @@ def solve_step(network, rest_lengths, ahead, work, stages):
     for sweep in range(MAX_NEWTON_STEPS):
         spring_forces(network, stages.nodes, stages.velocities, rest_lengths, work)
         bar_units(network, stages.nodes, work.units)
-        if not fill_system(network, stages.nodes, ahead, work, stages, True):
-            if not fill_system(network, stages.nodes, ahead, work, stages, False):
+        if not fill_system(network, stages.nodes, rest_lengths, ahead, work, stages, True):
+            if not fill_system(network, stages.nodes, rest_lengths, ahead, work, stages, False):
                 return DEPENDENT_BARS
         newton_direction(network, ahead, work, stages)
         largest = 0.0
@@ -236,7 +253,7 @@ def has_changed(network, work, stages):
             stages.tight[network.members.shape[0] + i] = touches
     for k in range(network.members.shape[0]):
         tight = work.tensions[k] > 0.0
-        if network.unilateral[k] and tight != stages.tight[k]:
+        if network.laws[k] != 0.0 and tight != stages.tight[k]:
             changed = True
         stages.tight[k] = tight
     return changed

@@ -27,10 +27,10 @@ from .point_masses import (
     Network,
     accelerations,
     is_damped,
-    kinetic_energy,
     rub,
     spring_forces,
 )
+from .rod_masses import add_inverse_mass, kinetic_energy
 from .spools import set_speeds, wind, winding_power
 
 StageWorkspace = namedtuple(
@@ -47,7 +47,7 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     start), `tight` (m + n,) the strings that pull and the nodes that touch the ground; `work` (3,) collects
     the energy put in by spools, taken out by damping and friction together, and by friction alone [J].
     """
-    n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
+    n, m, c = network.node_masses.size, network.members.shape[0], network.bars.size
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
     return StageWorkspace(
         nodes=np.zeros((n, 3)), velocities=np.zeros((n, 3)), position_sum=np.zeros((n, 3)),
@@ -59,6 +59,32 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     )  # fmt: skip
 
 
+@allocation_free
+def start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages):
+    """`set_speeds` where rigid bars are driven: their forces decide, and a new rate is an impulse along the bar.
+
+    Leaves forces and tensions of the start of the step in work; returns (whether the bars are independent, lost power).
+    """
+    independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
+    if not independent:
+        return False, lost
+    if set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates):
+        if not network.gains[0] > 0.0:
+            before = kinetic_energy(network, velocities)
+            if not project_velocities(network, nodes, velocities, work):
+                return False, lost
+            stages.work[0] += kinetic_energy(network, velocities) - before
+        return accelerations(network, nodes, velocities, rest_lengths, work)
+    return True, lost
+
+
+@allocation_free
+def extend_bars(network, rest_lengths):
+    """Lengths of the bars from those of all members, where rods are driven."""
+    for c in range(network.bars.shape[0]):
+        network.bar_lengths[c] = rest_lengths[network.bars[c]]
+
+
 @compiled
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
@@ -66,8 +92,11 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
     work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
-        set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
-        independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
+        if spools.rods[0] > 0:
+            independent, lost = start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages)
+        else:
+            set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
+            independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
         if not independent:
             return DEPENDENT_BARS
         stages.rest[:] = rest_lengths
@@ -95,11 +124,14 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
         nodes[:, :] = stages.position_sum
         velocities[:, :] = stages.velocity_sum
         wind(spools, rest_lengths, step)
-        independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
-        if not independent:
-            return DEPENDENT_BARS
-        if not gap < 1e-10:
-            return DIVERGED
+        if spools.rods[0] > 0:
+            extend_bars(network, rest_lengths)
+        if not network.gains[0] > 0.0:
+            independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
+            if not independent:
+                return DEPENDENT_BARS
+            if not gap < 1e-10:
+                return DIVERGED
         spring_forces(network, nodes, velocities, rest_lengths, work)
         if rubs:
             if not rub_step(network, nodes, velocities, step, work, stages):
@@ -128,11 +160,15 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
     Dampers at the end of a step see the velocity there by extrapolation, which keeps the second order. Friction of the
     ground is an implicit step of its own at the end (`rub`), so that it does not limit the step.
     """
-    damped, rubs = is_damped(network), network.ground.shape[0] > 0
+    damped, rubs, drives = is_damped(network), network.ground.shape[0] > 0, spools.rods[0] > 0
     work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
-        if set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates) and damped:
+        if drives:
+            independent, lost = start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages)
+            if not independent:
+                return DEPENDENT_BARS
+        elif set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates) and damped:
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost
@@ -140,28 +176,30 @@ def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, 
         if not coupling(network, stages.units, work):
             return DEPENDENT_BARS
         stages.velocities[:, :] = velocities
+        add_inverse_mass(network, work.forces, 0.5 * step, velocities)
         for i in range(nodes.shape[0]):
             for a in range(3):
-                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
                 nodes[i, a] += step * velocities[i, a]
+        wind(spools, rest_lengths, step)
+        if drives:
+            extend_bars(network, rest_lengths)
         stages.totals[:] = 0.0
         # forces along the bars at the start of the step bring the bars of its end to their lengths
         if not close_bars(network, nodes, stages.units, stages.totals, work) < 1e-10:
             return DIVERGED
         push(network, stages.units, stages.totals, 1.0 / step, velocities)
-        wind(spools, rest_lengths, step)
         for i in range(nodes.shape[0]):
             for a in range(3):
                 stages.velocities[i, a] = 2.0 * velocities[i, a] - stages.velocities[i, a]
         lost = spring_forces(network, nodes, stages.velocities, rest_lengths, work)
-        for i in range(nodes.shape[0]):
-            for a in range(3):
-                velocities[i, a] += 0.5 * step * network.inverse_mass[i] * work.forces[i, a]
+        add_inverse_mass(network, work.forces, 0.5 * step, velocities)
         if not project_velocities(network, nodes, velocities, work):
             return DEPENDENT_BARS
         if rubs and not rub_step(network, nodes, velocities, step, work, stages):
             return DEPENDENT_BARS
-        if damped:
+        if drives:
+            independent, lost = accelerations(network, nodes, velocities, rest_lengths, work)
+        elif damped:
             lost = spring_forces(network, nodes, velocities, rest_lengths, work)
         stages.work[0] += 0.5 * step * winding_power(spools, work.tensions)
         stages.work[1] += 0.5 * step * lost

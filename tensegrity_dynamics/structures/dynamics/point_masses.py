@@ -3,10 +3,15 @@
     M a = F + J' t,   J a = -|w|^2 / l
 
 F holds strings with damping, weight, applied forces and drag; J the unit vectors of the bars, t their (compressive)
-forces and w the part of the ends' relative velocity square to the bar. Multiplied with the bar length this is 003, 3.26
-to 3.37; instead of the printed stabilisation (whose sign is wrong) positions and velocities are projected after every
-step, so that no drift is left to stabilise. (J M^-1 J') is block diagonal, a block for each group of bars that share
-free nodes; its Cholesky factor keeps that envelope.
+forces and w the part of the ends' relative velocity square to the bar; M is that of `rod_masses`. Multiplied with the
+bar length this is 003, 3.26 to 3.37; instead of the printed stabilisation (whose sign is wrong in 3.37) positions and
+velocities are projected after every step, so that no drift is left to stabilise. With gains k_s and k_d it is 3.36 as
+printed, for bars that move too (L' their rate):
+
+    J a = (L'^2 - |v|^2 - k_s G / 2 - k_d G' / 2) / l,   G = l^2 - L^2,   G' = 2 (l u v - L L')
+
+(J M^-1 J') is block diagonal, a block for each group of bars that share free nodes; its Cholesky factor keeps that
+envelope.
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
-from ...errors import TensegrityError
 from ...numerics.compilation import allocation_free
 from ..structure import Structure
+from ..tension_law import tension_law
 from .bar_constraints import apply_coupling, bar_units, coupling, push
+from .rod_masses import add_inverse_mass, coupling_weights, inverse_masses, push_node, split_masses
 
 COMPLETED, DEPENDENT_BARS, DIVERGED = 0, 1, 2
 """How a compiled run of steps ended: all steps taken; rigid bars whose lengths follow from each other; numbers that are
@@ -28,11 +34,13 @@ not finite, or bars that cannot be closed."""
 
 Network = namedtuple(
     "Network",
-    "members stiffness damping unilateral inverse_mass weight load drag bars bar_lengths first free position ground",
+    "members stiffness damping laws node_masses spread inverse_first inverse_node inverse_value weight load drag bars "
+    "bar_lengths first shared gains free position ground",
 )
-"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints,
-`first` the start of each bar's block; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air;
-`ground` as `flatten` makes it."""
+"""A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints
+of `bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes
+them; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the
+bars are held by k_s and k_d, these two; `ground` as `flatten` makes it."""
 
 Workspace = namedtuple(
     "Workspace",
@@ -47,33 +55,43 @@ CONTACT, AWAY, TOUCH = 0, 3, 6
 NORMAL_FORCE, DAMPER_POWER, RUB_POWER, LAW_SLOPE, DAMPER, RUB = 6, 7, 8, 9, 10, 11
 
 
-def make_network(structure: Structure, *, rigid_bars: bool = True, air_damping: float = 0.0) -> Network:
+def make_network(
+    structure: Structure,
+    *,
+    rigid_bars: bool = True,
+    air_damping: float = 0.0,
+    rod_mass: str = "spread",
+    stabilisation: tuple[float, float] | None = None,
+) -> Network:
     """The network of a structure.
 
+    Args:
+        rigid_bars: bars are constraints, else springs. air_damping: N s/m on every free node.
+        rod_mass: where the mass of bars is, "spread" along them or at their "ends".
+        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, instead of projection.
+
     Raises:
-        TensegrityError: a free node has no mass (it is named), or rigid bars depend on each other.
+        TensegrityError: a free node has no mass (it is named), or too many rods hang together.
     """
-    masses = structure.lumped_masses()
-    for i in np.flatnonzero(~structure.fixed & ~(masses > 0.0)):
-        raise TensegrityError(
-            f"node {structure.node_names[i]} has no mass, so that its motion is not determined; give it or a member "
-            "that ends there a mass."
-        )
+    masses, spread = split_masses(structure, rod_mass)
+    inverse = inverse_masses(structure, masses, spread)
     ends_fixed = structure.fixed[structure.members]
     is_bar = ~structure.unilateral & ~ends_fixed.all(axis=1) & rigid_bars
     bars = _grouped(np.flatnonzero(is_bar), structure)
     stiffness = np.where(is_bar, 0.0, structure.stiffness)
-    inverse = np.where(structure.fixed, 0.0, 1.0 / np.where(masses > 0.0, masses, 1.0))
     free = np.array(structure.free)
     position = np.full(masses.size, -1, dtype=np.int64)
     position[~structure.fixed] = 3 * np.arange(int(np.count_nonzero(~structure.fixed)))
     order, first = bars
     return Network(
         members=np.array(structure.members), stiffness=stiffness,
-        damping=np.where(is_bar, 0.0, structure.damping), unilateral=np.array(structure.unilateral),
-        inverse_mass=inverse, weight=structure.weights(), load=structure.weights(),
+        damping=np.where(is_bar, 0.0, structure.damping), laws=np.array(structure.laws), node_masses=masses,
+        spread=spread, inverse_first=inverse[0], inverse_node=inverse[1], inverse_value=inverse[2],
+        weight=structure.weights(), load=structure.weights(),
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
-        first=first, free=free, position=position, ground=flatten(structure.ground),
+        first=first, shared=coupling_weights(structure.members, order, first, inverse),
+        gains=np.zeros(3) if stabilisation is None else np.array([1.0, *stabilisation]),
+        free=free, position=position, ground=flatten(structure.ground),
     )  # fmt: skip
 
 
@@ -105,7 +123,7 @@ def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], ND
 
 def make_workspace(network: Network) -> Workspace:
     """Scratch arrays of one simulation."""
-    n, m, c = network.inverse_mass.size, network.members.shape[0], network.bars.size
+    n, m, c = network.node_masses.size, network.members.shape[0], network.bars.size
     return Workspace(
         forces=np.zeros((n, 3)), acceleration=np.zeros((n, 3)), units=np.zeros((c, 3)), matrix=np.zeros((c, c)),
         factor=np.zeros((c, c)), right=np.zeros(c), multipliers=np.zeros(c), lengths=np.zeros(m), tensions=np.zeros(m),
@@ -123,7 +141,8 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
     Returns the power [W] that damping takes out. A slack string carries nothing, and the sum of elasticity and damping
     of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
     horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
-    rate is at most stretch / horizon and the force continuous.
+    rate is at most stretch / horizon and the force continuous. A soft-plus string is damped with the part of its
+    stiffness that it has there.
     """
     forces, lengths, tensions = work.forces, work.lengths, work.tensions
     lost = 0.0
@@ -141,11 +160,11 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
         work.catching[k] = False
         if network.stiffness[k] == 0.0:
             continue
-        stretch = length - rest_lengths[k]
-        if network.unilateral[k] and stretch <= 0.0:
+        stretch, law = length - rest_lengths[k], network.laws[k]
+        tension, slope, _ = tension_law(law, network.stiffness[k], stretch)
+        if law > 0.0 and stretch <= 0.0:
             continue
         x, y, z = x / length, y / length, z / length
-        tension = network.stiffness[k] * stretch
         if network.damping[k] > 0.0:
             rate = (
                 x * (velocities[i, 0] - velocities[j, 0])
@@ -153,12 +172,12 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
                 + z * (velocities[i, 2] - velocities[j, 2])
                 - work.rest_rates[k]
             )
-            if network.unilateral[k] and rate * work.horizon[0] > stretch:
+            if law > 0.0 and rate * work.horizon[0] > stretch:
                 work.catching[k] = True
                 damped = tension + network.damping[k] * stretch / work.horizon[0]
             else:
-                damped = tension + network.damping[k] * rate
-            if network.unilateral[k] and damped < 0.0:
+                damped = tension + network.damping[k] * (slope / network.stiffness[k]) * rate
+            if law != 0.0 and damped < 0.0:
                 damped = 0.0
             lost += (damped - tension) * rate
             tension = damped
@@ -227,7 +246,8 @@ def rub(network, velocities, step, work):
         before = np.sqrt(before)
         if not before > 0.0:
             continue
-        ahead = step * network.inverse_mass[i]
+        mobility = network.inverse_value[network.inverse_first[i]]
+        ahead = step * mobility
         # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
         # zero comes nearer from below
         after = 0.0
@@ -239,8 +259,9 @@ def rub(network, velocities, step, work):
             if abs(change) <= 1e-14 * before:
                 break
         after = min(max(after, 0.0), before)
-        for a in range(3):
-            velocity[a] = along * away[a] + (after / before) * (velocity[a] - along * away[a])
+        impulse = (after / before - 1.0) / mobility
+        x, y, z = velocity[0] - along * away[0], velocity[1] - along * away[1], velocity[2] - along * away[2]
+        push_node(network, i, impulse * x, impulse * y, impulse * z, velocities)
 
 
 @allocation_free
@@ -266,7 +287,8 @@ def accelerations(network, nodes, velocities, rest_lengths, work):
     lost = spring_forces(network, nodes, velocities, rest_lengths, work)
     for i in range(nodes.shape[0]):
         for a in range(3):
-            work.acceleration[i, a] = network.inverse_mass[i] * work.forces[i, a]
+            work.acceleration[i, a] = 0.0
+    add_inverse_mass(network, work.forces, 1.0, work.acceleration)
     if network.bars.shape[0] == 0:
         return True, lost
     bar_units(network, nodes, work.units)
@@ -281,20 +303,16 @@ def accelerations(network, nodes, velocities, rest_lengths, work):
             along += work.units[c, a] * rate
             square += rate * rate
             relative += work.units[c, a] * (work.acceleration[i, a] - work.acceleration[j, a])
-        work.right[c] = -(square - along * along) / work.lengths[k] - relative
+        length = work.lengths[k]
+        if network.gains[0] > 0.0:
+            goal, moved = network.bar_lengths[c], work.rest_rates[k]
+            miss, rate = length * length - goal * goal, 2.0 * (length * along - goal * moved)
+            pull = 0.5 * (network.gains[1] * miss + network.gains[2] * rate)
+            work.right[c] = (moved * moved - square - pull) / length - relative
+        else:
+            work.right[c] = -(square - along * along) / length - relative
     apply_coupling(network, work.right, work)
     push(network, work.units, work.multipliers, 1.0, work.acceleration)
     for c in range(network.bars.shape[0]):
         work.tensions[network.bars[c]] = -work.multipliers[c]
     return True, lost
-
-
-@allocation_free
-def kinetic_energy(network, velocities):
-    """J."""
-    energy = 0.0
-    for i in range(velocities.shape[0]):
-        if network.inverse_mass[i] > 0.0:
-            square = velocities[i, 0] ** 2 + velocities[i, 1] ** 2 + velocities[i, 2] ** 2
-            energy += 0.5 * square / network.inverse_mass[i]
-    return energy

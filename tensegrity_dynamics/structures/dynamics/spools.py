@@ -1,7 +1,9 @@
 """Spools: how rest lengths follow commands, within the limits of rate, position and effort.
 
 A spool is driven by a servo that holds by itself: it moves at no more than its rate, stops winding in while its
-tendon's tension is above the effort limit, and never leaves its position limits.
+tendon's tension is above the effort limit, and never leaves its position limits. Rods of variable length are driven in
+the same way: their length is what a spool calls rest length, and where they push with more than their effort they do
+not extend.
 """
 
 from __future__ import annotations
@@ -19,23 +21,30 @@ from ..structure import Structure
 TENSION_TIME = 0.05
 """Time constant [s] with which a spool in effort mode approaches the tension asked for."""
 
-Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed")
-"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state."""
+Spools = namedtuple("Spools", "member low high rate effort stiffness mode target speed rods")
+"""Arrays over the actuators; mode, target and speed (m/s, of the present step) are state; rods (1,): how many of them
+drive rigid bars."""
 
 
-def make_spools(structure: Structure, actuators: Sequence[Actuator]) -> Spools:
-    """Spools of the actuators that drive tendons, holding their present rest lengths."""
+def make_spools(structure: Structure, actuators: Sequence[Actuator], rigid: Sequence[int] = ()) -> Spools:
+    """Spools of the actuators that drive members, holding their present rest lengths; `rigid` are rigid bars."""
     member = np.array([structure.member(each.drives) for each in actuators], dtype=np.int64)
+    stiffness = np.array(structure.stiffness[member], dtype=np.float64)
+    for a in np.flatnonzero(np.isin(member, rigid)):
+        # a rod works against what meets at its ends
+        meets = np.isin(structure.members, structure.members[member[a]]).any(axis=1) & structure.unilateral
+        stiffness[a] = max(float(structure.stiffness[meets].sum()), 1e-9)
     return Spools(
         member=member,
         low=np.array([each.position[0] for each in actuators], dtype=np.float64),
         high=np.array([each.position[1] for each in actuators], dtype=np.float64),
         rate=np.array([each.rate for each in actuators], dtype=np.float64),
         effort=np.array([each.effort for each in actuators], dtype=np.float64),
-        stiffness=np.array(structure.stiffness[member], dtype=np.float64),
+        stiffness=stiffness,
         mode=np.zeros(member.size, dtype=np.int64),
         target=np.array(structure.rest_lengths[member], dtype=np.float64),
         speed=np.zeros(member.size),
+        rods=np.array([np.count_nonzero(np.isin(member, rigid))], dtype=np.int64),
     )
 
 
@@ -55,7 +64,7 @@ def set_speeds(spools, rest_lengths, tensions, step, rest_rates):
         else:
             speed = (tensions[k] - spools.target[a]) / (spools.stiffness[a] * TENSION_TIME)
         speed = min(max(speed, -spools.rate[a]), spools.rate[a])
-        if speed < 0.0 and tensions[k] > spools.effort[a]:
+        if (speed < 0.0 and tensions[k] > spools.effort[a]) or (speed > 0.0 and -tensions[k] > spools.effort[a]):
             speed = 0.0
         # the limits hold, but a tendon that starts outside may come back
         if speed < 0.0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,8 @@ from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, pr
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
 from .linearisation import StructureLinearisation
+from .minimal_rods import make_rods, read_rods, report_uses
+from .plant import BAD_SET_POINT, NO_SET_POINTS, STEPPERS, make_plant
 from .point_masses import (
     AWAY,
     COMPLETED,
@@ -30,13 +32,15 @@ from .point_masses import (
     NORMAL_FORCE,
     SPLITS_FRICTION,
     accelerations,
-    kinetic_energy,
     make_network,
     make_workspace,
 )
+from .rod_masses import inverse_mass_matrix, kinetic_energy
 from .spools import make_spools
 
 INTEGRATORS = {"rk4": runge_kutta, "rattle": rattle, "implicit": bdf2}
+MODELS = ("point_masses", "minimal")
+STEPPED_MODES = ("position", "velocity", "effort")
 
 MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
@@ -67,7 +71,15 @@ class StructureState:
 
 
 class StructureSimulator(Simulator):
-    """The structure of a robot, simulated. See `Simulation` for the arguments."""
+    """The structure of a robot, simulated. See `Simulation` for the arguments, and:
+
+    Args:
+        model: "point_masses" (`point_masses`), or "minimal" for class-1 structures (`minimal_rods`).
+        vertical: what the minimal model does where a rod comes near its polar axis: "chart", "guard" or "none".
+        rod_mass: where the mass of bars is, "spread" along them or at their "ends" (003, section 3.4).
+        stabilisation: k_s [1/s^2] and k_d [1/s] of 003, 3.36, instead of projection; both negative they are 3.37 as
+            printed, which blows up.
+    """
 
     step_limit: str = ""
     """What the default step follows from."""
@@ -82,6 +94,10 @@ class StructureSimulator(Simulator):
         start: StructureEquilibrium | ArrayLike | None = None,
         gravity: ArrayLike | None = None,
         air_damping: float = 0.0,
+        model: str = "point_masses",
+        rod_mass: str = "spread",
+        stabilisation: tuple[float, float] | None = None,
+        vertical: str = "chart",
     ) -> None:
         if not (np.isfinite(air_damping) and air_damping >= 0.0):
             raise TensegrityError(f"air_damping is {air_damping} N s/m, must be a finite number, zero or more.")
@@ -90,32 +106,55 @@ class StructureSimulator(Simulator):
             structure = replace(structure, gravity=np.asarray(gravity, dtype=np.float64))
         if integrator not in INTEGRATORS:
             raise TensegrityError(unknown_name("integrator", integrator, INTEGRATORS))
+        if model not in MODELS:
+            raise TensegrityError(unknown_name("model", model, MODELS))
+        self.model = model
+        if stabilisation is not None:
+            _check_stabilisation(stabilisation, integrator, model)
+        if model == "minimal" and (integrator != "rk4" or not rigid_bars):
+            raise TensegrityError(
+                "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and "
+                "rigid_bars as they are, or use model 'point_masses'."
+            )
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
         self.actuators = robot.actuators
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
-        self._network = make_network(structure, rigid_bars=rigid_bars, air_damping=air_damping)
-        self._air_damping, self._linearisations = air_damping, dict[str, StructureLinearisation]()
+        masses: dict[str, Any] = {
+            "rigid_bars": rigid_bars, "air_damping": air_damping, "rod_mass": rod_mass, "stabilisation": stabilisation
+        }  # fmt: skip
+        self._network = make_network(structure, **masses)
+        self._model_options, self._linearisations = masses, dict[str, StructureLinearisation]()
         if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
             raise TensegrityError(
                 f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
                 f"structure has {structure.free.size}; use rk4 or rattle."
             )
         self._work, self._stages = make_workspace(self._network), make_stage_workspace(self._network, integrator)
-        self._spools = make_spools(structure, self.actuators)
+        self._spools = make_spools(structure, self.actuators, self._network.bars)
         for actuator, k in zip(self.actuators, self._spools.member, strict=True):
-            if self._network.stiffness[k] == 0.0:
+            if self._network.stiffness[k] == 0.0 and (integrator == "implicit" or model == "minimal"):
                 raise TensegrityError(
-                    f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar; drive a tendon, or "
-                    "simulate with rigid_bars=False."
+                    f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar: rods of variable length "
+                    "move with model 'point_masses' and integrator rk4 or rattle, or with rigid_bars=False."
                 )
-        self._advance = INTEGRATORS[integrator]
+        self._rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
+        movable = ~structure.unilateral & ~structure.fixed[structure.members].all(axis=1)
+        self._rod_names = [structure.member_names[k] for k in np.flatnonzero(movable)]
+        self._stepper = STEPPERS["minimal" if model == "minimal" else integrator]
         self._start_nodes, self._start_rest = self._start(start)
         self._nodes, self._velocities = self._start_nodes.copy(), np.zeros_like(self._start_nodes)
         self._rest, self._steps, self._force_work = self._start_rest.copy(), 0, 0.0
         self.shortest_period = self._shortest_period()
         self.time_step = self._default_step() if time_step is None else float(time_step)
         self._work.horizon[0] = self.time_step if integrator == "implicit" else 0.0
+        self._plant = make_plant(
+            self._network, self._spools, self._rods or (), self._nodes, self._velocities, self._rest, self._work,
+            self._stages,
+        )  # fmt: skip
+        self._views = (self._nodes.view(), self._velocities.view())
+        for view in self._views:
+            view.setflags(write=False)
         self.reset()
 
     # -- the face of `Simulator` ------------------------------------------------------------------------------------
@@ -173,23 +212,60 @@ class StructureSimulator(Simulator):
             self._spools.mode[index] = MODES[mode]
             self._spools.target[index] = value
 
+    def step_arrays(
+        self, set_points: ArrayLike | None = None, mode: str = "position", steps: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        points = NO_SET_POINTS
+        if set_points is not None:
+            points = np.ascontiguousarray(set_points, dtype=np.float64)
+            if points.shape != (len(self._names),):
+                raise TensegrityError(f"set_points have shape {points.shape}, expected ({len(self._names)},).")
+            if mode not in STEPPED_MODES:
+                raise TensegrityError(unknown_name("mode", mode, STEPPED_MODES))
+        self._run(MODES[mode], points, steps)
+        return self._views
+
     def advance(self, steps: int) -> None:
+        self._run(POSITION, NO_SET_POINTS, steps)
+
+    def set_rest_lengths(self, rest_lengths: ArrayLike) -> None:
+        """Rest lengths of all members (m,) m from now on, at once; spools hold them."""
+        self._rest[:] = self.structure.rest_length_array(np.asarray(rest_lengths, dtype=np.float64))
+        self._network.bar_lengths[:] = self._rest[self._network.bars]
+        self._forget()
+        self.hold()
+
+    def run_start_up(self, steps: Any, *arguments: Any) -> tuple[int, bool]:
+        """`start_up_steps`, which brings other steps than an integrator's; returns steps done and whether at rest."""
+        status, done, at_rest = steps(self._plant, self.time_step, *arguments)
+        self._steps += done
+        if status != COMPLETED:
+            self._raise(status)
+        return done, at_rest
+
+    def _run(self, mode: int, set_points: NDArray[np.float64], steps: int) -> None:
         before = self._nodes.copy() if self._is_pushed else None
-        status = self._advance(
-            self._network, self._spools, self._nodes, self._velocities, self._rest, self.time_step, steps, self._work,
-            self._stages,
-        )  # fmt: skip
-        if status == DEPENDENT_BARS:
-            raise TensegrityError(self._dependence())
-        if status != COMPLETED or not np.isfinite(self._nodes).all():
-            instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
-            raise TensegrityError(
-                f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
-                f"{self.shortest_period:.3g} s); take shorter steps{instead}."
-            )
+        status = self._stepper(self._plant, mode, set_points, self.time_step, steps)
+        if status == COMPLETED and before is None:
+            self._steps += steps
+            return
+        if status == BAD_SET_POINT:
+            bad = int(np.argwhere(~np.isfinite(set_points))[0, 0])
+            raise TensegrityError(f"command to actuator {self._names[bad]} is {set_points[bad]}; give a finite number.")
+        if status != COMPLETED:
+            self._raise(status)
         if before is not None:
             self._force_work += float(np.sum((self._network.load - self._network.weight) * (self._nodes - before)))
         self._steps += steps
+
+    def _raise(self, status: int) -> NoReturn:
+        if status == DEPENDENT_BARS and np.isfinite(self._nodes).all() and np.isfinite(self._stages.nodes).all():
+            raise TensegrityError(self._dependence())
+        instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
+        raise TensegrityError(
+            f"the simulation diverged with steps of {self.time_step:.3g} s (shortest period "
+            f"{self.shortest_period:.3g} s, from {self.step_limit}); take shorter steps{instead}."
+        )
 
     def _contacts(self) -> dict[str, NDArray[np.float64]]:
         """(3,) N by node that touches the ground, as `accelerations` left them."""
@@ -221,7 +297,7 @@ class StructureSimulator(Simulator):
 
     def energy(self) -> Energy:
         network = self._network
-        elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.unilateral)
+        elastic = stored_energy(self._nodes, network.members, network.stiffness, self._rest, network.laws)
         wound, lost, rubbed = self._stages.work.tolist()
         stored = 0.0
         if self.structure.ground is not None:
@@ -237,9 +313,8 @@ class StructureSimulator(Simulator):
         kind = inputs or "rates"
         if kind not in self._linearisations:
             self._linearisations[kind] = StructureLinearisation(
-                self.structure, [each.drives for each in self.actuators] or None, inputs=kind,
-                rigid_bars=self.rigid_bars, air_damping=self._air_damping,
-            )  # fmt: skip
+                self.structure, [each.drives for each in self.actuators] or None, inputs=kind, **self._model_options
+            )
         linear = self._linearisations[kind]
         rates = None
         if self.actuators and kind != "lengths":
@@ -248,6 +323,9 @@ class StructureSimulator(Simulator):
 
     def reset(self) -> None:
         self._nodes[:], self._rest[:], self._steps = self._start_nodes, self._start_rest, 0
+        self._network.bar_lengths[:] = self._rest[self._network.bars]
+        if self._rods is not None:
+            self._rods.uses[:] = 0
         self._network.load[:], self._force_work, self._is_pushed = self._network.weight, 0.0, False
         self._velocities[:] = 0.0
         self._spools.mode[:] = POSITION
@@ -261,9 +339,18 @@ class StructureSimulator(Simulator):
         self._spools.mode[:] = POSITION
         self._spools.target[:] = self._rest[self._spools.member]
 
+    @property
+    def note(self) -> str:
+        """Which rods have come near the axis where minimal coordinates are singular."""
+        if self._rods is None:
+            return ""
+        return report_uses(self._rods, self._rod_names)
+
     def _forget(self) -> None:
         """The next step is a first one."""
         self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
+        if self._rods is not None:
+            read_rods(self._rods, self._nodes, self._velocities)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -311,8 +398,8 @@ class StructureSimulator(Simulator):
         network, ground = self._network, self.structure.ground
         step = self.shortest_period / 20.0
         rates = [("the damping", self._largest(network.damping, np.zeros(network.damping.size)))]
-        rates.append(("the air", float(np.max(network.drag * network.inverse_mass, initial=0.0))))
-        lightest = float(np.max(network.inverse_mass, initial=0.0))
+        lightest = _largest_inverse_mass(network)
+        rates.append(("the air", float(np.max(network.drag, initial=0.0)) * lightest))
         if ground is not None:
             rates.append(("the ground's damping", ground.damping * lightest))
         for what, rate in rates:
@@ -324,9 +411,7 @@ class StructureSimulator(Simulator):
         """s, from the stiffness at the start without the rigid bars' constraints (which only slow motions down)."""
         network, count = self._network, self.structure.members.shape[0]
         lengths, tensions = np.zeros(count), np.zeros(count)
-        member_tensions(
-            self._nodes, network.members, network.stiffness, self._rest, network.unilateral, lengths, tensions
-        )
+        member_tensions(self._nodes, network.members, network.stiffness, self._rest, network.laws, lengths, tensions)
         # a string that is slack now may be tight later, a node in the air on the ground: count them in any case
         ground = 0.0 if self.structure.ground is None else self.structure.ground.stiffness
         largest = self._largest(network.stiffness, tensions, ground)
@@ -341,21 +426,22 @@ class StructureSimulator(Simulator):
         if not free.size or not (stiffness.any() or tensions.any() or ground):
             return 0.0
         lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
-        root = np.sqrt(np.repeat(network.inverse_mass, 3)[free])
         if free.size > MAX_DENSE_COORDINATES:
-            return self._largest_sparse(stiffness, tensions, lengths, root) + ground * float(root.max() ** 2)
+            return self._largest_sparse(stiffness, tensions, lengths) + ground * _largest_inverse_mass(network)
+        moving = np.flatnonzero(~self.structure.fixed)
+        root = np.kron(np.linalg.cholesky(inverse_mass_matrix(network)[np.ix_(moving, moving)]), np.eye(3))
         matrix = np.zeros((free.size, free.size))
-        never_slack = np.zeros(lengths.size, dtype=np.bool_)
+        never_slack = np.zeros(lengths.size)
         tangent_stiffness(
             self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
             free_positions(self.structure.fixed), matrix,
         )  # fmt: skip
         matrix[np.diag_indices(free.size)] += ground
-        return float(np.linalg.eigvalsh(matrix * root[:, None] * root[None, :])[-1])
+        return float(np.linalg.eigvalsh(root.T @ matrix @ root)[-1])
 
-    def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray, root: NDArray) -> float:
+    def _largest_sparse(self, stiffness: NDArray, tensions: NDArray, lengths: NDArray) -> float:
         """The same, a per mille too large rather than too small, for large structures."""
-        from scipy.sparse import coo_matrix, diags
+        from scipy.sparse import coo_matrix, diags, identity, kron
         from scipy.sparse.linalg import eigsh
 
         network = self._network
@@ -372,6 +458,43 @@ class StructureSimulator(Simulator):
             columns.append(np.broadcast_to(q[both, None, None] + np.arange(3), (both.sum(), 3, 3)).ravel())
             values.append(sign * blocks[both].ravel())
         entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-        matrix = diags(root) @ coo_matrix(entries, shape=(root.size, root.size)).tocsr() @ diags(root)
-        largest = eigsh(matrix, k=1, which="LA", v0=np.random.default_rng(0).normal(size=root.size), tol=1e-4)
+        size = int(self.structure.free.size)
+        matrix = coo_matrix(entries, shape=(size, size)).tocsr()
+        if not network.spread.any():
+            root = diags(np.sqrt(1.0 / np.repeat(network.node_masses[~self.structure.fixed], 3)))
+            matrix, masses = root @ matrix @ root, None
+        else:
+            moving = ~self.structure.fixed
+            spread = self._mass_matrix_sparse()[moving][:, moving]
+            masses = kron(spread, identity(3)).tocsc()
+        largest = eigsh(matrix, k=1, M=masses, which="LA", v0=np.random.default_rng(0).normal(size=size), tol=1e-4)
         return 1.001 * float(largest[0][0])
+
+    def _mass_matrix_sparse(self) -> Any:
+        """(n, n) kg."""
+        from scipy.sparse import coo_matrix, diags
+
+        network, count = self._network, self._network.node_masses.size
+        rods = np.flatnonzero(network.spread)
+        i, j, part = network.members[rods, 0], network.members[rods, 1], network.spread[rods]
+        rows, columns = np.concatenate((i, j, i, j)), np.concatenate((i, j, j, i))
+        values = np.concatenate((-part, -part, part, part))
+        return (diags(network.node_masses) + coo_matrix((values, (rows, columns)), shape=(count, count))).tocsr()
+
+
+def _check_stabilisation(gains: tuple[float, float], integrator: str, model: str) -> None:
+    """Raises TensegrityError: not two finite numbers, or nothing to stabilise."""
+    if np.shape(gains) != (2,) or not np.isfinite(gains).all():
+        raise TensegrityError(f"stabilisation is {gains!r}; give two finite numbers, k_s in 1/s^2 and k_d in 1/s.")
+    if integrator != "rk4" or model != "point_masses":
+        raise TensegrityError(
+            "stabilisation by k_s and k_d is for model 'point_masses' with integrator rk4; the others close the bars."
+        )
+
+
+def _largest_inverse_mass(network: Any) -> float:
+    """1/kg: what the lightest motion of the rods has at most (Gershgorin)."""
+    if not network.inverse_value.size:
+        return 0.0
+    rows = network.inverse_first[:-1][np.diff(network.inverse_first) > 0]
+    return float(np.add.reduceat(np.abs(network.inverse_value), rows).max())

@@ -78,7 +78,7 @@ class StructureEquilibriumSolver:
         self._neutral = False
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
-            np.array(structure.members), np.array(structure.stiffness), np.array(structure.unilateral),
+            np.array(structure.members), np.array(structure.stiffness), np.array(structure.laws),
             free_positions(structure.fixed), np.array(structure.free),
         )  # fmt: skip
         self._sparse: SparseMinimiser | None = None

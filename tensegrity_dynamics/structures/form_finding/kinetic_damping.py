@@ -30,9 +30,9 @@ from .viscous_relaxation import (
 
 
 @compiled
-def work_energy(nodes, members, stiffness, rest_lengths, unilateral, external):
+def work_energy(nodes, members, stiffness, rest_lengths, laws, external):
     """Elastic energy less the work of the external forces [J]."""
-    energy = stored_energy(nodes, members, stiffness, rest_lengths, unilateral)
+    energy = stored_energy(nodes, members, stiffness, rest_lengths, laws)
     for i in range(nodes.shape[0]):
         for axis in range(3):
             energy -= external[i, axis] * nodes[i, axis]
@@ -41,7 +41,7 @@ def work_energy(nodes, members, stiffness, rest_lengths, unilateral, external):
 
 @compiled
 def kinetic_steps(
-    nodes, velocities, beginning, state, members, stiffness, rest_lengths, unilateral, fixed, external, lengths,
+    nodes, velocities, beginning, state, members, stiffness, rest_lengths, laws, fixed, external, lengths,
     tensions, forces, masses, tolerance, norm, steps, energies,
 ):  # fmt: skip
     """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual).
@@ -52,7 +52,7 @@ def kinetic_steps(
     """
     residual = np.inf
     for iteration in range(steps + 1):
-        if not balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengths, tensions, forces):
+        if not balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
             return COINCIDENT, iteration, residual
         residual = out_of_balance_norm(forces, fixed, norm)
         if residual <= tolerance:
@@ -82,7 +82,7 @@ def kinetic_steps(
             for axis in range(3):
                 before = velocities[i, axis] - step * forces[i, axis] / masses[i]
                 nodes[i, axis] -= 0.5 * step * before
-        energy = work_energy(nodes, members, stiffness, rest_lengths, unilateral, external)
+        energy = work_energy(nodes, members, stiffness, rest_lengths, laws, external)
         if np.isfinite(energy) and energy <= state[2] + 1e-13 * state[4]:
             count = int(state[3])
             if count < energies.shape[0]:
@@ -138,7 +138,7 @@ def relax_kinetic(
         raise TensegrityError(f"masses must be {len(nodes)} finite numbers above zero, one per node, found {masses!r}.")
     record = np.zeros(0) if energies is None else energies
     record[:] = np.nan
-    problem = (structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral)
+    problem = (structure.members, structure.stiffness, structure.rest_lengths, structure.laws)
     energy, work = work_energy(nodes, *problem, external), float(np.abs(external * nodes).sum())
     state = np.array([1.0, 0.0, energy, 0.0, abs(energy) + 2.0 * work])
     scratch = (np.zeros(m), np.zeros(m), np.zeros_like(nodes), weights)

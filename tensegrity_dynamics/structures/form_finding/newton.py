@@ -21,8 +21,8 @@ MIN_CAPPED_STEPS = 20
 TOLERANCE_ROUNDING = 4.4e-16
 """Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
 
-Problem = namedtuple("Problem", "members stiffness unilateral position free")
-"""Connectivity of a structure: members (m, 2), stiffness (m,), unilateral (m,), first row by node (n,), free (f,)."""
+Problem = namedtuple("Problem", "members stiffness laws position free")
+"""Connectivity of a structure: members (m, 2), stiffness and laws (m,), first row by node (n,), free (f,)."""
 
 Workspace = namedtuple("Workspace", "lengths tensions forces residual matrix factor step trial direction scratch")
 """Scratch arrays of one solver."""
@@ -41,9 +41,7 @@ def make_workspace(node_count: int, member_count: int, free_count: int) -> Works
 @compiled
 def out_of_balance(nodes, problem, rest_lengths, forces, work):
     """Fill lengths, tensions and the residual force (f,) N; returns its largest component."""
-    member_tensions(
-        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, work.lengths, work.tensions
-    )
+    member_tensions(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws, work.lengths, work.tensions)
     work.forces[:, :] = forces
     add_member_forces(nodes, problem.members, work.lengths, work.tensions, work.forces)
     worst = 0.0
@@ -57,7 +55,7 @@ def out_of_balance(nodes, problem, rest_lengths, forces, work):
 @compiled
 def total_energy(nodes, problem, rest_lengths, forces):
     """Elastic energy less the work of the external forces [J]."""
-    energy = stored_energy(nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral)
+    energy = stored_energy(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws)
     for i in range(nodes.shape[0]):
         for a in range(3):
             energy -= forces[i, a] * nodes[i, a]
@@ -68,7 +66,7 @@ def total_energy(nodes, problem, rest_lengths, forces):
 def fill_stiffness(nodes, problem, rest_lengths, work):
     """Fill the tangent stiffness for the lengths and tensions that stand in work."""
     tangent_stiffness(
-        nodes, problem.members, problem.stiffness, problem.unilateral, work.lengths, work.tensions, rest_lengths,
+        nodes, problem.members, problem.stiffness, problem.laws, work.lengths, work.tensions, rest_lengths,
         problem.position, work.matrix,
     )  # fmt: skip
 
@@ -85,10 +83,10 @@ def rounding_floor(nodes, forces, scale):
 
 
 @compiled
-def has_collapsed_bar(nodes, members, unilateral, rest_lengths):
+def has_collapsed_bar(nodes, members, laws, rest_lengths):
     """Whether a bar has no length left, and with it no direction; slack tendons need none."""
     for k in range(members.shape[0]):
-        if not unilateral[k]:
+        if laws[k] == 0.0:
             i, j = members[k, 0], members[k, 1]
             square = 0.0
             for a in range(3):
@@ -186,7 +184,7 @@ def minimise(nodes, problem, rest_lengths, forces, tolerance, reach, maximum_ite
             if (
                 np.isfinite(new)
                 and (actual >= 1e-4 * predicted or abs(predicted) <= rounding)
-                and not has_collapsed_bar(work.trial, problem.members, problem.unilateral, rest_lengths)
+                and not has_collapsed_bar(work.trial, problem.members, problem.laws, rest_lengths)
             ):
                 accepted = True
                 break

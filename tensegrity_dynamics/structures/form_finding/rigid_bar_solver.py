@@ -137,7 +137,7 @@ class RigidSolver:
             )
         matrix = np.zeros((structure.free.size, structure.free.size))
         tangent_stiffness(
-            nodes, problem.members, problem.stiffness, problem.unilateral, work.lengths, work.tensions, rest,
+            nodes, problem.members, problem.stiffness, problem.laws, work.lengths, work.tensions, rest,
             free_positions(structure.fixed), matrix,
         )  # fmt: skip
         allowed = np.linalg.svd(normals)[2][rigid.bars.size :].T

@@ -35,9 +35,7 @@ def make_rigid_bars(members: np.ndarray, unilateral: np.ndarray, fixed: np.ndarr
 @compiled
 def rigid_residual(nodes, problem, rest_lengths, forces, rigid, work):
     """Fill residual, gaps and tensions with the bars at rigid.tensions; returns (largest residual, largest gap)."""
-    member_tensions(
-        nodes, problem.members, problem.stiffness, rest_lengths, problem.unilateral, work.lengths, work.tensions
-    )
+    member_tensions(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws, work.lengths, work.tensions)
     widest = 0.0
     for c in range(rigid.bars.shape[0]):
         k = rigid.bars[c]

@@ -14,24 +14,26 @@ from numpy.typing import NDArray
 from ...numerics.compilation import compiled
 from ..energy import add_member_forces, member_tensions, stored_energy
 from ..structure import Structure
+from ..tension_law import tension_law
 from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_collapsed_bar, rounding_floor
 
 
 @compiled
-def fill_values(nodes, members, stiffness, unilateral, lengths, tensions, rest_lengths, slots, values):
+def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, slots, values):
     """Add every member's blocks to values; slots (m, 36) say where, -1 for fixed nodes."""
     values[:] = 0.0
     unit = np.empty(3)
     for k in range(members.shape[0]):
-        if unilateral[k] and lengths[k] <= rest_lengths[k]:
+        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k]:
             continue
         i, j = members[k, 0], members[k, 1]
+        slope = tension_law(laws[k], stiffness[k], lengths[k] - rest_lengths[k])[1]
         density = tensions[k] / lengths[k]
         for a in range(3):
             unit[a] = (nodes[i, a] - nodes[j, a]) / lengths[k]
         for a in range(3):
             for b in range(3):
-                entry = (stiffness[k] - density) * unit[a] * unit[b]
+                entry = (slope - density) * unit[a] * unit[b]
                 if a == b:
                     entry += density
                 for block in range(4):
@@ -127,7 +129,7 @@ class SparseMinimiser:
                 if (
                     np.isfinite(new)
                     and (energy - new >= 1e-4 * predicted or abs(predicted) <= rounding)
-                    and not has_collapsed_bar(trial, problem.members, problem.unilateral, rest)
+                    and not has_collapsed_bar(trial, problem.members, problem.laws, rest)
                 ):
                     accepted = True
                     break
@@ -168,14 +170,12 @@ class SparseMinimiser:
 
     def _energy(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> float:
         problem = self.problem
-        elastic = stored_energy(nodes, problem.members, problem.stiffness, rest, problem.unilateral)
+        elastic = stored_energy(nodes, problem.members, problem.stiffness, rest, problem.laws)
         return float(elastic - np.sum(forces * nodes))
 
     def _residual(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> NDArray[np.float64]:
         problem = self.problem
-        member_tensions(
-            nodes, problem.members, problem.stiffness, rest, problem.unilateral, self._lengths, self._tensions
-        )
+        member_tensions(nodes, problem.members, problem.stiffness, rest, problem.laws, self._lengths, self._tensions)
         self._forces[:] = forces
         add_member_forces(nodes, problem.members, self._lengths, self._tensions, self._forces)
         return self._forces.ravel()[problem.free]
@@ -183,7 +183,7 @@ class SparseMinimiser:
     def _refill(self, nodes: NDArray, rest: NDArray) -> None:
         problem = self.problem
         fill_values(
-            nodes, problem.members, problem.stiffness, problem.unilateral, self._lengths, self._tensions, rest,
+            nodes, problem.members, problem.stiffness, problem.laws, self._lengths, self._tensions, rest,
             self._slots, self._values,
         )  # fmt: skip
         self._matrix.data[:] = self._values

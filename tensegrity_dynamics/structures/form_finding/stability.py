@@ -41,7 +41,7 @@ def stiffness_spectrum(
     matrix = np.zeros((count, count))
     slack = structure.unilateral & (tensions <= no_force(structure))
     tangent_stiffness(
-        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.unilateral, lengths,
+        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
         np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
     rigid = rigid_motions(structure, nodes)
@@ -55,7 +55,12 @@ def stiffness_spectrum(
 def edge_members(
     structure: Structure, lengths: NDArray[np.float64], rest_lengths: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Tendons and springs at the edge between slack and tight: the force that their stretch would make is none."""
+    """Tendons and springs at the edge between slack and tight: the force that their stretch would make is none.
+
+    The soft-plus law has no such edge.
+    """
+    if structure.smoothness > 0.0:
+        return np.zeros(0, dtype=np.int64)
     force = structure.stiffness * (lengths - rest_lengths)
     movable = ~structure.fixed[structure.members].all(axis=1)
     return np.flatnonzero(structure.unilateral & movable & (np.abs(force) <= no_force(structure)))
@@ -81,7 +86,7 @@ def stiffness_at_the_edge(
     matrix = np.zeros((count, count))
     slack = structure.unilateral & (tensions <= no_force(structure))
     tangent_stiffness(
-        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.unilateral, lengths,
+        nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
         np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
     if ground is not None:

@@ -152,7 +152,7 @@ class StandingSolver:
     def _evaluate(self, nodes: NDArray, rest: NDArray, load: NDArray, toward: NDArray, bar_tensions: NDArray) -> _State:
         structure, n = self.structure, nodes.shape[0]
         lengths, tensions = np.zeros(rest.size), np.zeros(rest.size)
-        member_tensions(nodes, structure.members, structure.stiffness, rest, structure.unilateral, lengths, tensions)
+        member_tensions(nodes, structure.members, structure.stiffness, rest, structure.laws, lengths, tensions)
         if bar_tensions.size:
             tensions[self._bars] = bar_tensions
         forces = np.array(load)
@@ -180,7 +180,7 @@ class StandingSolver:
         stiffness = np.array(structure.stiffness)
         stiffness[self._bars] = 0.0
         tangent_stiffness(
-            nodes, structure.members, stiffness, structure.unilateral, state.lengths, state.tensions, rest,
+            nodes, structure.members, stiffness, structure.laws, state.lengths, state.tensions, rest,
             self._position, matrix,
         )  # fmt: skip
         for i in np.flatnonzero(state.slope > 0.0):

@@ -52,9 +52,9 @@ def out_of_balance_norm(forces, fixed, norm):
 
 
 @compiled
-def balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengths, tensions, forces):
+def balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
     """Fill lengths, tensions and the out-of-balance forces (n, 3) N; False where a member's ends coincide."""
-    member_tensions(nodes, members, stiffness, rest_lengths, unilateral, lengths, tensions)
+    member_tensions(nodes, members, stiffness, rest_lengths, laws, lengths, tensions)
     for k in range(lengths.shape[0]):
         if lengths[k] == 0.0:
             return False
@@ -65,13 +65,13 @@ def balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengt
 
 @compiled
 def relax_steps(
-    nodes, velocities, members, stiffness, rest_lengths, unilateral, fixed, external, lengths, tensions, forces,
+    nodes, velocities, members, stiffness, rest_lengths, laws, fixed, external, lengths, tensions, forces,
     delta, epsilon, tolerance, norm, ceiling, steps,
 ):  # fmt: skip
     """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual)."""
     residual = np.inf
     for iteration in range(steps + 1):
-        if not balance(nodes, members, stiffness, rest_lengths, unilateral, external, lengths, tensions, forces):
+        if not balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
             return COINCIDENT, iteration, residual
         residual = out_of_balance_norm(forces, fixed, norm)
         if residual <= tolerance:
@@ -133,7 +133,7 @@ def relax(
     nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
     velocities, out, m = np.zeros_like(nodes), np.zeros_like(nodes), len(structure.member_names)
     problem = (
-        structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, structure.fixed, external,
+        structure.members, structure.stiffness, structure.rest_lengths, structure.laws, structure.fixed, external,
         np.zeros(m), np.zeros(m), out,
     )  # fmt: skip
     size = max(float(np.ptp(nodes, axis=0).max()), float(structure.rest_lengths.max(initial=0.0)))
@@ -184,11 +184,11 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
     lengths, tensions = np.zeros(m), np.zeros(m)
     nodes = np.ascontiguousarray(nodes, dtype=np.float64)
     member_tensions(
-        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral, lengths, tensions
+        nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.laws, lengths, tensions
     )
     matrix = np.zeros((structure.free.size, structure.free.size))
     tangent_stiffness(
-        nodes, structure.members, structure.stiffness, structure.unilateral, lengths, tensions, structure.rest_lengths,
+        nodes, structure.members, structure.stiffness, structure.laws, lengths, tensions, structure.rest_lengths,
         free_positions(structure.fixed), matrix,
     )  # fmt: skip
     return float(np.linalg.eigvalsh(matrix)[-1])

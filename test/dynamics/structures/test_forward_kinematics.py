@@ -217,9 +217,7 @@ def test_forces_balance_and_energy_is_least(seed):
     random = np.random.default_rng(seed)
 
     def energy(nodes):
-        elastic = stored_energy(
-            nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.unilateral
-        )
+        elastic = stored_energy(nodes, structure.members, structure.stiffness, structure.rest_lengths, structure.laws)
         return elastic - np.sum(structure.weights() * nodes)
 
     least = energy(shape.nodes)
@@ -263,7 +261,7 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
             structure.members,
             structure.stiffness,
             structure.rest_lengths,
-            structure.unilateral,
+            structure.laws,
             lengths,
             tensions,
         )
@@ -277,7 +275,7 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
     pull(flat)
     matrix = np.zeros((count, count))
     tangent_stiffness(
-        nodes, structure.members, structure.stiffness, structure.unilateral, lengths, tensions, structure.rest_lengths,
+        nodes, structure.members, structure.stiffness, structure.laws, lengths, tensions, structure.rest_lengths,
         free_positions(structure.fixed), matrix,
     )  # fmt: skip
     for c, h in enumerate(1e-6 * np.eye(count)):
@@ -292,7 +290,7 @@ def test_softest_stiffness_is_the_least_eigenvalue(rigid_bars):
     structure = robot.structure
     matrix = np.zeros((structure.free.size, structure.free.size))
     tangent_stiffness(
-        shape.nodes, structure.members, structure.stiffness, structure.unilateral, shape.lengths, shape.tensions,
+        shape.nodes, structure.members, structure.stiffness, structure.laws, shape.lengths, shape.tensions,
         structure.rest_lengths, free_positions(structure.fixed), matrix,
     )  # fmt: skip
     if rigid_bars:

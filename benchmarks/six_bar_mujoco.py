@@ -1,0 +1,310 @@
+"""The six-bar robot beside MuJoCo, in one run: time a step, error of energy, sag, one step a call, stable steps.
+
+Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`: mujoco)
+
+The same robot for both: six bodies with the mass and inertia of their rods, 24 spatial tendons with
+`springlength="0 rest"` that only pull, a plane, and spheres of no size to speak of at the ends on a floor that gives
+way like ours (`on_our_ground`). MuJoCo's contact is a constraint, ours a spring, so that sags are compared and not
+assumed to be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tensegrity_dynamics import Robot, Rollout, Simulation, Structure, StructureEquilibriumSolver, load_robot
+
+RADIUS = 1e-4  # m, of the spheres at the ends
+IMPEDANCE = 0.1  # of MuJoCo's contacts: small, so that they are nearly springs
+FLIGHT_STEP, GROUND_STEP = 1e-3, 1e-3
+
+
+def mujoco_xml(structure: Structure, nodes: np.ndarray, *, step: float, integrator: str) -> str:
+    """The robot as MJCF, rods at nodes (n, 3) m."""
+    gravity = " ".join(f"{x:.10g}" for x in structure.gravity)
+    bodies, sites = [], {}
+    for k in np.flatnonzero(~structure.unilateral):
+        i, j = structure.members[k]
+        name, mass = structure.member_names[k], structure.masses[k]
+        axis = nodes[i] - nodes[j]
+        length = float(np.linalg.norm(axis))
+        axis = axis / length
+        turn = np.cross([0.0, 0.0, 1.0], axis)
+        quaternion = np.array([1.0 + axis[2], *turn])
+        quaternion /= np.linalg.norm(quaternion)
+        centre = 0.5 * (nodes[i] + nodes[j])
+        inertia = mass * length**2 / 12.0
+        ends = []
+        for node, z in ((i, 0.5 * length), (j, -0.5 * length)):
+            sites[node] = structure.node_names[node]
+            ends.append(f'<site name="{sites[node]}" pos="0 0 {z:.10g}"/>')
+            if structure.ground is not None:
+                ends.append(
+                    f'<geom type="sphere" size="{RADIUS}" pos="0 0 {z:.10g}" mass="0" contype="1" conaffinity="2"/>'
+                )
+        bodies.append(
+            f'<body name="{name}" pos="{" ".join(f"{x:.12g}" for x in centre)}" '
+            f'quat="{" ".join(f"{x:.12g}" for x in quaternion)}"><freejoint/>'
+            # a body needs three inertias: about its own axis as little as MuJoCo accepts of a rod
+            f'<inertial pos="0 0 0" mass="{mass:.10g}" '
+            f'diaginertia="{inertia:.10g} {inertia:.10g} {1e-3 * inertia:.10g}"/>' + "".join(ends) + "</body>"
+        )
+    tendons = []
+    for k in np.flatnonzero(structure.unilateral):
+        i, j = structure.members[k]
+        tendons.append(
+            f'<spatial name="{structure.member_names[k]}" stiffness="{structure.stiffness[k]:.10g}" '
+            f'damping="{structure.damping[k]:.10g}" springlength="0 {structure.rest_lengths[k]:.12g}">'
+            f'<site site="{sites[i]}"/><site site="{sites[j]}"/></spatial>'
+        )
+    floor = ""
+    if structure.ground is not None:
+        floor = (
+            f'<geom name="floor" type="plane" size="5 5 0.1" contype="2" conaffinity="1" condim="3" priority="1" '
+            f'friction="{structure.ground.friction} 0 0" solimp="{IMPEDANCE} {IMPEDANCE} 0.001"/>'
+        )
+    return (
+        f'<mujoco><option timestep="{step:.10g}" integrator="{integrator}" gravity="{gravity}" cone="elliptic"/>'
+        f"<worldbody>{floor}{''.join(bodies)}</worldbody><tendon>{''.join(tendons)}</tendon></mujoco>"
+    )
+
+
+def on_our_ground(mujoco, structure: Structure, nodes: np.ndarray, step: float, integrator: str):
+    """The model with a floor that gives way like ours: at rest the force of a contact is stiffness times depth.
+
+    A contact of MuJoCo at rest obeys R f = k r with R = (1 - d) / d A, A the inverse weight of the body and d the
+    impedance; solref of two negative numbers gives k / d and the damping likewise (documentation, "Solver parameters").
+    """
+    model = mujoco.MjModel.from_xml_string(mujoco_xml(structure, nodes, step=step, integrator=integrator))
+    floor = model.geom("floor").id
+    softness = (1.0 - IMPEDANCE) / IMPEDANCE * float(model.body_invweight0[1, 0])
+    stiffness, damping = structure.ground.stiffness * softness, structure.ground.damping * softness
+    model.geom_solref[floor] = (-stiffness * IMPEDANCE, -damping * IMPEDANCE)
+    return model
+
+
+def best_of(work: Callable[[], object], repeats: int = 5) -> float:
+    """s, the least of several."""
+    least = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        least = min(least, time.perf_counter() - begin)
+    return least
+
+
+def mujoco_energy(mujoco, model, data) -> float:
+    """Kinetic and tendon energy [J] of a weightless model; sensors of MuJoCo do not know the tendons' dead band."""
+    mujoco.mj_forward(model, data)
+    matrix = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, matrix) if _new_full_m(mujoco) else mujoco.mj_fullM(model, matrix, data.qM)
+    stretch = np.maximum(data.ten_length - model.tendon_lengthspring[:, 1], 0.0)
+    return 0.5 * float(data.qvel @ matrix @ data.qvel) + 0.5 * float(model.tendon_stiffness @ stretch**2)
+
+
+def _new_full_m(mujoco) -> bool:
+    return int(mujoco.__version__.split(".")[0]) >= 4
+
+
+def in_flight(mujoco, body: Structure, steps: int) -> list[dict[str, object]]:
+    """us a step and relative error of energy after `steps` steps, spinning, without damping."""
+    nodes = body.nodes - body.nodes.mean(axis=0)
+    spin = np.array([1.2, 0.9, 0.3])
+    rows: list[dict[str, object]] = []
+    for integrator in ("rk4", "rattle"):
+        simulation = Simulation(body, FLIGHT_STEP, integrator, start=nodes)
+        simulation.set_motion(np.cross(spin, nodes))
+        start = simulation.energy()
+        simulation.step_arrays(steps=steps)
+        error = abs(simulation.energy().total - start.total) / start.total
+        rows.append({"who": "ours", "integrator": integrator, "energy_error": error,
+                     "us": 1e6 * best_of(lambda s=simulation: s.step_arrays(steps=steps)) / steps})  # fmt: skip
+    for integrator in ("RK4", "Euler", "implicitfast"):
+        model = mujoco.MjModel.from_xml_string(mujoco_xml(body, nodes, step=FLIGHT_STEP, integrator=integrator))
+        data = mujoco.MjData(model)
+        bars = np.flatnonzero(~body.unilateral)
+        for b, k in enumerate(bars):
+            i, j = body.members[k]
+            data.qvel[6 * b : 6 * b + 3] = np.cross(spin, 0.5 * (nodes[i] + nodes[j]))
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, data.qpos[7 * b + 3 : 7 * b + 7])
+            axis = nodes[i] - nodes[j]
+            across = spin - axis * (axis @ spin) / (axis @ axis)  # our rods do not spin about themselves
+            data.qvel[6 * b + 3 : 6 * b + 6] = turn.reshape(3, 3).T @ across
+        start_energy = mujoco_energy(mujoco, model, data)
+        mujoco.mj_step(model, data, steps)
+        error = abs(mujoco_energy(mujoco, model, data) - start_energy) / start_energy
+        rows.append({"who": "mujoco", "integrator": integrator, "energy_error": error,
+                     "us": 1e6 * best_of(lambda m=model, d=data: mujoco.mj_step(m, d, steps)) / steps})  # fmt: skip
+    return rows
+
+
+def on_the_ground(mujoco, robot: Robot, steps: int) -> list[dict[str, object]]:
+    """us a step at rest on the ground, and by how much the lowest node sinks [m]."""
+    structure = robot.structure
+    shape = StructureEquilibriumSolver(structure, rigid_bars=True).solve()
+    rows: list[dict[str, object]] = []
+    for integrator in ("rk4", "rattle"):
+        simulation = Simulation(structure, GROUND_STEP, integrator, start=shape)
+        simulation.step_arrays(steps=max(steps, 3000))
+        sink = -float(simulation.state.nodes[:, 2].min())
+        rows.append({"who": "ours", "integrator": integrator, "sink_m": sink,
+                     "us": 1e6 * best_of(lambda s=simulation: s.step_arrays(steps=steps)) / steps})  # fmt: skip
+    for integrator in ("RK4", "Euler", "implicitfast"):
+        model = on_our_ground(mujoco, structure, shape.nodes, GROUND_STEP, integrator)
+        data = mujoco.MjData(model)
+        mujoco.mj_step(model, data, max(steps, 3000))
+        sink = -float(data.site_xpos[:, 2].min()) + RADIUS
+        rows.append({"who": "mujoco", "integrator": integrator, "sink_m": sink,
+                     "us": 1e6 * best_of(lambda m=model, d=data: mujoco.mj_step(m, d, steps)) / steps})  # fmt: skip
+    return rows
+
+
+def one_step_a_call(mujoco, body: Structure, robot: Robot, calls: int) -> dict[str, float]:
+    """us of one step called from Python, in flight."""
+    nodes = body.nodes
+    simulation = Simulation(replace(robot, model=body), FLIGHT_STEP, "rattle", start=nodes)
+    points = np.array(body.rest_lengths[[body.member(each.drives) for each in robot.actuators]])
+    by_name = dict(zip((each.name for each in robot.actuators), points.tolist(), strict=True))
+    model = mujoco.MjModel.from_xml_string(mujoco_xml(body, nodes, step=FLIGHT_STEP, integrator="Euler"))
+    data = mujoco.MjData(model)
+
+    def repeated(work: Callable[[], object]) -> float:
+        def loop() -> None:
+            for _ in range(calls):
+                work()
+
+        loop()
+        return 1e6 * best_of(loop, 9) / calls
+
+    return {
+        "ours, step_arrays": repeated(simulation.step_arrays),
+        "ours, step_arrays with 24 set points": repeated(lambda: simulation.step_arrays(points)),
+        "ours, step": repeated(simulation.step),
+        "ours, step with 24 positions by name": repeated(lambda: simulation.step(position=by_name)),
+        "mujoco, mj_step (Euler)": repeated(lambda: mujoco.mj_step(model, data)),
+    }
+
+
+def largest_stable_steps(mujoco, body: Structure) -> list[dict[str, float]]:
+    """ms, the largest of a geometric row of steps with which 2 s of flight do not grow in energy by a tenth."""
+    rows = []
+    for stiffness in (1e3, 1e4, 1e5):
+        own = replace(body, stiffness=np.where(body.unilateral, stiffness, body.stiffness))
+        lengths = np.linalg.norm(own.nodes[own.members[:, 0]] - own.nodes[own.members[:, 1]], axis=1)
+        own = own.with_rest_lengths(np.where(own.unilateral, lengths - 50.0 / stiffness, own.rest_lengths))
+        row: dict[str, float] = {"stiffness": stiffness}
+        nodes = own.nodes - own.nodes.mean(axis=0)
+        for name in ("rk4", "rattle", "implicit", "RK4", "Euler", "implicitfast"):
+            row[name] = 0.0
+            for h in 2e-4 * 1.25 ** np.arange(30):
+                if not _is_stable(mujoco, own, nodes, name, float(h)):
+                    break
+                row[name] = 1e3 * float(h)
+        rows.append(row)
+    return rows
+
+
+def _is_stable(mujoco, body: Structure, nodes: np.ndarray, name: str, step: float) -> bool:
+    count = max(20, round(2.0 / step))
+    rng = np.random.default_rng(0)
+    kick = 0.05 * rng.normal(size=nodes.shape)
+    if name in ("rk4", "rattle", "implicit"):
+        import warnings
+
+        from tensegrity_dynamics.errors import TensegrityError
+
+        simulation = Simulation(body, step, name, start=nodes)
+        simulation.set_motion(kick)
+        start = simulation.energy().total
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                simulation.advance(count)
+        except TensegrityError:
+            return False
+        return simulation.energy().total < 1.1 * start
+    model = mujoco.MjModel.from_xml_string(mujoco_xml(body, nodes, step=step, integrator=name))
+    data = mujoco.MjData(model)
+    data.qvel[:] = 0.05 * rng.normal(size=model.nv)
+    start = mujoco_energy(mujoco, model, data)
+    mujoco.mj_step(model, data, count)
+    finite = bool(np.isfinite(data.qpos).all()) and not any(w.number for w in data.warning)
+    return finite and mujoco_energy(mujoco, model, data) < 1.1 * start
+
+
+def rollouts(mujoco, robot: Robot, count: int) -> dict[str, float]:
+    """s for `count` motions of 1 s on the ground over two threads, 20 ms between commands."""
+    from mujoco import rollout as mujoco_rollout
+
+    structure = robot.structure
+    shape = StructureEquilibriumSolver(structure, rigid_bars=True).solve()
+    points = np.array(structure.rest_lengths[[structure.member(each.drives) for each in robot.actuators]])
+    commands = points + 0.02 * np.random.default_rng(0).uniform(-1.0, 0.0, size=(count, 50, points.size))
+    batch = Rollout(robot, count, GROUND_STEP, "rattle", start=shape, threads=2)
+    batch.run(commands[:, :1], period=0.02)
+    ours = best_of(lambda: batch.run(commands, period=0.02), 2)
+    model = on_our_ground(mujoco, structure, shape.nodes, GROUND_STEP, "Euler")
+    datas = [mujoco.MjData(model) for _ in range(2)]
+    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    state = np.zeros(mujoco.mj_stateSize(model, full))
+    mujoco.mj_getState(model, datas[0], state, full)
+    states = np.tile(state, (count, 1))
+    theirs = best_of(lambda: mujoco_rollout.rollout(model, datas, states, nstep=round(1.0 / GROUND_STEP)), 2)
+    return {"ours": ours, "mujoco.rollout (no commands)": theirs}
+
+
+PARTS = ("flight", "ground", "calls", "rollouts", "steps")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this, may be given more than once")
+    options = parser.parse_args()
+    wanted = options.part or PARTS
+    try:
+        import mujoco
+    except ImportError:
+        parser.exit(1, "mujoco is not installed: pip install 'tensegrity-robotics[benchmark]'\n")
+    part = 0.1 if options.quick else 1.0
+    robot = load_robot("six_bar")
+    body = replace(
+        robot.structure, gravity=np.zeros(3), ground=None, damping=np.zeros(len(robot.structure.kinds))
+    )  # fmt: skip
+    figures = {
+        "mujoco": mujoco.__version__,
+        "flight": in_flight(mujoco, body, round(2000 * part)) if "flight" in wanted else [],
+        "ground": on_the_ground(mujoco, robot, round(2000 * part)) if "ground" in wanted else [],
+        "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)) if "calls" in wanted else {},
+        "rollouts, s": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in wanted else {},
+        "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in wanted else [],
+    }
+    if options.json:
+        print(json.dumps(figures, indent=2))
+        return
+    print(f"MuJoCo {mujoco.__version__}, steps of {1e3 * FLIGHT_STEP:g} ms")
+    print("in flight       us/step   relative error of energy")
+    for row in figures["flight"]:
+        print(f"{row['who']:<7}{row['integrator']:<13}{row['us']:>6.2f}   {row['energy_error']:.1e}")
+    print("on the ground   us/step   lowest node sinks [mm]")
+    for row in figures["ground"]:
+        print(f"{row['who']:<7}{row['integrator']:<13}{row['us']:>6.2f}   {1e3 * row['sink_m']:.4f}")
+    for name in ("one step a call, us", "rollouts, s"):
+        print(name)
+        for key, value in figures[name].items():
+            print(f"  {key:<40}{value:>8.3g}")
+    print("largest stable step [ms] by stiffness [N/m]")
+    for row in figures["largest stable step, ms"]:
+        print("  " + "  ".join(f"{key} {value:.4g}" for key, value in row.items()))
+
+
+if __name__ == "__main__":
+    main()

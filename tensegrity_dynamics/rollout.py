@@ -1,0 +1,193 @@
+"""`Rollout`: many motions of one robot at once, over threads, each member with parameters of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import TensegrityError, unknown_name
+from .robots.model import RobotModel
+from .robots.robot import Robot
+from .simulation import Simulation
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """What `Rollout.run` gives.
+
+    Attributes:
+        times: (p + 1,) s. configurations, velocities: (count, p + 1, ...) of every member at these times, as its states
+            have them; NaN from where a member could not be followed on.
+        problems: why, by member; empty where all went well.
+    """
+
+    times: NDArray[np.float64]
+    configurations: NDArray[np.float64]
+    velocities: NDArray[np.float64]
+    problems: Mapping[int, str]
+
+
+class Rollout:
+    """A batch of simulations of one robot, stepped by threads: for predictive control by sampling, and for learning.
+
+    Args:
+        robot: a robot, or a bare model.
+        count: members, one or more.
+        time_step: s, common to all; by default the shortest that a member asks for.
+        integrator: as in `Simulation`; by default "rattle" where the kind of robot has it.
+        parameters: what differs between members: by field of the model, such as "stiffness", "rest_lengths", "masses",
+            "damping", "node_masses" or "gravity" of a structure, or "ground.friction" of its ground; each with the
+            members along the first axis, (count, ...).
+        start: configuration of all members at the start, as in `Simulation`; by default its equilibrium, for each
+            member that of its own parameters.
+        threads: by default as many as this process may use cores.
+        options: as in `Simulation`.
+
+    Raises:
+        TensegrityError: unknown parameter, a first axis that is not `count` long, or what `Simulation` refuses, with
+            the member.
+    """
+
+    def __init__(
+        self,
+        robot: Robot | RobotModel,
+        count: int,
+        time_step: float | None = None,
+        integrator: str | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        start: Any = None,
+        threads: int | None = None,
+        **options: Any,
+    ) -> None:
+        if not (isinstance(count, int) and count >= 1):
+            raise TensegrityError(f"count is {count!r}; give how many members there are, a whole number from 1 on.")
+        self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
+        self.count = count
+        self.threads = threads or len(os.sched_getaffinity(0))
+        if integrator is None:
+            from .robots.robot_types import type_of
+
+            integrator = "rattle" if "rattle" in type_of(self.robot).integrators else None
+        varied = {name: np.asarray(values, dtype=np.float64) for name, values in (parameters or {}).items()}
+        for name, values in varied.items():
+            if values.shape[:1] != (count,):
+                raise TensegrityError(
+                    f"parameter {name} has shape {values.shape}, its first axis must be {count} long."
+                )
+
+        def make(i: int, step: float | None, model: RobotModel) -> Simulation:
+            try:
+                robot = self.robot if model is self.robot.model else replace(self.robot, model=model)
+                return Simulation(robot, step, integrator, start=start, **options)
+            except TensegrityError as error:
+                raise TensegrityError(f"member {i}: {error}") from error
+
+        # without parameters of their own members differ in their start and commands alone: one simulation a thread
+        made = count if varied else min(count, self.threads)
+        models = [_with(self.robot.model, varied, i) if varied else self.robot.model for i in range(made)]
+        members = [make(i, time_step, model) for i, model in enumerate(models)]
+        self.time_step = min(each.time_step for each in members)
+        self._members = [
+            each if each.time_step == self.time_step else make(i, self.time_step, models[i])
+            for i, each in enumerate(members)
+        ]
+        self._has_own = bool(varied)
+
+    def run(
+        self,
+        set_points: ArrayLike | None = None,
+        mode: str = "position",
+        *,
+        periods: int | None = None,
+        period: float,
+        start: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+    ) -> Rollouts:
+        """All members from the start on, at rest or with a velocity.
+
+        Args:
+            set_points: (p, a) for all members, or (count, p, a): set points of all actuators in their order, new in
+                each period; none to hold, then `periods` says how many there are.
+            mode: "position", "velocity" or "effort".
+            period: s, rounded to whole steps, one or more.
+            start, velocity: configuration and velocity, for all members or with the members along the first axis.
+
+        Raises:
+            TensegrityError: shapes that do not fit, or a period shorter than half a step.
+        """
+        actuators = len(self.robot.actuators)
+        steps = round(period / self.time_step) if np.isfinite(period) else 0
+        if steps < 1:
+            raise TensegrityError(f"period is {period} s; give one step ({self.time_step:.3g} s) or more.")
+        points: NDArray[np.float64] | None = None
+        if set_points is not None:
+            points = np.asarray(set_points, dtype=np.float64)
+            if points.ndim == 2:
+                points = np.broadcast_to(points, (self.count, *points.shape))
+            if points.ndim != 3 or points.shape[0] != self.count or points.shape[2] != actuators:
+                raise TensegrityError(
+                    f"set_points have shape {np.shape(set_points)}, expected (p, {actuators}) or ({self.count}, p, "
+                    f"{actuators})."
+                )
+        if (points is None) == (periods is None):
+            raise TensegrityError("give either set_points or periods.")
+        number = int(periods or 0) if points is None else points.shape[1]
+        shape = np.shape(self._members[0].state.configuration)
+        rates = np.shape(self._members[0].state.velocity)
+        starts, velocities = self._spread(start, shape, "start"), self._spread(velocity, rates, "velocity")
+        configurations = np.full((self.count, number + 1, *shape), np.nan)
+        motions = np.full((self.count, number + 1, *rates), np.nan)
+        problems: dict[int, str] = {}
+
+        def roll(simulation: Simulation, i: int) -> None:
+            simulation.reset()
+            if starts is not None:
+                simulation.set_state(starts[i])
+            if velocities is not None:
+                simulation.set_motion(velocities[i])
+            configurations[i, 0], motions[i, 0] = simulation.step_arrays(steps=0)
+            for p in range(number):
+                command = None if points is None else points[i, p]
+                configurations[i, p + 1], motions[i, p + 1] = simulation.step_arrays(command, mode, steps)
+
+        def work(thread: int) -> None:
+            for i in range(thread, self.count, self.threads):
+                try:
+                    roll(self._members[i if self._has_own else thread], i)
+                except TensegrityError as error:
+                    problems[i] = str(error)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, range(min(self.threads, self.count))))
+        times = self.time_step * steps * np.arange(number + 1)
+        return Rollouts(times, configurations, motions, dict(sorted(problems.items())))
+
+    def _spread(self, values: ArrayLike | None, shape: tuple[int, ...], what: str) -> NDArray[np.float64] | None:
+        if values is None:
+            return None
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape not in (shape, (self.count, *shape)):
+            raise TensegrityError(f"{what} has shape {array.shape}, expected {shape} or {(self.count, *shape)}.")
+        return np.broadcast_to(array, (self.count, *shape))
+
+
+def _with(model: Any, varied: Mapping[str, NDArray[np.float64]], i: int) -> Any:
+    """The model of member i."""
+    for name, values in varied.items():
+        value: Any = values[i] if values[i].ndim else float(values[i])
+        part, _, field = name.partition(".")
+        owner: Any = getattr(model, part, None) if field else model
+        fields = {key: each for key, each in getattr(owner, "__dataclass_fields__", {}).items() if each.init}
+        if (field or part) not in fields:
+            known = list(fields) or [key for key, each in model.__dataclass_fields__.items() if each.init]
+            raise TensegrityError(unknown_name("parameter", name, known))
+        changed = replace(owner, **{field or part: value})
+        model = replace(model, **{part: changed}) if field else changed
+    return model

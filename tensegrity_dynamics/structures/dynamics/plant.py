@@ -1,0 +1,120 @@
+"""One structure in time as one object for the compiled steps, so that a step called from Python costs little more than
+itself.
+
+A function over tuples of some sixty arrays looks at each of them in each call, which takes longer than the physics of a
+small robot. A `Plant` hands over one reference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.experimental import structref
+
+from ...numerics.compilation import compiled
+from .bdf2 import bdf2
+from .explicit_integrators import rattle, runge_kutta
+from .minimal_rods import minimal_runge_kutta
+from .point_masses import COMPLETED, DIVERGED
+
+BAD_SET_POINT = 3
+"""Status beside those of `point_masses`: a set point is not finite, nothing was done."""
+NO_SET_POINTS = np.zeros(0)
+
+FIELDS = ("network", "spools", "rods", "nodes", "velocities", "rest_lengths", "work", "stages")
+
+
+@structref.register
+class PlantType(types.StructRef):
+    """The compiled side of `Plant`."""
+
+    def preprocess_fields(self, fields):
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Plant(structref.StructRefProxy):
+    """References to the arrays of one simulation; `rods` is an empty tuple where there are no minimal coordinates."""
+
+
+structref.define_proxy(Plant, PlantType, list(FIELDS))
+
+
+@compiled
+def make_plant(network, spools, rods, nodes, velocities, rest_lengths, work, stages):
+    return Plant(network, spools, rods, nodes, velocities, rest_lengths, work, stages)
+
+
+@compiled
+def take_set_points(plant, mode, set_points):
+    """Set points of all actuators, or none; False where one is not finite."""
+    spools = plant.spools
+    for a in range(set_points.shape[0]):
+        if not np.isfinite(set_points[a]):
+            return False
+    for a in range(set_points.shape[0]):
+        spools.mode[a] = mode
+        spools.target[a] = set_points[a]
+    return True
+
+
+@compiled
+def checked_status(plant, status):
+    """The status of steps, or that their end is not finite."""
+    if status != COMPLETED:
+        return status
+    nodes = plant.nodes
+    for i in range(nodes.shape[0]):
+        for a in range(3):
+            if not np.isfinite(nodes[i, a]):
+                return DIVERGED
+    return COMPLETED
+
+
+@compiled
+def advance_runge_kutta(plant, mode, set_points, step, count):
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    status = runge_kutta(
+        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
+        plant.stages,
+    )  # fmt: skip
+    return checked_status(plant, status)
+
+
+@compiled
+def advance_rattle(plant, mode, set_points, step, count):
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    status = rattle(
+        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
+        plant.stages,
+    )  # fmt: skip
+    return checked_status(plant, status)
+
+
+@compiled
+def advance_bdf2(plant, mode, set_points, step, count):
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    status = bdf2(
+        plant.network, plant.spools, plant.nodes, plant.velocities, plant.rest_lengths, step, count, plant.work,
+        plant.stages,
+    )  # fmt: skip
+    return checked_status(plant, status)
+
+
+@compiled
+def advance_minimal(plant, mode, set_points, step, count):
+    if not take_set_points(plant, mode, set_points):
+        return BAD_SET_POINT
+    status = minimal_runge_kutta(
+        plant.network, plant.spools, plant.rods, plant.nodes, plant.velocities, plant.rest_lengths, step, count,
+        plant.work, plant.stages,
+    )  # fmt: skip
+    return checked_status(plant, status)
+
+
+STEPPERS = {
+    "rk4": advance_runge_kutta, "rattle": advance_rattle, "implicit": advance_bdf2, "minimal": advance_minimal
+}  # fmt: skip
+"""By integrator, and for the model of minimal coordinates: (plant, mode, set_points (a,) or none, step [s], count)."""
