@@ -75,8 +75,8 @@ def structure_modes(
         if output is None or output.nodes.size < 3:
             return words
         twist = output.jacobian(nodes) @ moves.ravel()
-        spread = nodes[output.nodes] - nodes[output.nodes].mean(axis=0)
-        size = float(np.sqrt(np.mean(np.sum(spread**2, axis=1))))
+        around = nodes[output.nodes] - nodes[output.nodes].mean(axis=0)
+        size = float(np.sqrt(np.mean(np.sum(around**2, axis=1))))
         part = np.linalg.norm(np.abs(twist) * np.array([1.0, 1.0, 1.0, size, size, size]))
         if part < 0.2 * float(np.abs(moves).max(initial=0.0)):
             return words
