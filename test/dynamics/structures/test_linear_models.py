@@ -65,7 +65,7 @@ def equation_of_motion(structure, linear, rest, rigid_bars=True, air_damping=0.0
     return rate
 
 
-def differences(function, point, step=1e-6):
+def differences(function, point, step=3e-6):
     """Jacobian by central differences of fourth order."""
     columns = []
     for k in range(point.size):
