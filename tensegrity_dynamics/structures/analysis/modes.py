@@ -65,8 +65,8 @@ def structure_modes(
             twist = np.linalg.lstsq(whole, flat, rcond=None)[0]
             rigid = (twists @ twist).reshape(nodes.shape)
             across = np.sum(np.abs(rigid[ends[:, 0]] - rigid[ends[:, 1]]) ** 2, axis=1)
-            part = float(masses @ np.sum(np.abs(rigid) ** 2, axis=1) - spread @ across)
-            if part > WHOLE * total:
+            rigid_share = float(masses @ np.sum(np.abs(rigid) ** 2, axis=1) - spread @ across)
+            if rigid_share > WHOLE * total:
                 return f"all of it {motion_words(twist, reach)}"
         by_bar: dict[str, float] = {}
         for i, energy in enumerate(energies):
