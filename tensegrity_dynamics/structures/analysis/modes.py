@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...linear_models.linear_model import LinearModel
 from ...linear_models.modes import Mode, find_modes, main_parts, motion_words, shares
+from ..dynamics.rod_masses import split_masses
 from ..node_frame import NodeFrame
 from ..structure import Structure
 
@@ -23,15 +24,18 @@ def structure_modes(
     nodes: NDArray[np.float64],
     taut: Sequence[bool] | NDArray[np.bool_],
     output: NodeFrame | None = None,
+    rod_mass: str = "spread",
 ) -> list[Mode]:
     """Modes of the reduced model of a structure (`StructureLinearisation.model(..., reduced=True)`).
 
     Args:
-        nodes: (n, 3) m, of the state. taut: (m,) of members that pull; output: whose motion is told, or None.
+        nodes: (n, 3) m, of the state. taut: (m,) of members that pull. output: whose motion is told, or None.
+        rod_mass: as the model has it.
     """
-    names, masses = structure.node_names, structure.lumped_masses()
+    names, (masses, spread) = structure.node_names, split_masses(structure, rod_mass)
     bar_of = _bars_of_nodes(structure)
-    whole = _one_body(structure, nodes, masses)
+    twists = _twists(nodes, masses)
+    whole = None if structure.fixed.any() else twists * np.sqrt(np.repeat(masses, 3))[:, None]
     reach = float(np.sqrt(np.mean(np.sum((nodes - nodes.mean(axis=0)) ** 2, axis=1))))
     ends, taut = structure.members, np.asarray(taut, dtype=np.bool_) & structure.unilateral
     units = nodes[ends[:, 0]] - nodes[ends[:, 1]]
@@ -42,6 +46,10 @@ def structure_modes(
         shape[structure.free] = mode.shape
         moves = shape.reshape(nodes.shape)
         energies = masses * np.sum(np.abs(moves) ** 2, axis=1)
+        apart = 0.5 * spread * np.sum(np.abs(moves[ends[:, 0]] - moves[ends[:, 1]]) ** 2, axis=1)
+        for end in range(2):
+            np.subtract.at(energies, ends[:, end], apart)
+        energies = np.maximum(energies, 0.0)
         parts = shares(names, energies)
         stretch = np.abs(np.einsum("ij,ij->i", units, moves[ends[:, 0]] - moves[ends[:, 1]])) ** 2
         energy = np.where(taut, structure.stiffness * stretch, 0.0)
@@ -53,10 +61,12 @@ def structure_modes(
     def _words(moves: NDArray, energies: NDArray) -> str:
         total = float(energies.sum())
         if whole is not None and total > 0.0:
-            factors = whole.T @ (np.repeat(masses, 3) * moves.ravel())
-            if float(np.sum(np.abs(factors) ** 2)) > WHOLE * total:
-                twist = np.linalg.lstsq(_twists(nodes, masses), (np.sqrt(np.repeat(masses, 3)) * moves.ravel()),
-                                        rcond=None)[0]  # fmt: skip
+            flat = np.sqrt(np.repeat(masses, 3)) * moves.ravel()
+            twist = np.linalg.lstsq(whole, flat, rcond=None)[0]
+            rigid = (twists @ twist).reshape(nodes.shape)
+            across = np.sum(np.abs(rigid[ends[:, 0]] - rigid[ends[:, 1]]) ** 2, axis=1)
+            rigid_share = float(masses @ np.sum(np.abs(rigid) ** 2, axis=1) - spread @ across)
+            if rigid_share > WHOLE * total:
                 return f"all of it {motion_words(twist, reach)}"
         by_bar: dict[str, float] = {}
         for i, energy in enumerate(energies):
@@ -65,8 +75,8 @@ def structure_modes(
         if output is None or output.nodes.size < 3:
             return words
         twist = output.jacobian(nodes) @ moves.ravel()
-        spread = nodes[output.nodes] - nodes[output.nodes].mean(axis=0)
-        size = float(np.sqrt(np.mean(np.sum(spread**2, axis=1))))
+        around = nodes[output.nodes] - nodes[output.nodes].mean(axis=0)
+        size = float(np.sqrt(np.mean(np.sum(around**2, axis=1))))
         part = np.linalg.norm(np.abs(twist) * np.array([1.0, 1.0, 1.0, size, size, size]))
         if part < 0.2 * float(np.abs(moves).max(initial=0.0)):
             return words
@@ -87,7 +97,7 @@ def _bars_of_nodes(structure: Structure) -> dict[int, str]:
 
 
 def _twists(nodes: NDArray, masses: NDArray) -> NDArray[np.float64]:
-    """(3n, 6) node motions of the unit twists about the centre of mass, weighted with the root of the masses."""
+    """(3n, 6) node motions of the unit twists about the centre of mass."""
     centred = nodes - (masses @ nodes) / max(float(masses.sum()), 1e-300)
     columns = np.zeros((nodes.size, 6))
     for a in range(3):
@@ -95,12 +105,4 @@ def _twists(nodes: NDArray, masses: NDArray) -> NDArray[np.float64]:
         turn = np.zeros(3)
         turn[a] = 1.0
         columns[:, 3 + a] = np.cross(turn, centred).ravel()
-    return columns * np.sqrt(np.repeat(masses, 3))[:, None]
-
-
-def _one_body(structure: Structure, nodes: NDArray, masses: NDArray) -> NDArray[np.float64] | None:
-    """(3n, r) motions as one rigid body, orthonormal with the masses as metric; None where nodes are fixed."""
-    if structure.fixed.any():
-        return None
-    u, values, _ = np.linalg.svd(_twists(nodes, masses), full_matrices=False)
-    return u[:, values > 1e-9 * values[0]] / np.sqrt(np.repeat(masses, 3))[:, None]
+    return columns

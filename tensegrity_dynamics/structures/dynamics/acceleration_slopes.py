@@ -36,14 +36,11 @@ column_start (g + 1,), columns: columns that the rows of a group have; row_start
 begin; incident_start, incident: members at each node; lengths_of (m,): index among the chosen lengths or -1; sizes: f,
 e, widest group in columns, most bars of a group."""
 
-SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block moved rates by_position by_velocity ground")
+SlopeWorkspace = namedtuple("SlopeWorkspace", "place local block solved rates by_position by_velocity ground")
 
 
 def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
-    """Free nodes that rigid bars or shared masses couple, by group, and where the bars of each group begin.
-
-    There is one start more than groups. Where bars are springs, it is their spread masses alone that couple.
-    """
+    """Free nodes that bars or masses couple, by group, and where each group's bars begin (one more than groups)."""
     groups: list[list[int]] = []
     starts, taken = [], set[int]()
     for c, k in enumerate(network.bars.tolist()):
@@ -54,13 +51,13 @@ def group_nodes(network: Network) -> tuple[list[list[int]], list[int]]:
             if network.position[i] >= 0 and i not in taken:
                 taken.add(i)
                 groups[-1].append(i)
-    groups = [sorted(group) for group in groups]
+    others: list[list[int]] = []
     for i in np.flatnonzero(network.position >= 0).tolist():
-        if i not in taken:  # a row of the inverse masses holds all that hang together with its node
-            group = sorted(network.inverse_node[network.inverse_first[i] : network.inverse_first[i + 1]].tolist())
-            taken.update(group)
-            groups.append(group)
-    starts += [network.bars.size] * (len(groups) - len(starts) + 1)
+        if i not in taken:  # elastic bars couple the masses of their ends, too; a row of masses has all of its group
+            others.append(network.inverse_node[network.inverse_first[i] : network.inverse_first[i + 1]].tolist())
+            taken |= set(others[-1])
+    groups = [sorted(group) for group in groups + others]
+    starts += [network.bars.size] * (len(others) + 1)
     return groups, starts
 
 
@@ -98,6 +95,9 @@ def make_pattern(network: Network, chosen: Sequence[int]) -> tuple[Pattern, NDAr
         for c in range(bar_start[g], bar_start[g + 1]):
             if lengths_of[network.bars[c]] >= 0:
                 seconds.add(int(lengths_of[network.bars[c]]))
+                if network.gains[0] > 0.0:
+                    lengths.add(int(lengths_of[network.bars[c]]))
+                    rates.add(int(lengths_of[network.bars[c]]))
         classes = [
             [int(position[i]) + a for i in sorted(places, key=lambda i: position[i]) for a in range(3)],
             [f + int(position[i]) + a for i in sorted(moving, key=lambda i: position[i]) for a in range(3)],
@@ -138,25 +138,23 @@ def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
     tallest = 3 * int(np.diff(pattern.group_start).max(initial=0))
     return SlopeWorkspace(
         place=np.zeros(2 * f + 3 * e, dtype=np.int64), local=np.zeros(network.position.size, dtype=np.int64),
-        block=np.zeros((tallest, width)), moved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
-        by_position=np.zeros((3, 3)),
-        by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
+        block=np.zeros((tallest, width)), solved=np.zeros((tallest, width)), rates=np.zeros((bars, width)),
+        by_position=np.zeros((3, 3)), by_velocity=np.zeros((3, 3)), ground=np.zeros((SCRATCH_ROWS, 3)),
     )  # fmt: skip
 
 
 @allocation_free
 def tension_slopes(network, work, k, stretch, rate):
-    """Change of the tension of member k with its stretch [N/m] and with the rate of that [N s/m]."""
-    stiffness, damping, law = network.stiffness[k], network.damping[k], network.laws[k]
+    """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
+    law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
     if stiffness == 0.0 or (law > 0.0 and stretch <= 0.0):
         return 0.0, 0.0
     if law != 0.0 and damping > 0.0 and work.tensions[k] <= 0.0:
         return 0.0, 0.0
     _, slope, _ = tension_law(law, stiffness, stretch)
-    damping *= slope / stiffness
-    if law < 0.0:  # a soft-plus string is damped with the part of its stiffness that it has
+    if law < 0.0:
         root = np.sqrt(stretch * stretch + law * law)
-        slope += 0.5 * network.damping[k] * law * law / (root * root * root) * rate
+        return slope + damping * rate * 0.5 * law * law / (root * root * root), damping * slope / stiffness
     return slope, damping
 
 
@@ -219,6 +217,10 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
         square += relative * relative
         pulled += work.units[c, a] * (work.acceleration[i, a] - work.acceleration[j, a])
     across = square - along * along
+    holds, stiff, damp, goal, moved = network.gains[0] > 0.0, 0.0, 0.0, network.bar_lengths[c], work.rest_rates[k]
+    if holds:
+        stiff, damp = network.gains[1], network.gains[2]
+        across = square - moved * moved - 0.5 * stiff * goal * goal - damp * goal * moved
     for end in range(2):
         column_node = network.members[k, end]
         first = network.position[column_node]
@@ -231,10 +233,13 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
             relative = velocities[i, b] - velocities[j, b]
             apart = work.acceleration[i, b] - work.acceleration[j, b]
             swing = (relative - along * unit) / length
-            slopes.rates[rate_row, at + b] += sign * (
-                (apart - pulled * unit) / length - across / (length * length) * unit - 2.0 * along * swing / length
-            )
-            slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
+            turn = (apart - pulled * unit) / length - across / (length * length) * unit
+            if holds:
+                slopes.rates[rate_row, at + b] += sign * (turn + 0.5 * stiff * unit + damp * swing)
+                slopes.rates[rate_row, at_rate + b] += sign * (2.0 * relative / length + damp * unit)
+            else:
+                slopes.rates[rate_row, at + b] += sign * (turn - 2.0 * along * swing / length)
+                slopes.rates[rate_row, at_rate + b] += sign * 2.0 * swing
             for a in range(3):
                 entry = -work.units[c, a] * unit
                 if a == b:
@@ -247,6 +252,9 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
     chosen = pattern.lengths_of[k]
     if chosen >= 0:
         slopes.rates[rate_row, slopes.place[2 * f + 2 * e + chosen]] -= 1.0
+        if holds:
+            slopes.rates[rate_row, slopes.place[2 * f + chosen]] -= (stiff * goal + damp * moved) / length
+            slopes.rates[rate_row, slopes.place[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
 
 
 @allocation_free
@@ -269,23 +277,6 @@ def solve_bars(network, pattern, slopes, work, g, width):
             if factor != 0.0:
                 for column in range(width):
                     slopes.rates[k - begin, column] -= factor * slopes.rates[c - begin, column]
-
-
-@allocation_free
-def divide_by_masses(network, pattern, slopes, g, width):
-    """Multiply the block of a group by its inverse masses."""
-    begin, end = pattern.group_start[g], pattern.group_start[g + 1]
-    for row in range(3 * (end - begin)):
-        for column in range(width):
-            slopes.moved[row, column] = slopes.block[row, column]
-            slopes.block[row, column] = 0.0
-    for r in range(end - begin):
-        node = pattern.group_nodes[begin + r]
-        for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
-            other, part = slopes.local[network.inverse_node[entry]], network.inverse_value[entry]
-            for a in range(3):
-                for column in range(width):
-                    slopes.block[3 * r + a, column] += part * slopes.moved[other + a, column]
 
 
 @allocation_free
@@ -326,7 +317,15 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
             for column in range(width):
                 slopes.rates[c, column] = 0.0
             add_bar_slopes(network, pattern, slopes, velocities, work, first_bar + c, c)
-        divide_by_masses(network, pattern, slopes, g, width)
+        for r in range(count):
+            i = pattern.group_nodes[pattern.group_start[g] + r]
+            for a in range(3):
+                for column in range(width):
+                    slopes.solved[3 * r + a, column] = 0.0
+                for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+                    other, part = slopes.local[network.inverse_node[entry]] + a, network.inverse_value[entry]
+                    for column in range(width):
+                        slopes.solved[3 * r + a, column] += part * slopes.block[other, column]
         if bars > 0:
             for c in range(bars):
                 for end in range(2):
@@ -336,23 +335,22 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                     for a in range(3):
                         factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
                         for column in range(width):
-                            slopes.rates[c, column] += factor * slopes.block[slopes.local[node] + a, column]
+                            slopes.rates[c, column] += factor * slopes.solved[slopes.local[node] + a, column]
             solve_bars(network, pattern, slopes, work, g, width)
             for c in range(bars):
                 for end in range(2):
                     node = network.members[network.bars[first_bar + c], end]
                     if network.position[node] < 0:
                         continue
-                    for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
-                        row, part = slopes.local[network.inverse_node[entry]], network.inverse_value[entry]
-                        for a in range(3):
-                            factor = part * (
-                                work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
-                            )
+                    for a in range(3):
+                        factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
+                        for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+                            part = factor * network.inverse_value[entry]
+                            other = slopes.local[network.inverse_node[entry]] + a
                             for column in range(width):
-                                slopes.block[row + a, column] -= factor * slopes.rates[c, column]
+                                slopes.solved[other, column] -= part * slopes.rates[c, column]
         for r in range(count):
             row = network.position[pattern.group_nodes[pattern.group_start[g] + r]]
             for a in range(3):
                 for column in range(width):
-                    data[pattern.row_start[row + a] + column] = slopes.block[3 * r + a, column]
+                    data[pattern.row_start[row + a] + column] = slopes.solved[3 * r + a, column]

@@ -36,7 +36,7 @@ class StructureLinearisation:
     Args:
         structure: what is linearised. driven: names of the members whose lengths are inputs; None for all tendons
             and springs with a free end. inputs: one of `INPUTS`.
-        rigid_bars, air_damping, rod_mass: as in `Simulation`.
+        rigid_bars, air_damping, rod_mass, stabilisation: as in `Simulation`.
 
     Attributes:
         matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). As the last `update` left them.
@@ -55,19 +55,20 @@ class StructureLinearisation:
         rigid_bars: bool = True,
         air_damping: float = 0.0,
         rod_mass: str = "spread",
+        stabilisation: tuple[float, float] | None = None,
     ) -> None:
         if inputs not in INPUTS:
             raise TensegrityError(unknown_name("kind of inputs", inputs, INPUTS))
         self.structure, self.inputs = structure, inputs
         self._network: Network = make_network(
-            structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass
+            structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
         )
         self.driven = tuple(structure.tension_kinds) if driven is None else tuple(driven)
         self._chosen = np.array([structure.member(name) for name in self.driven], dtype=np.int64)
         if np.unique(self._chosen).size < self._chosen.size:
             raise TensegrityError("a member is driven twice; name each once.")
         self._is_rigid = np.isin(self._chosen, self._network.bars)
-        if self._is_rigid.any() and inputs != "accelerations":
+        if self._is_rigid.any() and inputs != "accelerations" and stabilisation is None:
             name = self.driven[int(np.flatnonzero(self._is_rigid)[0])]
             raise TensegrityError(
                 f"{name} is a rigid bar: the nodes follow the acceleration of its length; use "
@@ -157,8 +158,9 @@ class StructureLinearisation:
         )
         network.load[:] = network.weight if load is None else load
         work.rest_rates[:] = 0.0
+        network.bar_lengths[:] = rest_lengths[network.bars]
         if rates is not None:
-            work.rest_rates[self._chosen[~self._is_rigid]] = rates[~self._is_rigid]
+            work.rest_rates[self._chosen] = rates
         independent, _ = accelerations(network, nodes, velocities, rest_lengths, work)
         if not independent:
             rows = dependent_bars(network, nodes)
@@ -216,7 +218,7 @@ class StructureLinearisation:
         from scipy.sparse import bmat, csr_matrix, identity, lil_matrix
 
         network, work, f, e = self._network, self._work, self._free, self._count
-        inverse = inverse_mass_matrix(network)
+        inverse = np.kron(inverse_mass_matrix(network), np.eye(3))[np.ix_(network.free, network.free)]
         groups, starts = group_nodes(network)
         bars = network.bars.size
         jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
@@ -230,19 +232,19 @@ class StructureLinearisation:
                     jacobian[c, first : first + 3] = sign * unit
                     swing[c, first : first + 3] = sign * turn
         jacobian, swing = jacobian.tocsr(), swing.tocsr()
-        motions, masses, divided, count = lil_matrix((f, f)), lil_matrix((f, f)), lil_matrix((f, f)), 0
+        motions, lasting, count = lil_matrix((f, f)), lil_matrix((f, f)), 0
         for g, nodes in enumerate(groups):
             rows = np.concatenate([network.position[i] + np.arange(3) for i in nodes])
-            part = np.kron(inverse[np.ix_(nodes, nodes)], np.eye(3))
-            masses[np.ix_(rows, rows)], divided[np.ix_(rows, rows)] = np.linalg.inv(part), part
-            root = np.linalg.cholesky(part)
+            root = np.linalg.cholesky(inverse[np.ix_(rows, rows)])
             weighted = jacobian[starts[g] : starts[g + 1]][:, rows].toarray() @ root
             basis = null_space(weighted) if weighted.shape[0] else np.eye(rows.size)
-            motions[np.ix_(rows, np.arange(count, count + basis.shape[1]))] = root @ basis
+            placed = np.ix_(rows, np.arange(count, count + basis.shape[1]))
+            motions[placed] = root @ basis
+            lasting[placed] = np.linalg.solve(root.T, basis)  # M T
             count += basis.shape[1]
         motions = motions[:, :count].tocsr()
-        back = (masses.tocsr() @ motions).T.tocsr()
-        across = divided.tocsr() @ jacobian.T
+        back = lasting[:, :count].T.tocsr()
+        across = csr_matrix(inverse) @ jacobian.T
         solved = csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())) if bars else csr_matrix((f, 0))
         by_rate = csr_matrix(
             (np.ones(int(self._is_rigid.sum())), (

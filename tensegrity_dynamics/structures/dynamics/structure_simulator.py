@@ -121,14 +121,11 @@ class StructureSimulator(Simulator):
         self.actuators = robot.actuators
         self.output = robot.outputs[0] if robot.outputs else None
         self._names = tuple(each.name for each in self.actuators)
-        self._network = make_network(
-            structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation
-        )
-        self._rod_mass, self._air_damping, self._linearisations = (
-            rod_mass,
-            air_damping,
-            dict[str, StructureLinearisation](),
-        )
+        masses: dict[str, Any] = {
+            "rigid_bars": rigid_bars, "air_damping": air_damping, "rod_mass": rod_mass, "stabilisation": stabilisation
+        }  # fmt: skip
+        self._network = make_network(structure, **masses)
+        self._model_options, self._linearisations = masses, dict[str, StructureLinearisation]()
         if integrator == "implicit" and structure.free.size > MAX_IMPLICIT_COORDINATES:
             raise TensegrityError(
                 f"the implicit method solves dense systems of up to {MAX_IMPLICIT_COORDINATES} free coordinates, this "
@@ -366,9 +363,8 @@ class StructureSimulator(Simulator):
         kind = inputs or "rates"
         if kind not in self._linearisations:
             self._linearisations[kind] = StructureLinearisation(
-                self.structure, [each.drives for each in self.actuators] or None, inputs=kind,
-                rigid_bars=self.rigid_bars, air_damping=self._air_damping, rod_mass=self._rod_mass,
-            )  # fmt: skip
+                self.structure, [each.drives for each in self.actuators] or None, inputs=kind, **self._model_options
+            )
         linear = self._linearisations[kind]
         linear.take_masses(self._network)
         rates = None
