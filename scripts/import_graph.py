@@ -21,7 +21,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "ending", "errors", "impedance", "numerics", "robots", "simulation_interface", "estimation_interface",
         "command_streams", "command_gate",
-        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "rollout", "estimation", "ros",
+        "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "rollout",
+        "estimation", "ros",
     ),
     "tensegrity_control": (
         "cancellation", "tension_floor", "trajectories", "optimization", "controller", "inverse_kinematics", "paths",
