@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
@@ -83,8 +84,9 @@ def _imported_modules(path: Path, name: str, files: Mapping[str, Path]) -> Itera
                 yield (member if member in files else source), node.lineno
 
 
+@cache
 def read_imports(root: Path) -> list[Import]:
-    """All imports between modules of the packages below `root`, in the order of files and lines."""
+    """All imports between modules of the packages below `root`, in the order of files and lines; read once."""
     files = module_files(root)
     result = []
     for name, path in files.items():

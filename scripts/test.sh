@@ -1,8 +1,13 @@
 #!/bin/sh
 # Style, types and tests; arguments go to pytest (a file, -k name). Every part runs, the exit status tells of the first failure.
 set -u
+unset PYTHONDONTWRITEBYTECODE # many processes start, and each would compile every module again
 status=0
-sh scripts/lint.sh || status=$?
+mkdir -p log
+sh scripts/lint.sh >log/lint.txt 2>&1 &
+lint=$!
 echo "== pytest"
-.venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist loadgroup -m "not long" "$@" || { code=$?; [ "$status" -ne 0 ] || status=$code; }
+.venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist loadgroup -m "not long" "$@" || status=$?
+wait "$lint" || { code=$?; [ "$status" -ne 0 ] || status=$code; }
+cat log/lint.txt
 exit "$status"

@@ -65,6 +65,10 @@ def end_with_parent() -> None:
 class Ending:
     """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
 
+    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Pass it to `leave_threads`: where it
+    came out of code that runs from a string, the interpreter remembers it even though it was caught, and ends the
+    process by SIGINT whatever its exit status is.
+
     An exception that leaves the context after a signal is part of the end and is dropped. After the context the process
     is about to end: further signals do nothing.
 
@@ -77,6 +81,7 @@ class Ending:
         self._grace, self._open = grace, True
         self._wake: Callable[[], Any] = lambda: None
         self.asked = 0
+        self.broke_off = False
 
     def __enter__(self) -> Ending:
         # The interpreter runs handlers in the main thread, and only once that comes back from C code. A thread that
@@ -141,6 +146,7 @@ class Ending:
 
     def _break_off(self, _: int, frame: FrameType | None) -> None:
         if self._open and (frame is None or frame.f_code is not Ending.__exit__.__code__):
+            self.broke_off = True
             raise KeyboardInterrupt
 
 
@@ -150,8 +156,8 @@ def end_within(duration: float, status: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, duration)
 
 
-def leave_threads(status: int, patience: float = 0.2) -> None:
-    """End the process where a thread still works after `patience` s, whose result nobody waits for.
+def leave_threads(status: int, patience: float = 0.2, at_once: bool = False) -> None:
+    """End the process where a thread still works after `patience` s, whose result nobody waits for, or `at_once`.
 
     The interpreter would wait for such a thread, and one that it does not wait for (a daemon) may end the process with
     an error where it comes back from C code. Everything must be closed before.
@@ -159,7 +165,7 @@ def leave_threads(status: int, patience: float = 0.2) -> None:
     others = [each for each in threading.enumerate() if each is not threading.current_thread() and not each.daemon]
     for each in others:
         each.join(patience / len(others))
-    if any(each.is_alive() for each in others):
+    if at_once or any(each.is_alive() for each in others):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

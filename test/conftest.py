@@ -1,9 +1,10 @@
-"""What all tests share: a ROS domain for each worker, and the order in which tests that start processes run."""
+"""What all tests share: a ROS domain for each worker, what runs in the short run, and in which order."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import random
 import tempfile
 from pathlib import Path
 
@@ -41,8 +42,26 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("MPLBACKEND", "Agg")
 
 
+def leave_to_the_long_run(items: list[pytest.Item]) -> None:
+    """Of a test marked `sampled(count)`, all cases but `count` of them are long ones; TEST_SEED chooses which."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("long"):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for name, group in cases.items():
+        marker = group[0].get_closest_marker("sampled")
+        assert marker is not None
+        chance = random.Random(f"{os.environ.get('TEST_SEED', '0')} {name}")
+        kept = chance.sample(range(len(group)), min(marker.args[0], len(group)))
+        for k, item in enumerate(group):
+            if k not in kept:
+                item.add_marker(pytest.mark.long)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start processes wait more than they compute: they begin first, two files of them side by side."""
+    leave_to_the_long_run(items)
     starting = [item for item in items if item.get_closest_marker("system")]
     files = sorted({str(item.path) for item in starting})
     for item in starting:

@@ -287,5 +287,5 @@ def run_node(make: Callable[[], RobotNode]) -> int:
             except ExternalShutdownException:
                 pass
         end_within(CLOSING, status)
-    leave_threads(status)
+    leave_threads(status, at_once=ending.broke_off)
     return status

@@ -15,7 +15,7 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError
 
 from .contents import PARAMETERS, Contents
-from .decoding import stamp_of
+from .decoding import first_difference, stamp_of
 from .reader import Bag
 
 SENSORS = ("/clock", "tendon_states", "joint_states")
@@ -120,8 +120,12 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
 def _steps(
     plan: ReplayPlan, contents: Contents, events: list[tuple[str, int, Any, Any]], sensors: dict[str, _ByStamp]
 ) -> Iterator[Step]:
-    last: dict[str, tuple[int, bytes] | None] = {STATE: None, COMMAND: None}
+    last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
     felt: int | None = None  # stamp of the sensors that were sent last
+
+    def repeated(name: str, decoded: Any) -> bool:
+        # by their fields: the bytes between two fields, that align them, may hold anything
+        return last[name] is not None and first_difference(last[name], decoded) is None
 
     def frame(stamp: int, time: int) -> tuple[tuple[str, bytes], ...]:
         found = ((each, sensors[each].before(stamp, time)) for each in SENSORS)
@@ -138,14 +142,14 @@ def _steps(
                 last[COMMAND] = None
                 yield Step(stamp, goal=decoded, recorded=message.data)
         elif name == STATE and plan.estimator:
-            if last[STATE] != (stamp, message.data):
+            if not repeated(STATE, decoded):
                 sends = frame(stamp, message.time)
                 if any(topic == "joint_states" for topic, _ in sends):  # else the recorder came later
-                    felt, last[STATE] = stamp, (stamp, message.data)
+                    felt, last[STATE] = stamp, decoded
                     yield Step(stamp, sends, STATE, message.data)
-        elif name == COMMAND and last[COMMAND] != (stamp, message.data):
+        elif name == COMMAND and not repeated(COMMAND, decoded):
             state = sensors[STATE].before(stamp, message.time)
             if state is not None:
                 before = () if felt == stamp else frame(stamp, message.time)
-                felt, last[COMMAND] = stamp, (stamp, message.data)
+                felt, last[COMMAND] = stamp, decoded
                 yield Step(stamp, (*before, (STATE, state)), COMMAND, message.data)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.ending import Ending
+from tensegrity_dynamics.ending import Ending, leave_threads
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.quantities import read_vector
 
@@ -42,6 +42,8 @@ def _watching() -> Iterator[Any]:
             yield watcher
         finally:
             watcher.close()
+    if ending.broke_off:
+        leave_threads(128 + ending.asked, at_once=True)
     if ending.asked:
         sys.exit(128 + ending.asked)
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.ending import Ending
+from tensegrity_dynamics.ending import Ending, leave_threads
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
@@ -110,6 +110,8 @@ def up(
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
+    if ending.broke_off:
+        leave_threads(status, at_once=True)
     if status:
         sys.exit(status)
 
@@ -146,6 +148,8 @@ def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watch
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
+    if ending.broke_off:
+        leave_threads(status, at_once=True)
     if status:
         sys.exit(status)
 

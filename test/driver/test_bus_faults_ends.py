@@ -82,6 +82,7 @@ def test_ax_servos_have_no_watchdog_and_go_on_within_their_torque_limit(tmp_path
         assert cell.length(N) < before - 1e-4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_a_driver_that_is_started_again_on_a_tight_robot_takes_it_over_without_a_jump(
     servos: str, tmp_path: Path
@@ -101,6 +102,7 @@ def test_a_driver_that_is_started_again_on_a_tight_robot_takes_it_over_without_a
         goes_on(cell)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_a_driver_that_was_killed_on_the_way_is_started_again_from_where_the_robot_is(
     servos: str, tmp_path: Path
@@ -123,6 +125,7 @@ def goes_on(cell: EmulatedCell) -> None:
     assert not cell.faults
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("cut", "kind"),
     [(lambda c: c.emulated.faults.silence(N), K.SERVO_SILENT), (lambda c: c.emulated.faults.unplug(), K.PORT_LOST)],
@@ -158,6 +161,7 @@ def test_an_ax_servo_whose_line_is_cut_on_the_way_in_goes_on_within_its_torque_l
         assert cell.length(N) == pytest.approx(stands, abs=3e-4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_a_supply_that_goes_off_and_on_for_all_servos_is_found_and_none_comes_on_by_itself(
     servos: str, tmp_path: Path
@@ -217,6 +221,7 @@ def test_a_memory_of_turns_of_another_calibration_is_void_and_a_damaged_one_an_e
 # -- at the limits -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 @pytest.mark.parametrize("way", [-1.0, 1.0])
 def test_spools_that_are_driven_at_full_rate_to_their_limits_stop_there(
@@ -233,6 +238,7 @@ def test_spools_that_are_driven_at_full_rate_to_their_limits_stop_there(
         assert cell.kinds <= {K.REFUSED_COMMANDS}  # at the limit the gate lets none of them pass
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_tendons_that_are_all_wound_in_for_long_stay_below_their_ceilings(servos: str, tmp_path: Path) -> None:
     with emulated_cell(tmp_path, servos) as cell:
@@ -243,6 +249,7 @@ def test_tendons_that_are_all_wound_in_for_long_stay_below_their_ceilings(servos
         assert 0.85 < cell.worst_tension <= 1.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("torque", "found"), [(-0.7, set()), (-1.5, {K.WRONG_SIGN})], ids=["slowly", "fast"])
 def test_a_spool_that_is_pulled_over_its_ceiling_gives_way_and_tells_no_more_than_its_ceiling(
     torque: float, found: set[FaultKind], tmp_path: Path

@@ -74,6 +74,7 @@ def test_a_command_that_makes_no_sense_is_refused_with_a_reason_and_nothing_move
     assert not step.faults
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_a_speed_above_the_rate_and_a_goal_far_away_are_approached_at_the_rate(servos: str, tmp_path: Path) -> None:
     with emulated_cell(tmp_path, servos) as cell:
@@ -110,6 +111,7 @@ def stays(cell: EmulatedCell) -> None:
     assert set(torque.values()) == {1.0}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -247,6 +249,7 @@ except CalibrationError as problem:
 """
 
 
+@pytest.mark.long
 def test_a_limit_of_the_system_on_files_loses_nothing(cell: EmulatedCell) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SAVE_UNDER_A_LIMIT, str(cell.path)], capture_output=True, text=True, check=True

@@ -138,6 +138,7 @@ def go(machine: Machine, move: tuple[float, float, float]):
     return plan, machine.follow(plan.rest_lengths, 120)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("turns", [False, True])
 def test_the_robot_reaches_its_goals_within_half_a_millimetre_of_the_plan_and_under_its_ceilings(turns: bool) -> None:
     machine = Machine(turns=turns)

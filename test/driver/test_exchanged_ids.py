@@ -61,6 +61,7 @@ def permutations() -> list[dict[str, str]]:
     return pairs + [dict(zip(NAMES, chance.sample(NAMES, len(NAMES)), strict=True)) for _ in range(30)]
 
 
+@pytest.mark.long
 def test_every_exchange_of_two_and_any_shuffle_is_found_and_nothing_moves_further_than_the_trial(
     tmp_path: Path,
 ) -> None:

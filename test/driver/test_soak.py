@@ -15,6 +15,7 @@ SHORT, LONG = 250, 5000
 """Bus cycles: 5 s and 100 s of the robot's time with each kind of servos."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("servos", "seed", "cycles"),
     [

@@ -147,6 +147,7 @@ CASES = [
 QUICK = {("driver", "AX", 1.0), ("driver", "X", 10.0), ("controller", "AX", 0.3), ("controller", "X", 1.0)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("process", "hardware", "gap"),
     [

@@ -31,3 +31,19 @@ def test_a_wait_is_over_as_soon_as_the_signal_has_come():
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60.0)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ended by 2\n", "")
+
+
+BROKEN_OFF = """
+import os, signal, time
+from tensegrity_dynamics.ending import Ending, leave_threads
+
+with Ending(grace=0.1) as ending:
+    os.kill(os.getpid(), signal.SIGINT)
+    exec("time.sleep(60.0)")  # as libraries make classes from text
+leave_threads(0, at_once=ending.broke_off)
+"""
+
+
+def test_a_program_that_was_broken_off_in_code_from_a_string_ends_with_its_own_status():
+    ended = subprocess.run([sys.executable, "-c", BROKEN_OFF], capture_output=True, text=True, timeout=60.0)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

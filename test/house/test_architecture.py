@@ -9,10 +9,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from import_graph import PACKAGES, broken_layers, describe, find_circles, graph, read_imports, room_circles
+
+# in one worker, since all read the same files
+pytestmark = pytest.mark.xdist_group("architecture")
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver")
@@ -40,8 +44,13 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(path: Path) -> set[str]:
-    return set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+    return set(imported(tree_of(path)))
 
 
 def test_no_file_imports_itself_round_a_corner() -> None:
@@ -100,7 +109,7 @@ def test_nothing_imports_a_module_of_a_ros_folder_but_ros_folders_and_tools() ->
     for path in modules(LIBRARIES):
         if "ros" in path.relative_to(ROOT).parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom):
                 assert "ros" not in (node.module or "").split("."), f"{name_of(path)}:{node.lineno}"
 
@@ -143,7 +152,7 @@ def test_library_code_knows_no_robot_by_name() -> None:
     found = [
         f"{name_of(path)}:{line} says {match[0]!r}"
         for path in modules(LIBRARIES)
-        for line, text in words_of(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in words_of(tree_of(path))
         if (match := pattern.search(text))
     ]
     assert not found, "\n".join(found)

@@ -129,6 +129,7 @@ def test_a_recording_whose_recorder_was_killed_is_repaired_and_answered_alike_to
     assert "goals: 5 of 5 equal" in words
 
 
+@pytest.mark.long
 def test_a_changed_command_is_found_with_its_time_and_field(recorded: Path, tmp_path: Path) -> None:
     if (recorded.parent / "run.broken").exists() is False:
         repair_bag(recorded)
@@ -152,6 +153,7 @@ def test_a_changed_command_is_found_with_its_time_and_field(recorded: Path, tmp_
     assert "estimator" in words and "first difference in structure_state" not in words
 
 
+@pytest.mark.long
 def test_a_replay_is_refused_where_a_robot_runs(recorded: Path, tmp_path: Path) -> None:
     if not rclpy.ok():
         rclpy.init()

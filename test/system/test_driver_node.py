@@ -205,6 +205,7 @@ def test_ending_the_node_stops_every_servo(bench):
     assert running.link.closed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("error", [TensegrityError("the emulated ports ended."), KeyError("nobody thought of this")])
 def test_an_error_in_a_cycle_stops_the_servos_and_it_can_be_configured_again(bench, error):
     running = bench()

@@ -129,6 +129,7 @@ def test_a_goal_is_reached_by_the_emulated_robot(system, tmp_path, kind):
     assert running.watcher.tendons.estimated
 
 
+@pytest.mark.long
 def test_after_a_pause_the_robot_goes_on_from_where_it_is(system, tmp_path):
     running = system(robot_file(tmp_path, "wheels"))
     stands = running.watcher.pose[0]
@@ -142,6 +143,7 @@ def test_after_a_pause_the_robot_goes_on_from_where_it_is(system, tmp_path):
     assert running.diagnosis("driver") == "running"
 
 
+@pytest.mark.long
 def test_an_emergency_stop_holds_the_robot_until_it_is_released(system, tmp_path):
     running = system(robot_file(tmp_path, "turns"))
     position, quaternion = running.watcher.pose
@@ -183,6 +185,7 @@ def test_without_a_controller_the_emulated_time_stands_still(system, tmp_path):
 # -- by the clock ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_killed_controller_leads_to_a_hold_that_ends_when_it_is_back(system, tmp_path):
     running = system(robot_file(tmp_path, "turns"), lockstep=False)
     position, quaternion = running.watcher.pose
@@ -239,6 +242,7 @@ class EmulatorProcess:
         self.process.stdin.close()
 
 
+@pytest.mark.long
 def test_the_servos_of_a_killed_driver_stop_by_their_own_watchdog(system, tmp_path):
     robot = robot_file(tmp_path, "turns")
     emulator = EmulatorProcess(robot, tmp_path)
@@ -299,6 +303,7 @@ def test_up_hardware_starts_everything_on_emulated_servos_and_ctrl_c_ends_it(tmp
     assert not [child for child in children if os.path.exists(f"/proc/{child}")]
 
 
+@pytest.mark.long
 def test_a_port_that_does_not_open_is_refused_in_plain_words():
     words = ["up", "hardware", "tensebot", "--port", "/dev/none", "--board", "/dev/none", "--no-view"]
     command = [sys.executable, "-m", "tensegrity_tools.cli", *words]

@@ -158,6 +158,7 @@ def flood():
     made.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_nodes_that_take_many_messages_end_quietly_at_any_instant(start_node, flood, seed):
     chance = random.Random(seed)
@@ -268,14 +269,16 @@ INSTANTS = (
 
 
 @pytest.fixture(scope="module")
-def hurt_nodes(tmp_path_factory):
-    """A node for every instant; they run at the same time, as most of their time is waiting."""
+def hurt_nodes(tmp_path_factory, request):
+    """A node for every instant that is tested; they run at the same time, as most of their time is waiting."""
     folder = tmp_path_factory.mktemp("hurt")
-    programs = {instant: Program(("-c", PROGRAM, instant), folder, instant) for instant in INSTANTS}
+    instants = [each.callspec.params["instant"] for each in request.session.items if "hurt_nodes" in each.fixturenames]
+    programs = {instant: Program(("-c", PROGRAM, instant), folder, instant) for instant in instants}
     yield programs
     stop(programs.values())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("instant", INSTANTS)
 def test_a_node_ends_quietly_and_closes_what_it_opened(hurt_nodes, instant):
     program = hurt_nodes[instant]
@@ -321,6 +324,7 @@ sys.exit(run_node(Node))
 """
 
 
+@pytest.mark.long
 def test_a_node_that_plans_for_a_long_time_ends_quietly(start):
     program = start("-c", PLANNING)
     program.assert_quiet()
@@ -345,6 +349,7 @@ def test_a_program_ends_quietly_while_it_imports(start, tmp_path, monkeypatch, l
         program.assert_quiet(status)
 
 
+@pytest.mark.long
 def test_a_node_ends_quietly_while_its_kernels_are_compiled(start_node, tmp_path, monkeypatch):
     cache = tmp_path / "kernels"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))

@@ -147,6 +147,7 @@ def test_stop_latches_until_hold(system):
     assert watcher.send_goal(*goal_from_rest(watcher)).accepted
 
 
+@pytest.mark.long
 def test_a_second_source_of_commands_is_refused(system):
     running = system(lockstep=False)
     watcher = running.watcher
@@ -163,6 +164,7 @@ def test_a_second_source_of_commands_is_refused(system):
     assert watcher.tendons is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lockstep", [True, False])
 def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
     running = system(lockstep=lockstep, silence=0.5)
@@ -178,6 +180,7 @@ def test_a_killed_controller_leads_to_a_safe_hold(system, lockstep):
     assert list(watcher.tendons.rest_length) == rests  # the spools stand still
 
 
+@pytest.mark.long
 def test_a_killed_simulator_is_reported(system):
     running = system()
     running.nodes.running["simulator"].kill()
@@ -185,6 +188,7 @@ def test_a_killed_simulator_is_reported(system):
     assert "simulator" in running.nodes.ended()
 
 
+@pytest.mark.long
 def test_emergency_stop_holds_until_released(system):
     running = system(lockstep=False)
     watcher = running.watcher
@@ -203,6 +207,7 @@ def test_emergency_stop_holds_until_released(system):
     running.wait(lambda: running.diagnosis("simulator") == "running")
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_every_process():
     words = [sys.executable, "-m", "tensegrity_tools.cli", "up", "sim", ROBOT, "--no-view", "--stay"]
     started = subprocess.Popen(

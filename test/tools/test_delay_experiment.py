@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tensegrity_tools.experiments.delay import Case, draw, render, run
 from tensegrity_tools.output import console
 
 
+@pytest.mark.long
 def test_impedances_keep_their_error_and_come_to_their_goal_however_late_commands_are(tmp_path: Path):
     result = run([Case("biglide", "computed_torque", (0.03, 0.02, 0.0), 0.5)], [0, 3])
     impedances = [each for each in result["runs"] if each["actuation"] == "impedance"]

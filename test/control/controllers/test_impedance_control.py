@@ -74,6 +74,7 @@ def case(request):
     return request.param
 
 
+@pytest.mark.sampled(1)
 def test_a_goal_is_reached_with_commands_three_periods_late_and_floors_are_kept(case):
     robot, controller, move = case
     machine = Machine(robot, controller, 3)
@@ -88,6 +89,7 @@ def test_a_goal_is_reached_with_commands_three_periods_late_and_floors_are_kept(
     assert machine.least > max(floors)
 
 
+@pytest.mark.sampled(1)
 def test_a_frozen_computer_loses_neither_the_robot_nor_its_goal(case):
     robot, controller, move = case
     machine = Machine(robot, controller, 0)

@@ -114,6 +114,7 @@ def test_computed_torque_follows_the_path_in_simulation(robot, path):
     assert control.saturated == 0
 
 
+@pytest.mark.long
 def test_deviations_die_out_as_the_gains_say(robot):
     """K_p = 1, K_d = 2: critically damped with one second, whatever the mass."""
     kinematics = loop_kinematics(robot)

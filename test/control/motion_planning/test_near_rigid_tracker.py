@@ -204,6 +204,7 @@ def test_path_is_followed_with_held_inputs_far_better_than_asked(control):
     assert least > 0.999
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", [{"scale": 0.9}, {"scale": 1.1}, {"inertia": 0.9}, {"inertia": 1.1}])
 def test_same_gains_survive_another_plant(control, change):
     error, _ = follow(control, strut(2e9, **change), 1e-3)

@@ -157,6 +157,7 @@ def test_path_is_followed_and_held_at_its_end(manipulator, planned):
     assert least > 5.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scale", [0.9, 1.1])
 def test_same_gains_follow_with_other_cables(manipulator, planned, scale):
     model, path, plan = planned

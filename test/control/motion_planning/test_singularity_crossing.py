@@ -90,6 +90,7 @@ def test_planned_crossing_satisfies_the_criterion_and_needs_bounded_forces(machi
     assert np.max(np.abs(bad)) > 50.0 * np.max(np.abs(good))
 
 
+@pytest.mark.long
 def test_paths_that_stay_on_one_side_are_let_through(machine):
     kinematics, start = machine
     check_path(kinematics, straight((0.1, 0.3), (0.05, 0.5)), start)

@@ -32,6 +32,7 @@ def cell(request, tmp_path, monkeypatch) -> Iterator[EmulatedCell]:
     made.close()
 
 
+@pytest.mark.sampled(1)
 def test_the_board_moves_every_spool_to_its_set_point(cell) -> None:
     start = cell.lengths()
     goals = {name: length + (0.004 if k % 2 else -0.004) for k, (name, length) in enumerate(start.items())}
@@ -42,6 +43,7 @@ def test_the_board_moves_every_spool_to_its_set_point(cell) -> None:
         assert cell.length(name) == pytest.approx(goal, abs=4e-4), name
 
 
+@pytest.mark.sampled(1)
 def test_a_long_fast_move_neither_overshoots_nor_raises_a_fault(cell) -> None:
     name, start = "draw_1", cell.length("draw_1")
     farthest = []
@@ -64,6 +66,7 @@ def speeds(cell: EmulatedCell) -> dict[str, float]:
     return {name: cell.emulated.register(name, "moving_speed") for name in cell.driver.spools}
 
 
+@pytest.mark.sampled(1)
 def test_a_silent_host_stops_every_servo_within_half_a_second_of_board_time(cell) -> None:
     send_away(cell)
     assert all(speed != 0.0 for speed in speeds(cell).values())
@@ -169,6 +172,7 @@ def test_the_torque_limit_is_the_effort_of_the_actuator(cell) -> None:
         assert cell.emulated.register(name, "torque_limit") == pytest.approx(min(1.0, allowed), abs=2e-3)
 
 
+@pytest.mark.sampled(1)
 def test_single_lost_answers_of_the_board_do_not_add_up_to_a_silent_servo(cell) -> None:
     for _ in range(8):
         cell.emulated.faults.silence_board()
@@ -179,6 +183,7 @@ def test_single_lost_answers_of_the_board_do_not_add_up_to_a_silent_servo(cell) 
     assert FaultKind.SERVO_SILENT not in cell.kinds
 
 
+@pytest.mark.sampled(1)
 def test_a_silent_board_is_a_silent_servo_for_every_tendon(cell) -> None:
     cell.emulated.faults.silence_board()
     cell.run(6)

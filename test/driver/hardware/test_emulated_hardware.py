@@ -89,6 +89,7 @@ def go(running: Machine, move: tuple[float, float, float], cycles: int = 100):
     return plan, running.follow(plan.rest_lengths, 100)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("robot", "within"), [(WHEELS, 2e-3), (TURNING, 2e-4)], ids=["AX-12A", "XM430-W350"])
 def test_the_emulated_robot_goes_to_its_goal(robot: Robot, within: float) -> None:
     with machine(robot) as running:
@@ -97,6 +98,7 @@ def test_the_emulated_robot_goes_to_its_goal(robot: Robot, within: float) -> Non
         assert np.linalg.norm(pose_of(running)[0] - plan.equilibrium.pose[0]) < within
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("robot", [UNTRIED, TURNING], ids=["AX-12A", "XM430-W350"])
 def test_taking_over_moves_nothing_and_two_runs_are_bit_equal(robot: Robot) -> None:
     runs = []
@@ -143,6 +145,7 @@ def test_an_unplugged_adapter_stops_the_robot_and_it_goes_on_after_it_is_back_an
         assert running.lengths()["draw_1"] == pytest.approx(goal, abs=5e-4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("release", [False, True])
 def test_the_end_leaves_servos_that_hold_or_have_no_torque(release: bool) -> None:
     with machine(WHEELS) as running:

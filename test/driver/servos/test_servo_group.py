@@ -546,6 +546,7 @@ def hardware(request: pytest.FixtureRequest) -> Iterator[Hardware]:
     made.robot.close()
 
 
+@pytest.mark.sampled(1)
 def test_the_servos_of_a_robot_are_driven_over_terminals(hardware: Hardware) -> None:
     link, robot = hardware.link, hardware.robot
     link.open()
@@ -575,6 +576,7 @@ def test_the_servos_of_a_robot_are_driven_over_terminals(hardware: Hardware) -> 
     assert all(robot.register(each, "torque_enable") == 0.0 for each in readings)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("trouble", ["damage", "garbage", "echo", "duplicate", "silence", "power_cycle"])
 def test_troubles_on_the_wire_are_seen_as_what_they_are(hardware: Hardware, trouble: str) -> None:
     link, robot = hardware.link, hardware.robot

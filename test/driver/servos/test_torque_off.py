@@ -11,6 +11,7 @@ from emulated_cell import TURNING, WHEELS, emulated_cell
 from tensegrity_dynamics.errors import BusError
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_a_runaway_whose_group_writes_are_lost_is_switched_off_by_a_write_of_its_own(
     servos: str, tmp_path: Path
@@ -31,6 +32,7 @@ def test_a_runaway_whose_group_writes_are_lost_is_switched_off_by_a_write_of_its
         assert K.TORQUE_STAYS_ON not in cell.kinds
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("servos", [WHEELS, TURNING])
 def test_where_no_write_arrives_it_says_within_three_cycles_to_cut_the_supply(servos: str, tmp_path: Path) -> None:
     with emulated_cell(tmp_path, servos) as cell:

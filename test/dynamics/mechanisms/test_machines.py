@@ -108,6 +108,7 @@ def test_a_loop_that_cannot_close_is_named():
 # -- 000, section 5.2 ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("gravity", [0.0, 9.81])
 def test_compliant_variants_agree_and_the_strut_stays_in_its_plane(gravity):
     ends = {}
@@ -194,6 +195,7 @@ def closed_form(x, y, signs):
 MODES = {(-1, -1): "++", (1, 1): "--", (-1, 1): "+-", (1, -1): "-+"}  # relative to the mode at the start
 
 
+@pytest.mark.long
 def test_all_working_modes_of_the_biglide_are_found_and_agree_with_the_closed_forms():
     kinematics, q = biglide()
     random = np.random.default_rng(3)

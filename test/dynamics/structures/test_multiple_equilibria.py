@@ -87,8 +87,8 @@ def test_shapes_of_a_structure_with_nothing_fixed_are_one_however_they_lie() -> 
 
 
 def test_a_structure_that_is_not_prestressed_has_no_stable_shape() -> None:
-    with pytest.raises(NoEquilibriumError, match=r"none of 30 random starts.*analyze_prestress"):
-        find_equilibria(load_robot("four_prism"), count=30)
+    with pytest.raises(NoEquilibriumError, match=r"none of 8 random starts.*analyze_prestress"):
+        find_equilibria(load_robot("four_prism"), count=8)
 
 
 def test_rest_lengths_by_actuator_name_are_used() -> None:
@@ -105,6 +105,7 @@ def test_wrong_options_are_named(options: dict, message: str) -> None:
         find_equilibria(TENSEBOT, **options)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rigid_bars", [False, True])
 def test_tendons_at_the_verge_of_slack_make_no_shape_stable(rigid_bars):
     """The four-prism of 001 has no prestress: wherever it is found, its tendons carry nothing and it can move."""

@@ -197,6 +197,7 @@ def test_the_four_prism_as_printed_is_not_prestressed_and_shows_its_free_motion(
     assert "1.5538 m" in analysis.reason
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_four_prism_is_not_prestressed_from_any_start(seed: int) -> None:
     robot = four_prism(1.5)
@@ -295,7 +296,7 @@ def structures(draw):
 
 
 @given(structure=structures())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_self_stress_balances_mechanisms_do_not_stretch_and_the_counts_add_up(structure) -> None:
     moving = moving_members(structure)
     matrix = equilibrium_matrix(structure, structure.nodes)

@@ -136,6 +136,7 @@ def test_ground_lies_beneath_a_mechanism(name):
 # -- nodes on DDS -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.system
 @pytest.mark.parametrize("name", [STRUCTURES[0], MECHANISMS[0]])
 def test_markers_and_view_follow_a_robot_on_dds(name):

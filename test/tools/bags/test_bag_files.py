@@ -178,6 +178,7 @@ except BagWriteError as error:
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_a_full_disk_is_said_and_what_was_flushed_stays(tmp_path: Path, storage: str) -> None:
     support = str(Path(__file__).parents[2] / "support")

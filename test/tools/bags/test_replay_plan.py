@@ -18,7 +18,7 @@ from tensegrity.msg import ActuatorCommand, Goal, StructureState
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.ros.geometry_messages import time_message
 from tensegrity_tools.bags.contents import read_contents
-from tensegrity_tools.bags.decoding import without_surplus
+from tensegrity_tools.bags.decoding import type_store, without_surplus
 from tensegrity_tools.bags.message_types import MessageTypes
 from tensegrity_tools.bags.reader import Bag
 from tensegrity_tools.bags.replay_plan import make_plan
@@ -34,6 +34,20 @@ KINDS = {
     "goal": (Goal, "tensegrity/msg/Goal"),
 }
 FRAME = ("/clock", "joint_states", "structure_state", "actuator_command")
+
+
+def with_other_padding(kind: str, data: bytes, value: int) -> bytes:
+    """A serialised message whose bytes between fields, which nobody sets, hold a value."""
+    decode, changed = type_store(TYPES[kind]).deserialize_cdr, bytearray(data)
+    for k in range(4, len(data)):
+        other = bytearray(data)
+        other[k] ^= 1
+        try:
+            if repr(decode(bytes(other), kind)) == repr(decode(data, kind)):
+                changed[k] = value
+        except Exception:  # a length or a text that cannot be
+            continue
+    return bytes(changed)
 
 
 def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float]], namespace: str = "") -> Any:
@@ -53,7 +67,8 @@ def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float
                 message.source, message.residual = "estimator", float(*(number or [0.0]))
             if name == "actuator_command":
                 message.name, message.value = ["draw"], [float(each) for each in number]
-            writer.write(topic, k, without_surplus(TYPES[kind], serialize_message(message)))
+            data = without_surplus(TYPES[kind], serialize_message(message))
+            writer.write(topic, k, with_other_padding(kind, data, k))
     with Bag(path) as bag:
         return make_plan(bag, read_contents(bag))
 

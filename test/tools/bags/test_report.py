@@ -92,6 +92,7 @@ def test_the_page_holds_the_states_and_tensions_of_the_bag(page: Path) -> None:
     assert len(data["events"]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
 def test_a_browser_shows_the_page_without_an_error(page: Path) -> None:
     with HeadlessBrowser() as browser:

@@ -360,6 +360,7 @@ def test_watching_reads_and_changes_nothing(run, robot: EmulatedRobot, tmp_path:
     assert figures["bus"]["missing"] == 0
 
 
+@pytest.mark.long
 def test_watching_says_what_is_wrong_and_what_to_do(run, robot: EmulatedRobot, tmp_path: Path) -> None:
     robot.faults.silence("saddle_3")
     robot.faults.heat("draw_1", 75.0)

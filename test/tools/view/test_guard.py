@@ -329,6 +329,7 @@ def test_connections_that_say_nothing_are_bounded_too(view):
         pass
 
 
+@pytest.mark.long
 def test_a_reader_who_never_reads_keeps_nobody_from_seeing_the_robot(view):
     nodes = np.array(view.robot.structure.nodes)
     with knock(view, max_queue=1) as slow, visit(view) as visitor:

@@ -128,6 +128,7 @@ def test_rigid_cables_are_drawn_with_an_unknown_tension():
         assert wait(lambda: visitor.row("Tension") == "unknown")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 def test_real_browser_shows_body_and_cables_in_their_colours():
     image = pytest.importorskip("PIL.Image")

@@ -454,6 +454,7 @@ def test_colour_scale_does_not_magnify_rounding_errors(view, prism):
         assert wait(lambda: 1e-4 < visitor.full_scale() < 1.0)
 
 
+@pytest.mark.long
 def test_offline_example_runs_and_reports():
     example = Path(__file__).resolve().parents[3] / "examples" / "view_offline.py"
     command = [sys.executable, str(example), "three_prism", "--seconds", "1", "--port", str(free_port())]
