@@ -20,7 +20,7 @@ from pathlib import Path
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "ending", "errors", "impedance", "numerics", "robots", "simulation_interface", "estimation_interface",
-        "command_streams", "command_gate",
+        "command_streams", "command_gate", "external_wrenches",
         "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation", "ros",
     ),
     "tensegrity_control": (

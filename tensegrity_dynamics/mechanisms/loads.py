@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
-
-if TYPE_CHECKING:
-    from .mechanism import Body
-
 
 LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
 """Columns of a load in the arrays of a mechanism: its body, and where point, moment and force begin."""
@@ -75,7 +71,22 @@ class Load:
             object.__setattr__(self, what, array)
 
 
-def loaded_inertia(body: Body, payloads: Sequence[Payload]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+class Massive(Protocol):
+    """What has a mass [kg], a centre of mass (3,) m and an inertia (3, 3) kg m^2 about it, such as a `Body`."""
+
+    @property
+    def mass(self) -> float: ...
+
+    @property
+    def centre(self) -> NDArray[np.float64]: ...
+
+    @property
+    def inertia(self) -> NDArray[np.float64]: ...
+
+
+def loaded_inertia(
+    body: Massive, payloads: Sequence[Payload]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Mass [kg], centre (3,) m and inertia (3, 3) kg m^2 about it of a body with what it carries."""
     mass = float(body.mass + sum(each.mass for each in payloads))
     if not payloads or mass == 0.0:
