@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 
 import rclpy
@@ -41,6 +41,7 @@ class Composition:
     Args:
         makes: how each is made, by name, in the order in which they start.
         may_end: names of those without which the others go on.
+        arguments: ROS arguments of single nodes, by name, on top of those of the process.
 
     Attributes:
         nodes: those that work, by name.
@@ -49,13 +50,18 @@ class Composition:
         TensegrityError: a node cannot start; its name comes first.
     """
 
-    def __init__(self, makes: Mapping[str, Callable[[], RobotNode]], may_end: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        makes: Mapping[str, Callable[[], RobotNode]],
+        may_end: Collection[str] = (),
+        arguments: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self._hand_over = HandOver()
         self._may_end = may_end
         self.nodes: dict[str, RobotNode] = {}
         for name, make in makes.items():
             try:
-                with self._hand_over.nodes():
+                with self._hand_over.nodes((arguments or {}).get(name, ())):
                     self.nodes[name] = make()
             except TensegrityError as error:
                 if name not in may_end:
@@ -113,7 +119,11 @@ class Composition:
         node.destroy_node()
 
 
-def run_composed(makes: Mapping[str, Callable[[], RobotNode]], may_end: Collection[str] = ()) -> int:
+def run_composed(
+    makes: Mapping[str, Callable[[], RobotNode]],
+    may_end: Collection[str] = (),
+    arguments: Mapping[str, Sequence[str]] | None = None,
+) -> int:
     """Run nodes in this process until SIGINT or SIGTERM; exit status 0, or 1 with a line that names the node.
 
     As `run_node` does for one of them.
@@ -126,7 +136,7 @@ def run_composed(makes: Mapping[str, Callable[[], RobotNode]], may_end: Collecti
             try:
                 executor = SingleThreadedExecutor()
                 release.callback(executor.shutdown)
-                composition = Composition(makes, may_end)
+                composition = Composition(makes, may_end, arguments)
                 release.callback(composition.close)
                 ending.when_asked(lambda: executor.create_task(lambda: None))
                 composition.spin(executor, ending)

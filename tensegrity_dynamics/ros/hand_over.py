@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,11 +40,13 @@ class HandOver:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
         self._waiting: deque[InsideSubscription] = deque()
+        self.arguments: Sequence[str] = ()
 
     @contextmanager
-    def nodes(self) -> Iterator[None]:
-        """The nodes made in this context hand over what they publish."""
+    def nodes(self, arguments: Sequence[str] = ()) -> Iterator[None]:
+        """The nodes made in this context hand over what they publish; ROS arguments are theirs alone."""
         before, HandOver.current = HandOver.current, self
+        self.arguments = arguments
         try:
             yield
         finally:

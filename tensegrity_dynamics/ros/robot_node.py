@@ -61,7 +61,7 @@ class RobotNode(Node):
 
     def __init__(self, name: str) -> None:
         self._hand_over = HandOver.current  # before rclpy makes its own publishers and subscriptions
-        super().__init__(name)
+        super().__init__(name, cli_args=list(self._hand_over.arguments) if self._hand_over else None)
         self.survived = 0
         self._own_error: Exception | None = None
         self._news, self._news_since = 0, 0.0

@@ -9,8 +9,9 @@ after `--may-end` are not needed by the others.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import pairwise
 
 from rclpy.utilities import remove_ros_args
 
@@ -30,6 +31,18 @@ def maker(name: str) -> Callable[[], RobotNode]:
     return make
 
 
+def own_arguments(name: str, words: Sequence[str]) -> list[str]:
+    """The ROS arguments that name a node, without its name.
+
+    ROS itself takes `-p node:parameter:=value` for `/node` alone, not for the same node in a namespace.
+    """
+    own = []
+    for flag, text in pairwise(words):
+        if flag in ("-p", "--param", "-r", "--remap") and text.startswith(f"{name}:"):
+            own += [flag, text[len(name) + 1 :]]
+    return ["--ros-args", *own] if own else []
+
+
 def main() -> int:
     """Run the nodes."""
     names = remove_ros_args(sys.argv)[1:]
@@ -41,7 +54,9 @@ def main() -> int:
     if unknown or not needed:
         print(f"cannot compose {', '.join(unknown) or 'nothing'}; known: {', '.join(COMPOSABLE)}", file=sys.stderr)
         return 1
-    return run_composed({name: maker(name) for name in (*needed, *may_end)}, may_end)
+    everybody = (*needed, *may_end)
+    arguments = {name: own_arguments(name, sys.argv) for name in everybody}
+    return run_composed({name: maker(name) for name in everybody}, may_end, arguments)
 
 
 if __name__ == "__main__":

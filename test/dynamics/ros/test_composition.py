@@ -64,8 +64,8 @@ def ros():
     made = []
     executor = SingleThreadedExecutor()
 
-    def compose(may_end=(), **makes):
-        made.append(Composition(makes, may_end))
+    def compose(may_end=(), arguments=None, **makes):
+        made.append(Composition(makes, may_end, arguments))
         return made[-1]
 
     compose.spin_until = lambda condition: made[-1].spin(executor, Until(condition))
@@ -187,3 +187,16 @@ def test_a_callback_that_wants_to_know_where_a_message_came_from_gets_it_from_th
 
     ros.spin_until(known)
     assert "source_timestamp" in nodes["curious"].came[0]
+
+
+def test_arguments_of_one_node_are_its_own(ros) -> None:
+    class Named(Speaker):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = self.parameter("words", "none", "what it says")
+
+    own = {"speaker": ["--ros-args", "-p", "words:=many", "-r", "said:=elsewhere"]}
+    nodes = ros(arguments=own, speaker=Named, hearer=Hearer).nodes
+    assert nodes["speaker"].words == "many"
+    assert nodes["speaker"].said.topic_name == "/elsewhere"
+    assert nodes["hearer"].resolve_topic_name("said") == "/said"
