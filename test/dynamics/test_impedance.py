@@ -218,7 +218,7 @@ def test_a_position_with_a_rate_moves_on_by_itself_then_stays(rate):
     simulation.advance(duration=1.0)
     assert simulation.state.q[0] == pytest.approx(2.0 * rate * lead_of(0.01), abs=1e-4)
     simulation.command("position", {"axle": 0.0})  # a plain one is a step, as ever
-    simulation.advance(duration=0.05)
+    simulation.advance(duration=0.3)
     assert simulation.state.q[0] == pytest.approx(0.0, abs=1e-4)
 
 
