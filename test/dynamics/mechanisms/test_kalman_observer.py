@@ -122,7 +122,7 @@ def test_noise_and_unknown_cables_are_refused():
 
 
 def test_missed_readings_cost_no_new_gain_and_little_accuracy():
-    """The actuators close impedances meanwhile, so that the efforts of the time between are not what is read at last."""
+    """The actuators close impedances meanwhile: the efforts of the time between are not what is read at last."""
     robot = load_robot("single_strut")
     simulation, observer, random = Simulation(robot), MechanismObserver(robot), np.random.default_rng(2)
     seen, worst, gains = simulation.observe(), 0.0, set()
