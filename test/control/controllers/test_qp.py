@@ -10,6 +10,7 @@ from qp_loop import BALL_MAST, Loop, loop, robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.qp import affordable
 from tensegrity_control.inverse_kinematics.continuation import Continuation
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
@@ -249,3 +250,11 @@ def test_a_state_that_is_not_finite_is_refused():
     state = made.look()
     with pytest.raises(TensegrityError):
         made.control.command(0.0, RobotState(q=np.full_like(state.q, np.nan), v=state.v))
+
+
+@pytest.mark.parametrize("period", [0.001, 0.005, 0.02])
+def test_the_loop_affords_all_of_its_bandwidth_in_time_and_less_the_later_commands_come(period):
+    parts = [affordable(period, late * period) for late in (0.5, 1.0, 2.0, 5.0, 20.0)]
+    assert parts[:2] == [1.0, 1.0] and sorted(parts[1:], reverse=True) == parts[1:]
+    # the delay that a crossing at the lower bandwidth sees, in its own time, stays what it was made for
+    assert parts[-1] * (3.5 + 19.0) == pytest.approx(3.5)

@@ -10,6 +10,7 @@ import pytest
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
@@ -118,3 +119,22 @@ def test_noise_and_unknown_cables_are_refused():
     robot = load_robot("three_prism")
     with pytest.raises(TensegrityError, match="shapes at rest"):
         make_estimator(robot, observer=True)
+
+
+def test_missed_readings_cost_no_new_gain_and_little_accuracy():
+    """The actuators close impedances meanwhile: the efforts of the time between are not what is read at last."""
+    robot = load_robot("single_strut")
+    simulation, observer, random = Simulation(robot), MechanismObserver(robot), np.random.default_rng(2)
+    seen, worst, gains = simulation.observe(), 0.0, set()
+    for k in range(60):
+        swing = 0.02 * np.sin(10.0 * k * PERIOD)
+        asked = {name: ImpedanceSetPoint(at + swing, 0.0, 0.0, 40.0, 1.0) for name, at in seen.positions.items()}
+        simulation.advance(duration=PERIOD, impedance=asked)
+        if k > 5 and random.random() < 0.5:
+            continue
+        now = simulation.observe()
+        estimate = observer.update(simulation.time, now.positions, now.efforts)
+        worst = max(worst, float(np.max(np.abs(estimate.q - simulation.state.q)))) if k > 5 else worst
+        gains |= set() if observer._gain is None else {id(observer._gain)}
+    assert len(gains) == 1
+    assert worst < 2e-3
