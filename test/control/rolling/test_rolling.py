@@ -20,7 +20,7 @@ from tensegrity_dynamics.contact.ground import HeightField
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
 from tensegrity_dynamics.structures.analysis.footing import FootingReader
-from tensegrity_tools.runtime.rolling_run import RollingLoop
+from tensegrity_tools.runtime.rolling_run import RollingLoop, roll_through_nodes
 
 ROBOT = load_robot("six_bar")
 READER = FootingReader(ROBOT.structure)
@@ -241,3 +241,13 @@ def test_it_rolls_a_metre_uphill_on_five_degrees() -> None:
     loop = RollingLoop(with_ground(slope=np.radians(5.0)))
     there = loop.go(loop.place - [1.0, 0.0])
     assert there.error < 0.3 and not there.gave_up
+
+
+@pytest.mark.long
+@pytest.mark.system
+def test_through_the_nodes_two_runs_in_lock_step_give_the_same_bits() -> None:
+    first, second = (roll_through_nodes("six_bar", np.array([1.0, 0.0]), duration=12.0) for _ in range(2))
+    np.testing.assert_array_equal(first.nodes, second.nodes)
+    np.testing.assert_array_equal(first.commands, second.commands)
+    assert "2 rolls" in first.accepted
+    assert np.linalg.norm(first.nodes[-1].mean(axis=0)[:2]) > 0.3
