@@ -29,6 +29,7 @@ def main() -> None:
         text = path.read_text(encoding="utf-8")
         new = repaired(text)
         if new != text:
+            path.unlink()  # the file may be shared with the cache of the installer, and with other environments
             path.write_text(new, encoding="utf-8")
             changed += 1
     print(f"{changed} files changed")

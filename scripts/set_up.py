@@ -30,6 +30,7 @@ INSTALLED = ROOT / "install" / "tensegrity"
 # Started from inside a virtual environment (perhaps our own), the environment is still made from the Python below it.
 BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 SYSTEM_PACKAGES = "sudo apt install build-essential cmake python3-dev python3-venv"
+UV = "uv>=0.8,<1"
 NO_VERSION_HINT = (
     "If no version was found: is the Python package index reachable from here? The ROS wheels exist for Linux on\n"
     "x86-64; on another machine install ROS 2 Jazzy, source it and run make setup again."
@@ -141,8 +142,37 @@ def make_environment(ros: str | None) -> None:
     run([BASE_PYTHON, "-m", "venv", "--clear", *options, str(ENVIRONMENT)], "environment")
 
 
+def pip_settings() -> list[str]:
+    """What pip is configured with on this machine, as options of uv, which does not read pip's files."""
+    pip = [str(ENVIRONMENT_PYTHON), "-m", "pip", "config", "list"]
+    lines = subprocess.run(pip, capture_output=True, text=True).stdout.splitlines()
+    options: list[str] = []
+    for line in lines:
+        key, _, text = line.partition("=")
+        name = key.rpartition(".")[2]
+        if name in ("index-url", "extra-index-url", "find-links"):
+            for value in text.strip("'\"").replace("\\n", " ").split():
+                options += [f"--{name}", value]
+    return options
+
+
+def install_quickly(extras: str) -> bool:
+    """Install with uv, in a quarter of pip's time; where that does not work pip gets its turn and has the last word."""
+    python = str(ENVIRONMENT_PYTHON)
+    try:
+        run([python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", UV], "uv")
+        run([python, "-m", "uv", "pip", "install", "--python", python, "--index-strategy", "unsafe-best-match",
+             *pip_settings(), "--editable", f"{ROOT}[{extras}]"], "packages")  # fmt: skip
+    except SetUpError:
+        say("      uv cannot install here; pip does.")
+        return False
+    return True
+
+
 def install_packages(extras: str, ros: str | None) -> None:
     """This checkout in editable form with its dependencies; a sourced ROS keeps the numpy it was compiled against."""
+    if not ros and install_quickly(extras):
+        return
     command = [str(ENVIRONMENT_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     if ros:
         probe = subprocess.run(
@@ -299,6 +329,7 @@ def main() -> int:
             say("Another set-up of this checkout is running; waiting for it.")
             fcntl.flock(lock, fcntl.LOCK_EX)
         began = time.monotonic()
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every process would compile all libraries again
         try:
             if set_up(options.with_tests):
                 say(f"Ready after {time.monotonic() - began:.0f} s. Use it with: source .venv/bin/activate")

@@ -23,6 +23,7 @@ def compiled(function: Function) -> Function:
         result = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and a home that cannot be written: nowhere to keep it
         return numba.njit(**options)(function)
+    _ignore_literals(result)
     _follow_callees(function, result)
     return result
 
@@ -40,6 +41,22 @@ def allocation_free(function: Function) -> Function:
     if options is not None:  # else compilation is switched off
         options["_nrt"] = False
     return result
+
+
+def _ignore_literals(result: Any) -> None:
+    """Compile once for all numbers of a type that callers write out, such as True and False.
+
+    numba compiles a function anew for every constant that a compiled caller passes, with all that it calls.
+    """
+    template = getattr(result, "get_call_template", None)
+    if template is None:  # compilation is switched off
+        return
+
+    def without_literals(arguments: tuple, keywords: dict) -> tuple:
+        types = tuple(numba.types.unliteral(each) for each in arguments)
+        return template(types, {name: numba.types.unliteral(each) for name, each in keywords.items()})
+
+    result.get_call_template = without_literals
 
 
 def _follow_callees(function: Any, result: Any) -> None:

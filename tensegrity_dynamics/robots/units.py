@@ -46,6 +46,8 @@ EXAMPLES = {
     "viscosity": "10 MPa s", "density": "2700 kg/m^3", "inertia": "1e-4 kg m^2", "number": "1.5",
 }  # fmt: skip
 
+LARGEST = 1e15
+"""Largest size of a number in SI; beyond it sums and products of several lose all digits or overflow."""
 LONGEST = 60  # characters of a number with its unit
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WORD = r"(?:[A-Za-zµμΩ°][A-Za-z_]*)(?:\s*(?:\^|\*\*)\s*-?\d|[²³])?"
@@ -86,8 +88,14 @@ class BaseUnits:
         """A number, a text with a unit, or an expression of the parameters, in SI.
 
         Raises:
-            ValueError: not a finite number, or a unit of another dimension; says what is needed.
+            ValueError: not a finite number, one above `LARGEST`, or a unit of another dimension; says what is needed.
         """
+        result = self._in_si(value, quantity)
+        if abs(result) > LARGEST:
+            raise ValueError(f"a number above {LARGEST:g} in SI, more than can be computed with; look at its unit")
+        return result
+
+    def _in_si(self, value: Any, quantity: str) -> float:
         needed = f"{_with_article(quantity)} is needed, such as {EXAMPLES[quantity]}"
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             raise ValueError(needed)

@@ -19,6 +19,7 @@ from tensegrity_dynamics.robots.report import Report, Section
 from ..output import console, print_json, print_report, progress
 from .arguments import JsonOption, RobotArgument, check_picture
 
+MOST_STEPS = 1e10
 SAMPLES = 400
 COLOURS = {"tendon": "C0", "spring": "C1", "cable": "C2"}
 STRAIGHT = {"position": "length", "velocity": "speed", "effort": "force"}
@@ -66,13 +67,18 @@ def simulate(
     warnings.simplefilter("ignore", AccuracyWarning)  # it is said as a note
     with progress.status("preparing (the first time the kernels are compiled, about half a minute)") as note:
         simulation = Simulation(loaded, step, integrator or None)
+        if seconds > MOST_STEPS * simulation.time_step:
+            raise TensegrityError(
+                f"--duration {duration}: more than {MOST_STEPS:.0e} steps of {simulation.time_step:.3g} s. Choose a "
+                "shorter one, or a longer --time-step; very stiff members or very light nodes ask for short steps."
+            )
         first = _sample(simulation)
         simulation.advance(1, **commands)
         began = time.perf_counter()
         steps = max(1, round(seconds / simulation.time_step) - 1)
         samples = [first, _sample(simulation)]
-        for part in np.array_split(np.arange(steps), min(steps, SAMPLES)):
-            simulation.advance(len(part))
+        for part in np.diff(np.linspace(0, steps, min(steps, SAMPLES) + 1).astype(np.int64)).tolist():
+            simulation.advance(part)
             samples.append(_sample(simulation))
             note.update(f"simulating: {samples[-1]['time_s']:.2f} of {seconds:g} s")
     taken = time.perf_counter() - began

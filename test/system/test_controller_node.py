@@ -172,7 +172,7 @@ def test_by_the_clock_a_goal_is_planned_while_the_control_goes_on(running):
     ("robot", "controller", "period", "observer"),
     [
         pytest.param("biglide", "kinematic", 0.05, False, marks=pytest.mark.long),
-        ("single_strut", "near_rigid", 0.01, True),
+        pytest.param("single_strut", "near_rigid", 0.01, True, marks=pytest.mark.long),
     ],
 )
 def test_a_trajectory_through_the_nodes_is_that_through_the_libraries_and_the_same_twice(

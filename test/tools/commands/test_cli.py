@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,21 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
 )
 def test_wrong_words_are_refused_with_what_is_right(run, words: tuple[str, ...], told: str) -> None:
     assert told.lower() in refused(run(*words)).lower()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "command", "told"),
+    [
+        ("tendon: {stiffness: 1000", "tendon: {stiffness: 1e300", "check", "stiffness: a number above 1e+15"),
+        ("mass: 0.01}", "mass: 1e-300}", "simulate", "very light nodes ask for short steps"),
+    ],
+)  # fmt: skip
+def test_numbers_that_nobody_can_compute_with_are_refused(run, tmp_path, old, new, command, told) -> None:
+    source = (files("tensegrity_dynamics.robots") / "three_prism.yaml").read_text(encoding="utf-8")
+    assert old in source
+    path = tmp_path / "mine.yaml"
+    path.write_text(source.replace(old, new), encoding="utf-8")
+    assert told in refused(run(command, str(path)))
 
 
 def test_a_wrong_file_is_told_by_file_line_and_field(run, tmp_path: Path) -> None:
