@@ -65,6 +65,8 @@ def structure_mjcf(robot: Robot) -> Export:
         differences.append(f"nodes without mass have a thousandth of the whole: {', '.join(massless)}.")
     if "bar" in structure.kinds:
         differences.append("bars are springs of their stiffness, as in shapes; never rigid.")
+        if structure.masses[~structure.unilateral].any():
+            differences.append("the mass of bars is at their ends, as with rod_mass='ends' in simulations.")
     if (structure.damping[structure.unilateral] > 0.0).any():
         differences.append("the damping of a tendon acts while it is slack, too, and may push.")
     for each in robot.actuators:

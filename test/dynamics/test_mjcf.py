@@ -35,7 +35,8 @@ def frequencies_of_mechanism(robot, shape):
 
 
 def frequencies_of_structure(robot, nodes):
-    simulator = Simulation(robot, rigid_bars=False, start=nodes)._simulator
+    # there, too, the mass of bars is at their ends
+    simulator = Simulation(robot, rigid_bars=False, rod_mass="ends", start=nodes)._simulator
     structure, still = robot.structure, np.zeros_like(nodes)
     matrix = np.zeros((structure.free.size, structure.free.size))
     for k, coordinate in enumerate(structure.free):

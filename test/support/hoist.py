@@ -172,7 +172,7 @@ class HoistSimulator(Simulator):
     def state(self) -> HoistState:
         return HoistState(self.time, np.array([self._z]), np.array([self._speed]), self._rest)
 
-    def command(self, mode: str, values: Mapping[str, float]) -> None:
+    def command(self, mode: str, values: Mapping[str, float], *, age: float = 0.0, period: float = 0.0) -> None:
         for value in checked_commands(mode, values, (self.winch.name,)).values():
             self._mode, self._target = MODES[mode], value
 

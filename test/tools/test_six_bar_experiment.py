@@ -47,7 +47,7 @@ def test_geometry_start_up_and_both_models_are_those_of_the_document_at_any_size
 )
 def test_options_that_make_no_sense_are_refused_by_name(setting: str, message: str):
     with pytest.raises(TensegrityError, match=message):
-        experiment("six_bar", None, [setting], False, False)
+        experiment("six_bar", None, settings=[setting], series=None, nodes=False, as_json=False)
 
 
 def test_a_pretension_beyond_the_cables_is_refused_before_anything_runs():

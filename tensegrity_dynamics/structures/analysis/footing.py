@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 from ...contact.ground_forces import depth, flatten
 from ...errors import TensegrityError
@@ -111,6 +110,8 @@ class FootingReader:
 
         Neighbours in one plane are one face. Raises TensegrityError where all nodes lie in one plane.
         """
+        from scipy.spatial import ConvexHull, QhullError  # here, so that importing the package stays quick
+
         try:
             hull = ConvexHull(nodes)
         except QhullError:

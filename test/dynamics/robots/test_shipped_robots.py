@@ -24,7 +24,7 @@ from tensegrity_dynamics.structures.structure import Structure
 INCH = 0.0254
 POUND_FORCE = 4.4482216152605
 STRUCTURES = [name for name in shipped_robots() if isinstance(load_robot(name).model, Structure)]
-DRIVEN = [name for name in STRUCTURES if load_robot(name).tour]
+DRIVEN = [name for name in STRUCTURES if load_robot(name).tour and not load_robot(name).model.takes_no_goals]
 
 
 @cache

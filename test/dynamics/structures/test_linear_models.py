@@ -309,7 +309,9 @@ def test_a_payload_is_in_the_linear_model_of_a_simulation():
     after = simulation.linearise().dense_matrix
     structure = load_robot("three_prism").structure
     masses = structure.node_masses + 0.05 * (np.arange(len(structure.node_names)) == structure.node("top_1"))
-    heavier = StructureLinearisation(replace(structure, node_masses=masses), [a.drives for a in simulation.actuators])
+    heavier = StructureLinearisation(
+        replace(structure, node_masses=masses), [each.drives for each in load_robot("three_prism").actuators]
+    )
     state = simulation.state
     expected = heavier.model(state.nodes, state.velocities, state.rest_lengths).dense_matrix
     np.testing.assert_allclose(after, expected, atol=1e-9 * np.abs(expected).max())
