@@ -83,6 +83,12 @@ def pose_asked(request: SetGoalPose.Request) -> RosPose:
     return RosPose(position=request.target.pose.position, orientation=Quaternion(w=0.0))
 
 
+def check_cancelled(handle: Any) -> None:
+    """Raise TensegrityError where a goal of an action was cancelled."""
+    if handle.is_cancel_requested:
+        raise TensegrityError("the trajectory was cancelled")
+
+
 class ControllerNode(RobotNode):
     """Parameters: robot, lockstep, deadline, and those of `ControllerParameters`."""
 
@@ -456,8 +462,12 @@ class ControllerNode(RobotNode):
             times = [each.sec + 1e-9 * each.nanosec for each in request.time_from_start]
             waypoints = self._goals(request.header.frame_id, times, request.waypoint)
             interpolation = request.interpolation or "smooth"
+            check_cancelled(handle)  # before its turn came
             accepted = await self._planned(self._planner.through(self._controller, waypoints, interpolation))
             self._finish(False, "a new trajectory replaced it")
+            if handle.is_cancel_requested:  # when the plan was there, but had not been taken over yet
+                self._controller.hold(self._now)
+                check_cancelled(handle)
         except FAILURES as error:
             if handle.is_cancel_requested:
                 handle.canceled()

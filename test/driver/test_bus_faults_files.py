@@ -32,7 +32,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedCell
     """A cell whose controller sends nothing by itself; a refused command leaves it as it was."""
     with emulated_cell(tmp_path_factory.mktemp("commands"), TURNING) as cell:
         cell.goals = None
-        cell.run(5)
+        cell.run(int(1.0 / cell.period))  # so that no stamp of the commands is from before the driver began
         yield cell
 
 

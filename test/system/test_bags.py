@@ -48,6 +48,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     watcher = Watcher("bag_test")
     try:
         wait(watcher, lambda: watcher.time > 0.1)
+        wait(watcher, lambda: "recorder" in watcher.diagnostics)
         wait(watcher, lambda: watcher.diagnostics["recorder"].message == "recording")
         position, quaternion = watcher.pose
         assert watcher.send_goal(position + [0.0, 0.0, 0.004], quaternion).accepted
@@ -79,10 +80,9 @@ def follow(watcher: Watcher, position: Any, quaternion: Any) -> None:
     wait(watcher, client.server_is_ready)
     goal = FollowTrajectory.Goal(time_from_start=[Duration(sec=2)])
     goal.waypoint = [fill_pose(Pose(), position, quaternion)]
-    sent = client.send_goal_async(goal)
-    wait(watcher, sent.done)
-    began = watcher.time
-    wait(watcher, lambda: watcher.time > began + 0.2)
+    told: list[Any] = []  # on the way: the plan is made
+    sent = client.send_goal_async(goal, feedback_callback=told.append)
+    wait(watcher, lambda: bool(told))
     cancelled = sent.result().cancel_goal_async()
     wait(watcher, cancelled.done)
     client.destroy()
