@@ -65,9 +65,9 @@ def end_with_parent() -> None:
 class Ending:
     """Context in the main thread in which SIGINT and SIGTERM only set `asked`, the number of the first one, else 0.
 
-    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Pass it to `leave_threads`: where it
-    came out of code that runs from a string, the interpreter remembers it even though it was caught, and ends the
-    process by SIGINT whatever its exit status is.
+    `broke_off` tells whether KeyboardInterrupt had to be raised in what went on. Then end by `leave`, or pass
+    it to `leave_threads`: where it came out of code that runs from a string, the interpreter remembers it even though
+    it was caught, and ends the process by SIGINT whatever its exit status is.
 
     An exception that leaves the context after a signal is part of the end and is dropped. After the context the process
     is about to end: further signals do nothing.
@@ -154,6 +154,14 @@ def end_within(duration: float, status: int) -> None:
     """End the process with this exit status after so many seconds of closing, whatever then still hangs."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(status))
     signal.setitimer(signal.ITIMER_REAL, duration)
+
+
+def leave(ending: Ending, status: int) -> None:
+    """End the program after its `Ending` where that needs `sys.exit` or more; with status 0 it may simply go on."""
+    if ending.broke_off:
+        leave_threads(status, at_once=True)
+    if status:
+        sys.exit(status)
 
 
 def leave_threads(status: int, patience: float = 0.2, at_once: bool = False) -> None:

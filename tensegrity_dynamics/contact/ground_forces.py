@@ -72,15 +72,22 @@ def spline_coefficients(heights: np.ndarray) -> np.ndarray:
 
 
 @allocation_free
-def field_height(ground, x, y):
-    """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
+def field_cell(ground, x, y):
+    """Row and column of the cell that a point lies in, place in it from 0 to 1 along x and y, and whether it is out."""
     spacing = ground[SPACING]
     rows, columns = int(ground[ROWS]) - 2, int(ground[COLUMNS]) - 2
     u, v = (x - ground[ORIGIN]) / spacing, (y - ground[ORIGIN + 1]) / spacing
     is_out_x, is_out_y = not 0.0 <= u <= columns - 1.0, not 0.0 <= v <= rows - 1.0
     u, v = min(max(u, 0.0), columns - 1.0), min(max(v, 0.0), rows - 1.0)
     column, row = min(int(u), columns - 2), min(int(v), rows - 2)
-    s, t = u - column, v - row
+    return row, column, u - column, v - row, is_out_x, is_out_y
+
+
+@allocation_free
+def field_height(ground, x, y):
+    """h, h_x, h_y, h_xx, h_xy, h_yy of the field at a point [m, -, 1/m]; level beyond the edges."""
+    spacing = ground[SPACING]
+    row, column, s, t, is_out_x, is_out_y = field_cell(ground, x, y)
     a, a_x, a_xx = _along_row(ground, row, column, s)
     b, b_x, b_xx = _along_row(ground, row + 1, column, s)
     c, c_x, c_xx = _along_row(ground, row + 2, column, s)

@@ -15,7 +15,6 @@ from .ground_forces import (
     FRICTION,
     HEIGHTS,
     LAW,
-    ORIGIN,
     ROWS,
     SMOOTHNESS,
     SOFTPLUS,
@@ -25,6 +24,7 @@ from .ground_forces import (
     VISCOUS,
     b_spline,
     depth,
+    field_cell,
     field_height,
     normal_law,
 )
@@ -54,12 +54,7 @@ def _row_of(ground, row, column, s, order):
 def field_thirds(ground, x, y):
     """h_xxx, h_xxy, h_xyy and h_yyy of a height field at a point [1/m^2]; level beyond its edges."""
     spacing = ground[SPACING]
-    rows, columns = int(ground[ROWS]) - 2, int(ground[COLUMNS]) - 2
-    u, v = (x - ground[ORIGIN]) / spacing, (y - ground[ORIGIN + 1]) / spacing
-    is_out_x, is_out_y = not 0.0 <= u <= columns - 1.0, not 0.0 <= v <= rows - 1.0
-    u, v = min(max(u, 0.0), columns - 1.0), min(max(v, 0.0), rows - 1.0)
-    column, row = min(int(u), columns - 2), min(int(v), rows - 2)
-    s, t = u - column, v - row
+    row, column, s, t, is_out_x, is_out_y = field_cell(ground, x, y)
     xxx, xxy, xyy, yyy = 0.0, 0.0, 0.0, 0.0
     for order in range(4):
         a, b = _row_of(ground, row, column, s, order), _row_of(ground, row + 1, column, s, order)

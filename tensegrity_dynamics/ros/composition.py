@@ -14,12 +14,11 @@ from contextlib import ExitStack
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.signals import SignalHandlerOptions
 
-from ..ending import Ending, end_within, leave_threads
+from ..ending import Ending
 from ..errors import TensegrityError
 from .hand_over import HandOver
-from .robot_node import CLOSING, RobotNode, handle_waiting
+from .robot_node import RobotNode, handle_waiting, run_in_ros
 
 LOOK, LONGEST_LOOK = 0.02, 0.2
 """s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
@@ -128,28 +127,13 @@ def run_composed(
 
     As `run_node` does for one of them.
     """
-    status = 0
-    with ExitStack() as release:
-        release.callback(rclpy.try_shutdown)
-        with Ending() as ending:
-            rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-            try:
-                executor = SingleThreadedExecutor()
-                release.callback(executor.shutdown)
-                composition = Composition(makes, may_end, arguments)
-                release.callback(composition.close)
-                ending.when_asked(lambda: executor.create_task(lambda: None))
-                composition.spin(executor, ending)
-            except TensegrityError as error:
-                if not ending.asked:
-                    print(error, file=sys.stderr)
-                    status = 1
-            except NodeFailure as failure:
-                if not ending.asked:
-                    print(f"{failure.node.get_name()} failed: {failure}", file=sys.stderr)
-                    status = 1
-            except ExternalShutdownException:
-                pass
-        end_within(CLOSING, status)
-    leave_threads(status)
-    return status
+
+    def work(executor: SingleThreadedExecutor, ending: Ending, release: ExitStack) -> None:
+        composition = Composition(makes, may_end, arguments)
+        release.callback(composition.close)
+        try:
+            composition.spin(executor, ending)
+        except NodeFailure as failure:
+            raise TensegrityError(f"{failure.node.get_name()} failed: {failure}") from failure
+
+    return run_in_ros(work)

@@ -346,25 +346,41 @@ def run_node(make: Callable[[], RobotNode]) -> int:
 
     Quiet at whatever instant the signal comes. A callback that takes longer than `GRACE` after it is broken off.
     """
+
+    def work(executor: SingleThreadedExecutor, ending: Ending, release: ExitStack) -> None:
+        try:
+            node = make()
+            release.callback(node.destroy_node)
+            release.callback(node.close)
+            executor.add_node(node)
+            node.spin(executor, ending)
+        except TensegrityError as error:
+            raise TensegrityError(f"{getattr(make, '__name__', 'node')}: {error}") from error
+
+    return run_in_ros(work)
+
+
+def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]) -> int:
+    """Do work in ROS that ends quietly by SIGINT and SIGTERM; exit status 0, or 1 with the line of a TensegrityError.
+
+    Args:
+        work: with an executor, the end that it looks at, and where it leaves what is to be closed, last in first out.
+    """
     status = 0
     with ExitStack() as release:
         release.callback(rclpy.try_shutdown)
         with Ending() as ending:
             # rclpy's own handlers would shut the context down in another thread, in the middle of callbacks
             rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+            # the single-threaded executor: in the experimental events executor of the wheels timers never fire
+            executor = SingleThreadedExecutor()
+            release.callback(executor.shutdown)
+            ending.when_asked(lambda: executor.create_task(lambda: None))
             try:
-                node = make()
-                # the single-threaded executor: in the experimental events executor of the wheels timers never fire
-                executor = SingleThreadedExecutor()
-                release.callback(executor.shutdown)
-                release.callback(node.destroy_node)
-                release.callback(node.close)
-                executor.add_node(node)
-                ending.when_asked(lambda: executor.create_task(lambda: None))
-                node.spin(executor, ending)
+                work(executor, ending, release)
             except TensegrityError as error:
                 if not ending.asked:
-                    print(f"{getattr(make, '__name__', 'node')}: {error}", file=sys.stderr)
+                    print(error, file=sys.stderr)
                     status = 1
             except ExternalShutdownException:
                 pass

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from tensegrity_dynamics.ending import Ending, leave_threads
+from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, progress, table
@@ -65,9 +65,7 @@ def record_command(
             _print_info(target)
     if ending.asked:
         status = 128 + ending.asked
-    if ending.broke_off:
-        leave_threads(status, at_once=True)
-    sys.exit(status)
+    leave(ending, status)
 
 
 @bag.command("info")

@@ -86,8 +86,8 @@ def options_of(module: Any) -> dict[str, Any]:
 
 
 def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:
-    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; `OPTIONS` of it tells which have units."""
-    usual, quantities = options_of(module), getattr(module, "OPTIONS", {})
+    """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; its `QUANTITIES` tell the units."""
+    usual, quantities = options_of(module), getattr(module, "QUANTITIES", {})
     given: dict[str, Any] = {}
     for item in settings:
         key, equals, text = (part.strip() for part in item.partition("="))
@@ -97,7 +97,7 @@ def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, 
             raise TensegrityError(f"experiment {name} has no options; leave --set out.")
         if key not in usual:
             raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, usual))
-        given[key] = _option(item, text, usual[key], quantities.get(key, ("number", 0.0, ""))[0])
+        given[key] = _option(item, text, usual[key], quantities.get(key, "number"))
     return given
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from tensegrity_dynamics.ending import Ending, leave_threads
+from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.quantities import read_vector
 
@@ -45,10 +44,7 @@ def watching(namespace: str) -> Iterator[Any]:
             yield watcher
         finally:
             watcher.close()
-    if ending.broke_off:
-        leave_threads(128 + ending.asked, at_once=True)
-    if ending.asked:
-        sys.exit(128 + ending.asked)
+    leave(ending, 128 + ending.asked if ending.asked else 0)
 
 
 def goal(

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensegrity_dynamics.ending import Ending, leave_threads
+from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, table
@@ -117,10 +117,7 @@ def up(
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
-    if ending.broke_off:
-        leave_threads(status, at_once=True)
-    if status:
-        sys.exit(status)
+    leave(ending, status)
 
 
 def _checked_delay(delay: float) -> float:
@@ -155,10 +152,7 @@ def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watch
         if ending.asked:
             console.print("\nending all nodes")
             status = 128 + ending.asked
-    if ending.broke_off:
-        leave_threads(status, at_once=True)
-    if status:
-        sys.exit(status)
+    leave(ending, status)
 
 
 def _checked(name: str, tour: bool) -> tuple[Any, str]:

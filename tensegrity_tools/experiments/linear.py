@@ -24,15 +24,15 @@ from tensegrity_dynamics.structures.structure import Structure
 NAME = "linear"
 DESCRIPTION = "error over step of discretised linear models, in flight and in contact (003, 3.5.1)"
 STEPS_MS = (10.0, 5.0, 2.5, 1.25)
-OPTIONS = {
-    "drop": ("length", 0.05, "height of the fall"),
-    "spin": ("speed", 1.0, "random velocities of the nodes"),
-    "duration": ("time", 0.25, "of each motion"),
-    "stiffness": ("stiffness", 1e4, "of the ground"),
-    "damping": ("damping", 100.0, "of the ground"),
-    "friction_speed": ("speed", 1e-3, "below which friction is regularised"),
+QUANTITIES = {
+    "drop": "length",
+    "spin": "speed",
+    "duration": "time",
+    "stiffness": "stiffness",
+    "damping": "damping",
+    "friction_speed": "speed",
 }
-"""What can be set: quantity, usual value in SI, meaning."""
+"""Of what kind the options are, so that they may carry units."""
 
 
 def run(

@@ -30,15 +30,15 @@ from tensegrity_dynamics.structures.structure import make_structure
 
 NAME = "six_bar"
 DESCRIPTION = "the six-bar robot of 003: geometry, start-up, and minimal coordinates beside point masses"
-OPTIONS = {
-    "rod": ("length", 1.0, "length of the rods"),
-    "mass": ("mass", 1.0, "mass of a rod"),
-    "stiffness": ("stiffness", 500.0, "of a cable"),
-    "pretension": ("force", 50.0, "of a cable"),
-    "smoothness": ("length", 0.0, "of the tension law; zero is the hard law"),
-    "step": ("time", 0.0, "time step; zero is a twentieth of the shortest period"),
+QUANTITIES = {
+    "rod": "length",
+    "mass": "mass",
+    "stiffness": "stiffness",
+    "pretension": "force",
+    "smoothness": "length",
+    "step": "time",
 }
-"""What can be set: quantity, usual value in SI, meaning."""
+"""Of what kind the options are, so that they may carry units."""
 
 CABLE, SPACING, COMPRESSION = np.sqrt(3.0 / 8.0), 0.5, np.sqrt(6.0)
 GOLDEN = 2.0 / (1.0 + np.sqrt(5.0))
@@ -59,7 +59,12 @@ def run(
     step: float = 0.0,
     part: float = 1.0,
 ) -> dict[str, Any]:
-    """All figures. part: of the lengths of all runs, for tests.
+    """All figures.
+
+    Args:
+        rod: m, length of the rods. mass: kg, of a rod. stiffness: N/m, of a cable. pretension: N, of a cable.
+        smoothness: m, of the tension law; zero is the hard law. step: s; zero is a twentieth of the shortest period.
+        part: of the lengths of all runs, for tests.
 
     Raises:
         TensegrityError: a pretension that needs rest lengths below zero.

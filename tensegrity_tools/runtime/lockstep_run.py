@@ -96,45 +96,98 @@ def _state(message: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(message.q), np.array(message.v), np.array((position.x, position.y, position.z))
 
 
-class _Recorder:
-    """Sends the trajectory and keeps what comes."""
+class LockstepListener:
+    """Keeps every state and every command of a lock-step run, and waits as long as it moves.
 
-    def __init__(self, observer: bool) -> None:
+    Args:
+        name: of its node. of_truth: what is kept of the simulator's states.
+
+    Attributes:
+        node: it. truth, commands: what the simulator and the controller said, by stamp [ns].
+    """
+
+    def __init__(self, name: str, of_truth: Callable[[Any], Any]) -> None:
         import rclpy
-        from rclpy.action import ActionClient
         from rclpy.node import Node
         from rclpy.qos import QoSProfile, ReliabilityPolicy
         from std_srvs.srv import SetBool
-        from tensegrity.action import FollowTrajectory
-        from tensegrity.msg import ActuatorCommand, StructureState, TendonState
+        from tensegrity.msg import ActuatorCommand, StructureState
 
-        self._rclpy, self._action_type, self._set_bool = rclpy, FollowTrajectory, SetBool
+        self._rclpy, self._set_bool = rclpy, SetBool
         rclpy.init()
-        self._node = Node("lockstep_run")
-        every = QoSProfile(depth=10000, reliability=ReliabilityPolicy.RELIABLE)
-        self._truth: dict[int, Any] = {}
-        self._seen: dict[int, Any] = {}
-        self._commands: dict[int, Any] = {}
+        self.node = Node(name)
+        self._every = QoSProfile(depth=10000, reliability=ReliabilityPolicy.RELIABLE)
+        self.truth: dict[int, Any] = {}
+        self.commands: dict[int, Any] = {}
+        self.keep(StructureState, "simulator/truth", self.truth, of_truth)
+        # one without names only announces a session
+        self.keep(
+            ActuatorCommand, "actuator_command", self.commands, lambda each: np.array(each.value) if each.name else None
+        )
+        self._pause = self.node.create_client(SetBool, "simulator/set_paused")
+
+    def keep(self, kind: Any, topic: str, kept: dict[int, Any], of: Callable[[Any], Any]) -> None:
+        """Keep what `of` makes of the messages of a topic, by stamp; None is left out."""
+
+        def note(message: Any) -> None:
+            value = of(message)
+            if value is not None:
+                kept[message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec] = value
+
+        self.node.create_subscription(kind, topic, note, self._every)
+
+    def ready(self) -> bool:
+        """Whether simulator and controller speak and can be set going."""
+        return bool(self.truth and self.commands) and self._pause.service_is_ready()
+
+    def set_going(self, nodes: NodeProcesses) -> None:
+        """Let the simulation, which began paused, run."""
+        answer = self._pause.call_async(self._set_bool.Request(data=False))
+        self.wait(nodes, answer.done)
+
+    def wait(self, nodes: NodeProcesses, condition: Callable[[], Any]) -> None:
+        """Wait for a condition.
+
+        Raises:
+            TensegrityError: a node ended, or no new state came for `PATIENCE`.
+        """
+        end, count = time.monotonic() + PATIENCE, len(self.truth)
+        while not condition():
+            self.spin()
+            if len(self.truth) > count:  # it moves
+                end, count = time.monotonic() + PATIENCE, len(self.truth)
+            for name, status in nodes.ended().items():
+                raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
+            if time.monotonic() > end:
+                raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
+
+    def spin(self) -> None:
+        """Take what comes next."""
+        self._rclpy.spin_once(self.node, timeout_sec=0.05)
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self.node.destroy_node()
+        self._rclpy.try_shutdown()
+
+
+class _Recorder(LockstepListener):
+    """Sends the trajectory and keeps what comes."""
+
+    def __init__(self, observer: bool) -> None:
+        from rclpy.action import ActionClient
+        from tensegrity.action import FollowTrajectory
+        from tensegrity.msg import StructureState, TendonState
+
+        super().__init__("lockstep_run", _state)
+        self._seen: dict[int, Any] = self.truth  # the simulator's message is both, without an observer
         self._tendons: dict[int, Any] = {}
-        observed = [(StructureState, "structure_state", self._seen, _state)] if observer else []
-        for kind, topic, kept, of in (
-            (StructureState, "simulator/truth", self._truth, _state),
-            *observed,
-            (ActuatorCommand, "actuator_command", self._commands, lambda message: np.array(message.value)),
-            (TendonState, "tendon_states", self._tendons, lambda message: np.array(message.tension)),
-        ):
-            self._node.create_subscription(kind, topic, self._keeper(kept, of), every)
-        if not observer:
-            self._seen = self._truth  # the simulator's message is both
-        self._action = ActionClient(self._node, FollowTrajectory, "follow_trajectory")
-        self._pause = self._node.create_client(SetBool, "simulator/set_paused")
-
-    @staticmethod
-    def _keeper(kept: dict[int, Any], of: Callable[[Any], Any]) -> Any:
-        def keep(message: Any) -> None:
-            kept[message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec] = of(message)
-
-        return keep
+        if observer:
+            self._seen = {}
+            self.keep(StructureState, "structure_state", self._seen, _state)
+        self.keep(TendonState, "tendon_states", self._tendons, lambda message: np.array(message.tension))
+        self._action_type = FollowTrajectory
+        self._action = ActionClient(self.node, FollowTrajectory, "follow_trajectory")
 
     def run(
         self, nodes: NodeProcesses, waypoints: Sequence[Waypoint], interpolation: str, hold: float
@@ -142,12 +195,7 @@ class _Recorder:
         """Wait for all, send, run, and give what came."""
         from tensegrity_dynamics.ros.geometry_messages import fill_pose
 
-        self._wait(
-            nodes,
-            lambda: (
-                self._truth and self._commands and self._action.server_is_ready() and self._pause.service_is_ready()
-            ),
-        )
+        self.wait(nodes, lambda: self.ready() and self._action.server_is_ready())
         goal = self._action_type.Goal(interpolation=interpolation, position_tolerance=1e3, orientation_tolerance=1e3)
         from builtin_interfaces.msg import Duration
         from geometry_msgs.msg import Pose
@@ -158,17 +206,17 @@ class _Recorder:
             goal.waypoint.append(fill_pose(Pose(), position, (0.0,) * 4 if quaternion is None else quaternion))
         asked = time.monotonic()
         sent = self._action.send_goal_async(goal)
-        self._wait(nodes, sent.done)
+        self.wait(nodes, sent.done)
         result = sent.result().get_result_async()
-        first = max(self._truth)
+        first = max(self.truth)
         # a plan is made before the answer; the controller says so by its reference, and a refusal ends the action
-        self._wait(nodes, lambda: result.done() or self._moving(nodes))
+        self.wait(nodes, lambda: result.done() or self._moving(nodes))
         if result.done():
             raise TensegrityError(f"the trajectory was refused: {result.result().result.reason}")
         began = time.monotonic()
-        self._set_paused(nodes, False)
+        self.set_going(nodes)
         last = first + round(1e9 * (waypoints[-1][0] + hold))
-        self._wait(nodes, lambda: all(last in each for each in (self._truth, self._seen, self._tendons)))
+        self.wait(nodes, lambda: all(last in each for each in (self.truth, self._seen, self._tendons)))
         wall = time.monotonic() - began
         return self._gathered(first, last, wall, began - asked)
 
@@ -183,43 +231,23 @@ class _Recorder:
                 self._phase = message.mode
 
             latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-            self._node.create_subscription(Reference, "reference", keep, latched)
+            self.node.create_subscription(Reference, "reference", keep, latched)
         return self._phase == "moving"
 
     def _gathered(self, first: int, last: int, wall: float, planning: float) -> TrajectoryRun:
         for _ in range(100):  # topics overtake each other
-            stamps = sorted(stamp for stamp in self._truth if first <= stamp <= last)
+            stamps = sorted(stamp for stamp in self.truth if first <= stamp <= last)
             missing = [s for s in stamps if s not in self._seen or s not in self._tendons]
-            missing += [s for s in stamps[:-1] if s not in self._commands]
+            missing += [s for s in stamps[:-1] if s not in self.commands]
             if not missing:
                 break
-            self._rclpy.spin_once(self._node, timeout_sec=0.05)
+            self.spin()
         if missing:
             raise TensegrityError(f"{len(missing)} messages were lost in transit; run it again on a quieter machine.")
-        q, v, poses = (np.array(each) for each in zip(*(self._truth[s] for s in stamps), strict=True))
+        q, v, poses = (np.array(each) for each in zip(*(self.truth[s] for s in stamps), strict=True))
         seen_q, seen_v, _ = (np.array(each) for each in zip(*(self._seen[s] for s in stamps), strict=True))
         return TrajectoryRun(
             1e-9 * (np.array(stamps) - first), q, v, poses, seen_q, seen_v,
-            np.array([self._commands[s] for s in stamps[:-1]]), np.array([self._tendons[s] for s in stamps]), wall,
+            np.array([self.commands[s] for s in stamps[:-1]]), np.array([self._tendons[s] for s in stamps]), wall,
             planning,
         )  # fmt: skip
-
-    def _set_paused(self, nodes: NodeProcesses, paused: bool) -> None:
-        answer = self._pause.call_async(self._set_bool.Request(data=paused))
-        self._wait(nodes, answer.done)
-
-    def _wait(self, nodes: NodeProcesses, condition: Any) -> None:
-        end, count = time.monotonic() + PATIENCE, len(self._truth)
-        while not condition():
-            self._rclpy.spin_once(self._node, timeout_sec=0.05)
-            if len(self._truth) > count:  # it moves
-                end, count = time.monotonic() + PATIENCE, len(self._truth)
-            for name, status in nodes.ended().items():
-                raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
-            if time.monotonic() > end:
-                raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
-
-    def close(self) -> None:
-        """Leave ROS."""
-        self._node.destroy_node()
-        self._rclpy.try_shutdown()

@@ -5,8 +5,6 @@ Through the nodes the goal is sent while the simulation is paused, so that two r
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
 
-from .lockstep_run import PATIENCE, ros_domain
+from .lockstep_run import LockstepListener, ros_domain
 from .node_graph import Watching, simulation_graph
 from .processes import NodeProcesses
 
@@ -152,75 +150,39 @@ def roll_through_nodes(robot: Path | str, place: Array, *, state: str = "truth",
             nodes.stop()
 
 
-class _Listener:
+def _nodes(message: Any) -> Array:
+    """(n, 3) m, of a StructureState."""
+    return np.array(message.node_position).reshape(-1, 3)
+
+
+class _Listener(LockstepListener):
     """Sends the goal and keeps what comes."""
 
     def __init__(self) -> None:
-        import rclpy
-        from rclpy.node import Node
-        from rclpy.qos import QoSProfile, ReliabilityPolicy
-        from std_srvs.srv import SetBool
-        from tensegrity.msg import ActuatorCommand, StructureState
         from tensegrity.srv import SetGoalPose
 
-        self._rclpy, self._goal_type, self._pause_type = rclpy, SetGoalPose, SetBool
-        rclpy.init()
-        self._node = Node("rolling_run")
-        self._truth: dict[int, Array] = {}
-        self._commands: dict[int, Array] = {}
-        every = QoSProfile(depth=10000, reliability=ReliabilityPolicy.RELIABLE)
-        self._node.create_subscription(StructureState, "simulator/truth", self._keep_truth, every)
-        self._node.create_subscription(ActuatorCommand, "actuator_command", self._keep_command, every)
-        self._goal = self._node.create_client(SetGoalPose, "set_goal_pose")
-        self._pause = self._node.create_client(SetBool, "simulator/set_paused")
-
-    @staticmethod
-    def _stamp(message: Any) -> int:
-        return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
-
-    def _keep_truth(self, message: Any) -> None:
-        self._truth[self._stamp(message)] = np.array([(each.x, each.y, each.z) for each in message.node_position])
-
-    def _keep_command(self, message: Any) -> None:
-        if message.name:  # else it only announces a session
-            self._commands[self._stamp(message)] = np.array(message.value)
+        super().__init__("rolling_run", _nodes)
+        self._goal_type = SetGoalPose
+        self._goal = self.node.create_client(SetGoalPose, "set_goal_pose")
 
     def run(self, nodes: NodeProcesses, place: Array, duration: float) -> NodesRun:
         """Wait for all, send the goal, run, and give what came."""
-        services = (self._goal, self._pause)
-        self._wait(nodes, lambda: bool(self._commands) and all(each.service_is_ready() for each in services))
+        self.wait(nodes, lambda: self.ready() and self._goal.service_is_ready())
         request = self._goal_type.Request()
         request.target.pose.position.x, request.target.pose.position.y = float(place[0]), float(place[1])
         sent = self._goal.call_async(request)
-        self._wait(nodes, sent.done)
+        self.wait(nodes, sent.done)
         answer = sent.result()
         if not answer.accepted:
             raise TensegrityError(answer.reason)
-        started = self._pause.call_async(self._pause_type.Request(data=False))
-        self._wait(nodes, started.done)
+        self.set_going(nodes)
         last = round(1e9 * duration)
-        self._wait(nodes, lambda: max(self._truth) >= last and max(self._commands) >= last)
-        stamps = sorted(stamp for stamp in self._truth if stamp <= last)
-        lost = [stamp for stamp in stamps if stamp not in self._commands]
+        self.wait(nodes, lambda: max(self.truth) >= last and max(self.commands) >= last)
+        stamps = sorted(stamp for stamp in self.truth if stamp <= last)
+        lost = [stamp for stamp in stamps if stamp not in self.commands]
         if lost:
             raise TensegrityError(f"{len(lost)} messages were lost in transit; run it again on a quieter machine.")
         return NodesRun(
-            np.array(stamps), np.array([self._truth[each] for each in stamps]),
-            np.array([self._commands[each] for each in stamps]), answer.reason,
+            np.array(stamps), np.array([self.truth[each] for each in stamps]),
+            np.array([self.commands[each] for each in stamps]), answer.reason,
         )  # fmt: skip
-
-    def _wait(self, nodes: NodeProcesses, condition: Callable[[], bool]) -> None:
-        end, count = time.monotonic() + PATIENCE, len(self._truth)
-        while not condition():
-            self._rclpy.spin_once(self._node, timeout_sec=0.05)
-            if len(self._truth) > count:
-                end, count = time.monotonic() + PATIENCE, len(self._truth)
-            for name, status in nodes.ended().items():
-                raise TensegrityError(f"the {name} ended with status {status}: {nodes.last_words(name)}")
-            if time.monotonic() > end:
-                raise TensegrityError(f"nothing moves after {PATIENCE:g} s; the nodes are stuck.")
-
-    def close(self) -> None:
-        """Leave ROS."""
-        self._node.destroy_node()
-        self._rclpy.try_shutdown()
