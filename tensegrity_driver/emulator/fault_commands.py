@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "lose_torque": Command("lose_torque NAME", FaultInjection.lose_torque, (str,), 1),
     "fail": Command("fail NAME ERROR", FaultInjection.fail, (str, str), 2),
     "pull": Command("pull NAME TORQUE", FaultInjection.pull_shaft, (str, float), 2),
+    "wind_backwards": Command("wind_backwards NAME", FaultInjection.wind_backwards, (str,), 1),
     "snap": Command("snap NAME", FaultInjection.snap, (str,), 1),
     "push": Command(
         "push NODE X Y Z", lambda faults, node, x, y, z: faults.push(node, (x, y, z)), (str, float, float, float), 4

@@ -32,6 +32,7 @@ class EmulatedParts:
         shaft_torques: torque from outside on a spool [N m], by actuator.
         second_servos: additional servos with the id of another, by its actuator.
         original_ids: (id, actuator whose id it took) of servos with a wrong id, by actuator.
+        right_windings: direction in which tendons that are wound on backwards should be, by actuator.
     """
 
     lock: threading.RLock
@@ -46,6 +47,7 @@ class EmulatedParts:
     shaft_torques: dict[str, float] = field(default_factory=dict)
     second_servos: dict[str, EmulatedServo] = field(default_factory=dict)
     original_ids: dict[str, tuple[int, str]] = field(default_factory=dict)
+    right_windings: dict[str, int] = field(default_factory=dict)
 
     def servo(self, name: str) -> EmulatedServo:
         """Servo of an actuator; raises BusError for an unknown one."""
@@ -180,6 +182,13 @@ class FaultInjection:
         with self._parts.lock:
             self._parts.winding(name).snapped = True
 
+    def wind_backwards(self, name: str) -> None:
+        """Wind a tendon on the other way round: the servo that wound it in pays it out, at the same length."""
+        with self._parts.lock:
+            winding = self._parts.winding(name)
+            self._parts.right_windings.setdefault(name, winding.direction)
+            winding.wind(-self._parts.right_windings[name])
+
     def push(self, node: str, force: Sequence[float]) -> None:
         """Apply a constant outside force to a node [N]; zero removes it. Raises TensegrityError for an unknown node."""
         with self._parts.lock:
@@ -284,6 +293,8 @@ class FaultInjection:
         if motion.forced_temperature is not None:
             motion.forced_temperature, motion.temperature = None, min(motion.temperature, 40.0)
         self._parts.body.windings[name].snapped = False
+        if name in self._parts.right_windings:
+            self._parts.winding(name).wind(self._parts.right_windings.pop(name))
         if self._parts.board is not None and name in self._parts.channels:
             self._parts.board.potentiometers[self._parts.channels[name]].mend()
 

@@ -51,6 +51,11 @@ class Winding:
         """Rest length by the angle alone [m]."""
         return self.start - self.direction * self.radius * self.angle
 
+    def wind(self, direction: int) -> None:
+        """Wind the tendon on in this direction, at the same length."""
+        length, self.direction = self.length, direction
+        self.start = length + self.direction * self.radius * self.angle
+
 
 class SpooledRobot:
     """A simulated robot with velocity-driven spools.

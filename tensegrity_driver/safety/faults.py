@@ -163,6 +163,11 @@ class FaultKind(Enum):
             untrusted_length=True,
         ),
     )
+    WOUND_BACKWARDS = "wound_backwards", FaultRow(
+        "take the tension off by hand, wind the tendon on the other way round or set direction in the robot file, and "
+        "calibrate again",
+        persistence="persist", untrusted_length=True,
+    )  # fmt: skip
     STUCK = "stuck", FaultRow("look for a caught tendon, a jammed spool or a torque limit that is too low")
     # -- limits of a tendon ----------------------------------------------------------------------------------------
     SPOOL_LIMIT = "spool_limit", FaultRow(

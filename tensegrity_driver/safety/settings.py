@@ -70,6 +70,8 @@ class SafetySettings(SettingsBlock):
         jump: m allowed from cycle to cycle beyond what the rate explains.
         limit_margin: m allowed beyond the position limits. tension_margin: factor on the tension ceiling.
         slack_tension: N below which a tendon is slack; None takes half of the actuator's minimum tension.
+        wrong_pull: N with which a servo may push in the direction of paying out, more than friction of gear and spool
+            ask for; None takes a quarter of the tension ceiling.
         snap_drop: N that a snapped tendon loses within `snap_cycles`.
         largest_load: fraction of the stall torque. temperatures: degrees Celsius, warning and limit.
         voltages: V, lowest and highest. supply_current: A of the supply for all servos together; None: not watched.
@@ -100,6 +102,7 @@ class SafetySettings(SettingsBlock):
     limit_margin: PositiveLength = 1.0e-3
     tension_margin: PositiveNumber = 1.05
     slack_tension: PositiveForce | None = None
+    wrong_pull: PositiveForce | None = None
     snap_drop: PositiveForce = 10.0
     snap_cycles: Count = 3
     largest_load: PositiveNumber = 0.95

@@ -293,6 +293,14 @@ CASES = [
         "writes_lost", K.TORQUE_STAYS_ON, hot_without_writes, mend, S.persist + 3, R.TORQUE_OFF,
         first=(K.OVERHEATING,), disobedient=(N,),
     ),
+    Case(
+        "wound_backwards", K.WOUND_BACKWARDS, emulated("wind_backwards", N), mend, 20, move=0.005, gone=True,
+        disobedient=(N,), settings={"wrong_pull": "20 N"},
+    ),
+    Case(
+        "wound_backwards_x", K.WOUND_BACKWARDS, emulated("wind_backwards", N), mend, S.persist, servos=TURNING,
+        disobedient=(N,),
+    ),
     Case("jammed", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True),
     Case("jammed_x", K.STUCK, emulated("jam", N), mend, 13, move=0.005, gone=True, servos=TURNING),
     Case("snapped_x", K.SNAPPED, emulated("snap", N), knot, S.snap_cycles, servos=TURNING),

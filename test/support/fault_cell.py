@@ -190,6 +190,8 @@ CASES = [
         shows_after=K.RUNAWAY.row.persistence + 12,
         first=(K.RUNAWAY, K.WRONG_SIGN),
     ),
+    Case(K.WOUND_BACKWARDS, override(load=-0.5)),
+    Case(K.WOUND_BACKWARDS, override(load=-0.5), encoder=True),
     Case(K.WRONG_SPOOL, jam_and_identify, shows_after=9),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7),
     Case(K.STUCK, put(jammed=True), move=0.2, shows_after=7, encoder=True),

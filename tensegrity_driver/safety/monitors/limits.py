@@ -29,8 +29,16 @@ def slack_tension(spool: Spool, settings: SafetySettings) -> float:
     return 0.5 * spool.actuator.minimum_tension if settings.slack_tension is None else settings.slack_tension
 
 
+def wrong_pull(spool: Spool, settings: SafetySettings) -> float:
+    """Force [N] in the direction of paying out above which a servo has its tendon on the wrong side of its spool."""
+    return 0.25 * spool.actuator.effort if settings.wrong_pull is None else settings.wrong_pull
+
+
 class TensionEstimate:
-    """Tension of a tendon where the load tells it: a servo in wheel mode must have wound in for `lag` cycles before."""
+    """Tension of a tendon where the load tells it: a servo in wheel mode must have wound in for `lag` cycles before.
+
+    A servo that pushes outwards tells none: its tendon is wound the other way round, and may be tight.
+    """
 
     def __init__(self, spool: Spool, settings: SafetySettings) -> None:
         self.spool, self.settings = spool, settings
@@ -39,6 +47,8 @@ class TensionEstimate:
     def update(self, tendon: TendonReading, command: DriveCommand | None) -> float:
         """Tension [N], or nan where the load does not tell it; once per cycle."""
         self._cycles = self._cycles + 1 if self.spool.tells_tension(command) else 0
+        if self.spool.pull(tendon.raw) < -wrong_pull(self.spool, self.settings):
+            return math.nan
         return tendon.tension if self.spool.load_at_rest or self._cycles > self.settings.lag else math.nan
 
 
@@ -143,6 +153,15 @@ class SnappedMonitor(TensionMonitor):
         return (
             f"its tension fell from about {tight:.0f} N to {tension:.0f} N without being paid out; it may have snapped"
         )
+
+
+@tendon_monitor(FaultKind.WOUND_BACKWARDS)
+def wound_backwards(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str | None:
+    """A tendon can only pull: a servo never has to push outwards, but against the friction of its gear."""
+    pull = spool.pull(tendon.raw)
+    if not pull < -wrong_pull(spool, settings):
+        return None
+    return f"its servo pushes outwards with about {-pull:.0f} N, which no tendon resists that is wound on as configured"
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------
