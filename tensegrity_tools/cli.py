@@ -27,6 +27,7 @@ COMMANDS = {
     "up": ("up", "up"),
     "bag": ("bag", "bag"),
     "goal": ("running_robot", "goal"),
+    "follow": ("follow", "follow"),
     "push": ("push", "push"),
     "status": ("running_robot", "status"),
     "hold": ("running_robot", "hold"),

@@ -1,6 +1,6 @@
 """Trajectories from waypoints in YAML.
 
-    kind: cubic Hermite            # or quintic, minimum jerk, orientation
+    kind: cubic Hermite            # or quintic, minimum jerk, orientation, pose
     columns: [t, phi, psi, phi_rate, psi_rate]
     quantities: {phi: angle, psi: angle}     # length, angle or number for each coordinate; number where left out
     units: {angle: deg}            # of plain numbers; SI where left out
@@ -11,8 +11,9 @@
 
 The first column is the time t. A coordinate may have a column of rates (its name with _rate) and of accelerations
 (_acceleration), which stay zero (cubic Hermite) or open (quintic) where left out. An orientation has the columns t, w,
-x, y, z; its limits are those of the norms of angular velocity and acceleration. Errors name file, line and field, what
-was found and what is allowed.
+x, y, z; its limits are those of the norms of angular velocity and acceleration. A pose has the columns t, x, y, z, qw,
+qx, qy, qz and moves with least jerk, its limits are those of x, y, z and of that norm. Errors name file, line and
+field, what was found and what is allowed.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from tensegrity_dynamics.robots.units import BaseUnits
 from tensegrity_dynamics.robots.yaml_source import YamlSource, read_text
 
 from .orientation import OrientationSpline
+from .pose_trajectory import POSE, POSITION, PoseTrajectory
 from .quintic import QuinticSpline
 from .splines import Array, HermiteSpline, Trajectory, within_limits
 
-KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation")
+KINDS = ("cubic Hermite", "quintic", "minimum jerk", "orientation", "pose")
 FIELDS = ("kind", "columns", "quantities", "units", "limits", "rows", "name")
 LIMITS = ("velocity", "acceleration")
 OF_COORDINATES = ("length", "angle", "number")
@@ -46,13 +48,14 @@ class NamedTrajectory:
 
     Attributes:
         names: (n,) coordinates, such as phi and psi; w, x, y, z for an orientation.
-        trajectory: the motion in SI.
+        trajectory: the motion in SI. knots: s, of its waypoints.
         stretched: factor by which it was slowed down to keep limits; 1 for none.
     """
 
     names: tuple[str, ...]
     trajectory: Trajectory
     stretched: float = 1.0
+    knots: tuple[float, ...] = ()
 
 
 def load_trajectory(path: str | Path) -> NamedTrajectory:
@@ -100,6 +103,8 @@ class _Reader:
             made: Trajectory
             if kind == "orientation":
                 made = OrientationSpline(times, values)
+            elif kind == "pose":
+                made = PoseTrajectory(QuinticSpline(times, values[:, :3]), OrientationSpline(times, values[:, 3:]))
             elif kind == "cubic Hermite":
                 made = HermiteSpline(times, values, rates)
             else:
@@ -108,7 +113,8 @@ class _Reader:
             raise
         except TensegrityError as error:
             raise self.refuse(str(error), "rows") from None
-        return self._limited(made, kinds, units, kind == "orientation")
+        limited = {"orientation": ["angle"], "pose": ["length"] * 3 + ["angle"]}.get(kind, list(kinds.values()))
+        return self._limited(made, kinds, units, limited, times)
 
     def _kind(self) -> str:
         entry = self.data.get("kind", KINDS[0])
@@ -139,8 +145,10 @@ class _Reader:
                 if there and name not in there and not name.endswith(("_rate", "_acceleration")):
                     text = f"the column {name + end!r} is missing; give all columns of one kind or none."
                     raise self.refuse(text, "columns")
-        if kind == "orientation" and tuple(columns[1:]) != QUATERNION:
-            raise self.refuse(f"an orientation has the columns t, w, x, y, z; found {', '.join(columns)}.", "columns")
+        for word, needed in (("orientation", QUATERNION), ("pose", POSE)):
+            if kind == word and tuple(columns[1:]) != needed:
+                text = f"{word} has the columns t, {', '.join(needed)}; found {', '.join(columns)}."
+                raise self.refuse(text, "columns")
         return columns
 
     def _units(self) -> BaseUnits:
@@ -161,7 +169,8 @@ class _Reader:
                 raise self.refuse(unknown_name("coordinate", name, names), "quantities", name)
             if kind not in OF_COORDINATES:
                 raise self.refuse(unknown_name("quantity", kind, OF_COORDINATES), "quantities", name)
-        return {name: quantities.get(name, "number") for name in names}
+        usual = dict.fromkeys(POSITION, "length") if tuple(names) == POSE else {}
+        return {name: quantities.get(name, usual.get(name, "number")) for name in names}
 
     def _table(self, columns: list[str], quantities: list[tuple[str, int]], units: BaseUnits) -> Array:
         rows = self.data.get("rows")
@@ -190,23 +199,26 @@ class _Reader:
             return None
         return table[:, [columns.index(name + end) for name in names]]
 
-    def _limited(self, made: Trajectory, kinds: dict[str, str], units: BaseUnits, turns: bool) -> NamedTrajectory:
+    def _limited(
+        self, made: Trajectory, kinds: dict[str, str], units: BaseUnits, limited: list[str], times: Array
+    ) -> NamedTrajectory:
         limits = self.data.get("limits", {})
         if not isinstance(limits, Mapping):
             raise self.refuse("a mapping is needed, such as {velocity: 0.5, acceleration: 2}.", "limits")
         for name in limits:
             if name not in LIMITS:
                 raise self.refuse(unknown_name("limit", name, LIMITS), "limits", name)
-        limit_of = {name: self._limit(name, limit, kinds, units, turns) for name, limit in limits.items()}
+        limit_of = {name: self._limit(name, limit, limited, units) for name, limit in limits.items()}
         try:
             motion, factor = within_limits(made, limit_of.get("velocity"), limit_of.get("acceleration"))
         except TensegrityError as error:
             raise self.refuse(str(error), "limits") from None
-        return NamedTrajectory(tuple(kinds), motion, factor)
+        knots = times[0] + factor * (times - times[0])
+        return NamedTrajectory(tuple(kinds), motion, factor, tuple(knots.tolist()))
 
-    def _limit(self, name: str, entry: Any, kinds: dict[str, str], units: BaseUnits, turns: bool) -> Array:
-        """Limits of all components in SI: one for all, a list with one each, or one of an orientation's norm."""
-        order, each = LIMITS.index(name) + 1, ["angle"] if turns else list(kinds.values())
+    def _limit(self, name: str, entry: Any, each: list[str], units: BaseUnits) -> Array:
+        """Limits of all values of `Trajectory.largest` in SI: one for all, or a list with one each."""
+        order = LIMITS.index(name) + 1
         cells = entry if isinstance(entry, list) else [entry] * len(each)
         if len(cells) != len(each):
             raise self.refuse(f"{len(each)} limits are needed, or one for all; found {len(cells)}.", "limits", name)

@@ -1,0 +1,108 @@
+"""Motions of the output frame: position and orientation over time, and the waypoints that stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.types import Array
+
+from .orientation import OrientationSpline
+from .splines import Trajectory
+
+POSITION = ("x", "y", "z")
+POSE = (*POSITION, "qw", "qx", "qy", "qz")
+MAX_WAYPOINTS = 400
+"""Waypoints that a motion is cut into at most; controllers take up to 500 at once."""
+POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 1e-4, 1e-3
+"""m and quaternion units by which a smooth curve through the waypoints may leave the motion."""
+
+
+class PoseTrajectory:
+    """Position and orientation side by side: (k, 7) m and w, x, y, z.
+
+    Args:
+        position: with three values. orientation: over the same times.
+
+    Raises:
+        TensegrityError: the times differ.
+    """
+
+    def __init__(self, position: Trajectory, orientation: OrientationSpline) -> None:
+        if (position.start, position.end) != (orientation.start, orientation.end):
+            raise TensegrityError("position and orientation begin and end at different times; give them the same.")
+        self.position, self.orientation = position, orientation
+
+    @property
+    def start(self) -> float:
+        """Time [s] of the first waypoint."""
+        return self.position.start
+
+    @property
+    def end(self) -> float:
+        """Time [s] of the last waypoint."""
+        return self.position.end
+
+    def value(self, t: ArrayLike, derivative: int = 0) -> Array:
+        """(k, 7) or (7,); derivatives are (k, 6): of the position, and angular velocity or acceleration."""
+        both = self.position.value(t, derivative), self.orientation.value(t, derivative)
+        return np.concatenate(both, axis=-1)
+
+    def largest(self, derivative: int) -> Array:
+        """(4,): of x, y, z, and of the norm of the angular velocity or acceleration."""
+        return np.concatenate((self.position.largest(derivative), np.atleast_1d(self.orientation.largest(derivative))))
+
+    def stretched(self, factor: float) -> PoseTrajectory:
+        """The same path from the same start, `factor` times as slow."""
+        return PoseTrajectory(self.position.stretched(factor), self.orientation.stretched(factor))
+
+
+Waypoint = tuple[float, Array, "Array | None"]
+"""Time from the start of the motion [s], position (3,) m, quaternion w, x, y, z or None to leave it open."""
+
+
+def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[float]) -> list[Waypoint]:
+    """Waypoints, the first at the start of the motion, so close that a smooth curve through them is the motion.
+
+    Args:
+        names: of the values: x, y, z, or x, y, z, qw, qx, qy, qz.
+        knots: times [s] of the motion between which it is smooth, in order.
+
+    Raises:
+        TensegrityError: other names, or a motion that needs more than `MAX_WAYPOINTS`.
+    """
+    if tuple(names) not in (POSITION, POSE):
+        raise TensegrityError(
+            f"a motion of the output has the columns {', '.join(POSITION)}, or {', '.join(POSE)}; found "
+            f"{', '.join(names)}."
+        )
+    parts = 1
+    while True:
+        times = np.unique(np.concatenate([np.linspace(a, b, parts + 1) for a, b in pairwise(knots)]))
+        if times.size > MAX_WAYPOINTS:
+            raise TensegrityError(
+                f"it takes more than {MAX_WAYPOINTS} waypoints to follow this motion within "
+                f"{1e3 * POSITION_TOLERANCE:g} mm; cut the file into shorter ones."
+            )
+        values = motion.value(times)
+        if times.size > 2 and _deviation(motion, times, values):
+            break
+        parts *= 2
+    turned = values.shape[1] > 3
+    return [(float(t - times[0]), row[:3], row[3:] if turned else None) for t, row in zip(times, values, strict=True)]
+
+
+def _deviation(motion: Trajectory, times: Array, values: Array) -> bool:
+    """Whether the curve with continuous acceleration through the waypoints stays within the tolerances."""
+    between = 0.5 * (times[1:] + times[:-1])
+    ends = ((1, np.zeros(values.shape[1])),) * 2  # a robot begins and ends at rest
+    off = np.abs(CubicSpline(times, values, bc_type=ends)(between) - motion.value(between))
+    inner = slice(1, -1) if between.size > 2 else slice(None)  # the first and last piece carry the start from rest
+    if np.any(off[inner, :3] > POSITION_TOLERANCE):
+        return False
+    return not np.any(off[inner, 3:] > ORIENTATION_TOLERANCE)

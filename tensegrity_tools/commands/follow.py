@@ -1,0 +1,139 @@
+"""`tensegrity follow`: a motion from a YAML file, on the running robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
+
+from ..output import console, print_json, progress, table
+from .arguments import JsonOption, RobotArgument
+from .running_robot import NamespaceOption, watching
+
+
+def follow(
+    robot: RobotArgument,
+    file: Annotated[Path, typer.Argument(help="a trajectory: columns t, x, y, z, or t, x, y, z, qw, qx, qy, qz")],
+    relative: Annotated[bool, typer.Option(help="positions count from the output's position at rest")] = False,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="only see whether every waypoint can be reached; needs no running robot")
+    ] = False,
+    interpolation: Annotated[str, typer.Option(help="between waypoints, as the controller offers it")] = "smooth",
+    namespace: NamespaceOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Move the output of the running robot along a trajectory; it goes to its first waypoint first."""
+    from tensegrity_control import load_trajectory
+    from tensegrity_control.trajectories.pose_trajectory import pose_waypoints
+    from tensegrity_dynamics import load_robot
+
+    loaded, motion = load_robot(robot), load_trajectory(file)
+    try:
+        waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
+    except TensegrityError as error:
+        raise TensegrityError(f"{file}: {error}") from None
+    if relative or check_only:
+        home = _rest_pose(loaded)
+    if relative:
+        waypoints = [(when, home[0] + position, quaternion) for when, position, quaternion in waypoints]
+    figures: dict[str, Any] = {
+        "waypoints": len(motion.knots),
+        "sent_waypoints": len(waypoints) - 1,
+        "duration_s": waypoints[-1][0],
+        "slowed_down": motion.stretched,
+    }
+    if check_only:
+        _check(loaded, file, motion, home if relative else None)
+        _show(figures, as_json, "can be followed")
+        return
+    starts = motion.trajectory.value(motion.knots[0], 1)
+    if np.any(starts != 0.0) and not as_json:
+        console.print(
+            f"the trajectory begins with a rate of {np.linalg.norm(starts):.3g} 1/s, the robot at rest: it catches up."
+        )
+    with watching(namespace) as watcher:
+        from ..runtime.follower import ARRIVED, Follower
+
+        if not watcher.wait_until(lambda: watcher.state is not None, 5.0):
+            raise TensegrityError("no robot is running; start one with `tensegrity up`.")
+        follower = Follower(watcher)
+        try:
+            distance, angle = follower.away(waypoints[0])
+            if distance > ARRIVED[0] or angle > ARRIVED[1]:
+                if not as_json:
+                    console.print(
+                        f"going to the first waypoint, {1e3 * distance:.1f} mm and {np.degrees(angle):.1f} deg away"
+                    )
+                follower.approach(waypoints[0])
+            with progress.status("planning") as status:
+                done = follower.follow(
+                    waypoints, interpolation, lambda part: status.update(f"following, {100.0 * part:.0f} %")
+                )
+        finally:
+            follower.close()
+    figures |= {
+        "position_error_m": done.position_error,
+        "orientation_error_rad": done.orientation_error,
+        "largest_position_error_m": done.largest[0],
+        "largest_orientation_error_rad": done.largest[1],
+        "success": done.success,
+        "reason": done.reason,
+    }
+    _show(figures, as_json, "followed" if done.success else f"not followed: {done.reason}")
+    if not done.success:
+        raise typer.Exit(1)
+
+
+def _rest_pose(loaded: Any) -> Any:
+    """Pose of the output at rest."""
+    from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+    from tensegrity_dynamics import forward_kinematics
+
+    if loaded.kind == "mechanism":
+        return MechanismEquilibriumMap(loaded).home.pose
+    return forward_kinematics(loaded, rigid_bars=True).pose
+
+
+def _check(loaded: Any, file: Path, motion: Any, home: Any) -> None:
+    """Solve the inverse kinematics at every waypoint of the file; TensegrityError names the first that has none."""
+    from tensegrity_control import inverse_kinematics
+
+    with progress.status("looking at the waypoints") as status:
+        for number, when in enumerate(motion.knots):
+            status.update(f"looking at waypoint {number + 1} of {len(motion.knots)}")
+            value = motion.trajectory.value(when)
+            position = value[:3] if home is None else home[0] + value[:3]
+            try:
+                inverse_kinematics(loaded, position, value[3:] if value.size > 3 else None)
+            except UnreachableGoalError as error:
+                raise TensegrityError(f"{file}: rows.{number}: at {when:g} s: {error}") from None
+
+
+def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
+    if as_json:
+        print_json(figures)
+        return
+    rows = [
+        ("waypoints in the file", str(figures["waypoints"])),
+        ("sent, so that the curve stays within 0.1 mm", str(figures["sent_waypoints"])),
+        ("duration", f"{figures['duration_s']:.3g} s"),
+    ]
+    if figures["slowed_down"] > 1.0:
+        rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
+    if "position_error_m" in figures:
+        rows += [
+            ("error at the end", _errors(figures["position_error_m"], figures["orientation_error_rad"])),
+            (
+                "largest error against the plan",
+                _errors(figures["largest_position_error_m"], figures["largest_orientation_error_rad"]),
+            ),
+        ]
+    console.print(table(title, ("", ""), rows))
+
+
+def _errors(position: float, orientation: float) -> str:
+    return f"{1e3 * position:.3f} mm, {np.degrees(orientation):.3f} deg"

@@ -1,0 +1,124 @@
+"""Sends a motion of the output to the running robot by the action `follow_trajectory`, and watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import Pose as RosPose
+from rclpy.action import ActionClient
+from tensegrity.action import FollowTrajectory
+
+from tensegrity_control.trajectories.pose_trajectory import Waypoint
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.ros.geometry_messages import fill_pose
+
+from .robot_client import PLANNING, Watcher
+
+ARRIVED = 1e-3, np.radians(0.2)
+"""m and rad within which the robot stands at the first waypoint."""
+SETTLING = 10.0
+"""s of the robot's time for the way to the first waypoint, beyond what was predicted."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What became of a motion: errors at the end and the largest ones on the way, against the plan, in m and rad."""
+
+    success: bool
+    reason: str
+    position_error: float
+    orientation_error: float
+    largest: tuple[float, float]
+
+
+class Follower:
+    """One motion on the running robot.
+
+    Args:
+        watcher: hears the robot.
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self._action = ActionClient(watcher.node, FollowTrajectory, "follow_trajectory")
+        self._largest = [0.0, 0.0]
+        self._progress = 0.0
+
+    def close(self) -> None:
+        """End the action client."""
+        self._action.destroy()
+
+    def away(self, first: Waypoint) -> tuple[float, float]:
+        """Distance [m] and angle [rad] from the robot to the first waypoint."""
+        pose: Pose = self.watcher.pose
+        error = pose_error((first[1], pose[1] if first[2] is None else first[2]), pose)
+        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+
+    def approach(self, first: Waypoint) -> None:
+        """Go to the first waypoint. Raises TensegrityError where that is refused or not reached."""
+        answer = self.watcher.send_goal(first[1], first[2])
+        if not answer.accepted:
+            raise TensegrityError(f"the first waypoint cannot be gone to: {answer.reason}")
+        arrival = answer.predicted_arrival.sec + 1e-9 * answer.predicted_arrival.nanosec
+        while self.watcher.time < arrival + SETTLING:
+            self.watcher.spin(0.1)
+            if self.watcher.time >= arrival and not self.watcher.moving and self._there(first):
+                return
+        distance, angle = self.away(first)
+        raise TensegrityError(
+            f"the robot is still {1e3 * distance:.2f} mm and {np.degrees(angle):.2f} deg from the first waypoint."
+        )
+
+    def _there(self, first: Waypoint) -> bool:
+        distance, angle = self.away(first)
+        return distance <= ARRIVED[0] and angle <= ARRIVED[1]
+
+    def follow(
+        self, waypoints: Sequence[Waypoint], interpolation: str, show: Callable[[float], None] = lambda part: None
+    ) -> Followed:
+        """Send the waypoints after the first, where the robot stands, and wait for the end.
+
+        Args:
+            interpolation: of the action. show: called often with the part of the motion that is done, 0 to 1.
+
+        Raises:
+            TensegrityError: nobody offers the action, or the motion is refused.
+            KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
+        """
+        if not self.watcher.wait_until(self._action.server_is_ready, 5.0):
+            raise TensegrityError("no robot takes trajectories; start one with `tensegrity up`.")
+        goal = FollowTrajectory.Goal(interpolation=interpolation)
+        goal.header.frame_id = "world"
+        for when, position, quaternion in waypoints[1:]:
+            nanoseconds = round(1e9 * when)
+            goal.time_from_start.append(Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9))
+            goal.waypoint.append(fill_pose(RosPose(), position, (0.0,) * 4 if quaternion is None else quaternion))
+        sent = self._action.send_goal_async(goal, feedback_callback=self._keep)
+        if not self.watcher.wait_until(sent.done, PLANNING):
+            raise TensegrityError("the controller does not answer; see `tensegrity status`.")
+        handle = sent.result()
+        if not handle.accepted:
+            raise TensegrityError("the controller does not take trajectories now; see `tensegrity status`.")
+        ended = handle.get_result_async()
+        try:
+            while not ended.done():
+                self.watcher.spin(0.05)
+                show(self._progress)
+        except BaseException:
+            handle.cancel_goal_async()
+            raise
+        result, status = ended.result().result, ended.result().status
+        reason = result.reason or ("" if status == GoalStatus.STATUS_SUCCEEDED else "it was broken off")
+        errors = float(result.position_error), float(result.orientation_error)
+        return Followed(bool(result.success), reason, *errors, (self._largest[0], self._largest[1]))
+
+    def _keep(self, message: FollowTrajectory.Impl.FeedbackMessage) -> None:
+        feedback = message.feedback
+        self._progress = feedback.progress
+        self._largest[0] = max(self._largest[0], feedback.position_error)
+        self._largest[1] = max(self._largest[1], feedback.orientation_error)
