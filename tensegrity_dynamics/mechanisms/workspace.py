@@ -36,7 +36,8 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
         point=np.zeros(3), gap=np.zeros(3), speed=np.zeros(3), direction=np.zeros(6), change=np.zeros(6),
         route_state=np.zeros((flat.route_elements.shape[0], STATE_COLUMNS)),
         route_results=np.zeros((flat.routed_cables.shape[0], RESULT_COLUMNS)),
-        route_table=np.zeros(TABLE_COLUMNS if flat.route_kernel.size else 0, dtype=np.int64), route_scratch=np.zeros((3, 3)),
+        route_table=np.zeros(TABLE_COLUMNS if flat.route_kernel.size else 0, dtype=np.int64),
+        route_scratch=np.zeros((3, 3)),
     )  # fmt: skip
 
 

@@ -14,8 +14,34 @@ from __future__ import annotations
 
 from ...numerics.compilation import allocation_free
 from .columns import (
-    BEFORE, BODY, CLIMB, COUNT, DAMPED, DAMPING, DRIVE, ELASTIC, FIRST, GRADIENT, HIGHEST, HOLDS, RATE, REST_NOW, RUBBED, SLIP,
-    STIFFNESS, STRAIN, STRAIN_RATE, TENSION, TRIAL, TURNING_V, W_ENTRY, W_EXIT, W_IN, W_OUT, W_TURN_IN, W_TURN_OUT,
+    BEFORE,
+    BODY,
+    CLIMB,
+    COUNT,
+    DAMPED,
+    DAMPING,
+    DRIVE,
+    ELASTIC,
+    FIRST,
+    GRADIENT,
+    HIGHEST,
+    HOLDS,
+    RATE,
+    REST_NOW,
+    RUBBED,
+    SLIP,
+    STIFFNESS,
+    STRAIN,
+    STRAIN_RATE,
+    TENSION,
+    TRIAL,
+    TURNING_V,
+    W_ENTRY,
+    W_EXIT,
+    W_IN,
+    W_OUT,
+    W_TURN_IN,
+    W_TURN_OUT,
 )  # fmt: skip
 from .path import trace
 from .slip import find_rates, find_slip

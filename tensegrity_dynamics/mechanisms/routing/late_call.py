@@ -21,6 +21,7 @@ from ...numerics.compilation import allocation_free, callback
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
 
+
 @intrinsic
 def address_of(context, array):  # type: ignore[no-untyped-def]
     """Where an array's numbers begin, as an integer."""

@@ -10,12 +10,29 @@ from numpy.typing import NDArray
 from ..mechanism import Mechanism
 from ..workspace import Workspace
 from .columns import (
-    COUNT, FIRST, HIGHEST, KIND, PATH_LENGTH, POINT, REST, REST_NOW, SLIP, STRAIN, TENSION, TOUCHES, TRIAL,
-    W_AXIS, W_ENTRY, W_EXIT, W_IN, W_RADIUS, WRAP,
+    COUNT,
+    FIRST,
+    HIGHEST,
+    KIND,
+    PATH_LENGTH,
+    POINT,
+    REST,
+    REST_NOW,
+    SLIP,
+    STRAIN,
+    TENSION,
+    TOUCHES,
+    TRIAL,
+    W_AXIS,
+    W_ENTRY,
+    W_EXIT,
+    W_IN,
+    W_RADIUS,
+    WRAP,
 )  # fmt: skip
 
-ARC_STEP = np.pi / 18.0
-"""rad, of the straight pieces in which an arc is drawn."""
+ARC_PIECES = 24
+"""Straight pieces in which an arc is drawn."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +95,20 @@ def with_slips(mechanism: Mechanism, slip: NDArray[np.float64]) -> Mechanism:
 
 
 def polylines(mechanism: Mechanism, work: Workspace) -> list[NDArray[np.float64]]:
-    """(n, 3) m for every routed cable: its straight pieces and its arcs as pieces, from what `evaluate` left."""
+    """(n, 3) m for every routed cable: its straight pieces, and arcs as ARC_PIECES, from what `evaluate` left."""
     lines = []
     for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
         first, count = int(cable[FIRST]), int(cable[COUNT])
         points = [work.route_state[first, W_EXIT : W_EXIT + 3]]
         for e in range(first + 1, first + count):
-            state, row = work.route_state[e], route.elements[e - first]
-            if row[KIND] == POINT or e == first + count - 1 or not state[TOUCHES]:
-                points.append(state[W_ENTRY : W_ENTRY + 3])
+            state, entry = work.route_state[e], work.route_state[e, W_ENTRY : W_ENTRY + 3]
+            if route.elements[e - first, KIND] == POINT or e == first + count - 1:
+                points.append(entry)
                 continue
             axis, along, radius = state[W_AXIS : W_AXIS + 3], state[W_IN : W_IN + 3], state[W_RADIUS]
-            centre = state[W_ENTRY : W_ENTRY + 3] - radius * np.cross(along, axis)
-            turn = np.copysign(state[WRAP], radius)
-            for angle in np.linspace(0.0, turn, max(2, int(np.ceil(abs(turn) / ARC_STEP)) + 1)):
+            turn = np.copysign(state[WRAP], radius) if state[TOUCHES] else 0.0
+            for angle in np.linspace(0.0, turn, ARC_PIECES + 1):
                 ahead = np.cos(angle) * along + np.sin(angle) * np.cross(axis, along)
-                points.append(centre + radius * np.cross(ahead, axis))
+                points.append(entry + radius * np.cross(ahead - along, axis))
         lines.append(np.array(points))
     return lines
-
-

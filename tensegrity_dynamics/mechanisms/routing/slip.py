@@ -13,8 +13,33 @@ import numpy as np
 
 from ...numerics.compilation import allocation_free
 from .columns import (
-    BEFORE, DIAGONAL, FLOW, FLOW_RATE, FRICTION, HOLDS, LENGTH, LENGTH_RATE, LOWER, MODE, RATE, RATIO, RATIO_RATE,
-    REST, REST_NOW, REST_RATE, RIGHT, SIDE, SLIP, SPIN_IN, SPIN_OUT, STRAIN, STRAIN_RATE, TOUCHES, TRIAL, UPPER, WRAP,
+    BEFORE,
+    DIAGONAL,
+    FLOW,
+    FLOW_RATE,
+    FRICTION,
+    HOLDS,
+    LENGTH,
+    LENGTH_RATE,
+    LOWER,
+    MODE,
+    RATE,
+    RATIO,
+    RATIO_RATE,
+    REST,
+    REST_NOW,
+    REST_RATE,
+    RIGHT,
+    SIDE,
+    SLIP,
+    SPIN_IN,
+    SPIN_OUT,
+    STRAIN,
+    STRAIN_RATE,
+    TOUCHES,
+    TRIAL,
+    UPPER,
+    WRAP,
 )  # fmt: skip
 
 STICKS = -1.0

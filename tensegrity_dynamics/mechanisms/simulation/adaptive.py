@@ -145,11 +145,13 @@ def integrate(
                     events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
                     taut[c] = not taut[c]
             if len(events) > MAX_EVENTS:
-                raise TensegrityError(f"more than {MAX_EVENTS} times a cable went slack or taut, stuck or slipped within {time:.4g} s.")
+                raise TensegrityError(
+                    f"more than {MAX_EVENTS} times a cable went slack or taut, stuck or slipped within {time:.4g} s."
+                )
     whole = np.vstack(states)
     return MechanismPath(
-        np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], slips_kept(motion.work), tuple(events),
-        tuple(pieces),
+        np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], slips_kept(motion.work),
+        tuple(events), tuple(pieces),
     )  # fmt: skip
 
 
