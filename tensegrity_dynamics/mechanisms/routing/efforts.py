@@ -26,6 +26,7 @@ from .columns import (
     GRADIENT,
     HIGHEST,
     HOLDS,
+    PUSH,
     RATE,
     REST_NOW,
     RUBBED,
@@ -49,7 +50,7 @@ from .slip import find_rates, find_slip
 
 @allocation_free
 def pull(body, point, direction, tension, v_start, v_count, parent, dof_parent, jacobian, passive):
-    """Add a force of some tension along a direction (3,) at a point (3,) of a body to the efforts of the coordinates."""
+    """Add a force of some tension along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
     while body >= 0 and v_count[body] == 0:
         body = parent[body]
     if body < 0:
@@ -90,8 +91,8 @@ def find_tensions(elements, cable, first, last, state, result):
 
 @allocation_free
 def routed_efforts(
-    elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state, results,
-    passive, scratch,
+    elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
+    results, passive, scratch,
 ):  # fmt: skip
     """Fill paths, slip, strains and tensions of all routed cables, and add their efforts to passive (nv,)."""
     for c in range(cables.shape[0]):
@@ -138,6 +139,8 @@ def keep_slip(elements, cables, state):
         for e in range(first + 1, first + int(cables[c, COUNT]) - 1):
             if elements[e, HOLDS] != 0.0:
                 own = state[e]
-                taken += (own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE]) * (own[TRIAL] - own[SLIP])
-                own[SLIP] = own[TRIAL]
+                moved = own[TRIAL] - own[SLIP]
+                push = own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE] if moved != 0.0 else 0.0
+                taken += 0.5 * moved * (push + (own[PUSH] if own[PUSH] * moved > 0.0 else push))
+                own[SLIP], own[PUSH] = own[TRIAL], push
     return taken

@@ -1,8 +1,8 @@
 """Calls of compiled functions through their address, bound when a mechanism is built.
 
-What `evaluate` calls directly is compiled into everything that moves a mechanism, for every robot. Routed cables are few
-robots' business: their kernel is compiled when the first of them is loaded, and reached through its address, so that
-the others neither wait for its compilation nor carry its code.
+What `evaluate` calls directly is compiled into everything that moves a mechanism, for every robot. Routed cables are
+few robots' business: their kernel is compiled when the first of them is loaded, and reached through its address, so
+that the others neither wait for its compilation nor carry its code.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ and centres D apart, the cable leaves and arrives along the unit vector
 
     t = (l D + d n x D) / D^2,   d = p - p',   l^2 = D^2 - d^2,   at the points C + p t x n.
 
-The rate of such a length, arcs counted from marks that are fixed on the carriers of the pulleys, is t . (v' - v) with the
-velocities of the carriers at both points: the points slide along t, which takes from the line what it gives to the arc.
+The rate of such a length, arcs counted from marks that are fixed on the carriers of the pulleys, is t . (v' - v) with
+the velocities of the carriers at both points: these slide along t, which takes from the line what it gives to the arc.
 """
 
 from __future__ import annotations

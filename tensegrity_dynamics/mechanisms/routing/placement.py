@@ -90,7 +90,7 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
         if rows[e, HOLDS]:
             holding.append(e)
     rows[:, REST] = 1.0
-    rows[:, [TURN_IN, TURN_OUT]] = FAR
+    rows[1:, TURN_IN] = rows[:-1, TURN_OUT] = FAR
     route = PlacedRoute(cable.name, rows, cable.stiffness, cable.damping * cable.area)
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)
@@ -102,8 +102,8 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     strain = cable.strain if cable.length is None else total / cable.length - 1.0
     if strain > MOST_STRAIN:
         raise TensegrityError(
-            f"it is too short: over its route of {total:.4g} m it would be stretched by {100.0 * strain:.3g} %; give it "
-            f"a length of at least {total / (1.0 + MOST_STRAIN):.4g} m."
+            f"it is too short: over its route of {total:.4g} m it would be stretched by {100.0 * strain:.3g} %; give "
+            f"it a length of at least {total / (1.0 + MOST_STRAIN):.4g} m."
         )
     if not lengths.min() > 0.0:
         raise TensegrityError("two places of its route that hold it lie upon each other; leave some cable between.")
@@ -176,8 +176,8 @@ def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace)
                 wrap -= 2.0 * np.pi
                 if not point.may_be_clear:
                     raise TensegrityError(
-                        f"at {cable.place_name(e)} it runs clear of the pulley on this side ({point.side:+d}), which it "
-                        "would have to pull; take the other side, or say may_be_clear: true."
+                        f"at {cable.place_name(e)} it runs clear of the pulley on this side ({point.side:+d}), which "
+                        "it would have to pull; take the other side, or say may_be_clear: true."
                     )
             wrap += 2.0 * np.pi * point.turns
             mark = matrix_from_vector(0.5 * point.side * wrap * axis) @ arrives
