@@ -51,7 +51,7 @@ def callback(function: Callable[..., None], *types: Any) -> Any:
         function: which returns nothing. types: numba's, of its arguments.
     """
     options = {"error_model": "numpy", "nogil": True}
-    made = CFunc(function, (types, numba.types.void), locals={}, options=options)
+    made: Any = CFunc(function, (types, numba.types.void), locals={}, options=options)
     try:
         made.enable_caching()
         made._cache._cache_file._source_stamp = _stamp(function)

@@ -164,8 +164,8 @@ class MechanismPicture(Picture):
         for body, _, end in self._attachments():
             points.append((poses.positions[body] + poses.rotations[body] @ end)[None])
         span = max(float(np.linalg.norm(np.ptp(np.vstack(points), axis=0))), 1e-6)
-        cables = (*self._model.entries, *self._model.routes)
-        thickest = max((cable.cable_radius for cable in cables), default=0.0)
+        thick = [entry.cable_radius for entry in self._model.entries]
+        thickest = max([*thick, *(route.cable_radius for route in self._model.routes)], default=0.0)
         tendon = max(thickest, 0.0032 * span)
         return Sizes(
             span=span, bar=0.009 * span, tendon=tendon, spring=0.009 * span, node=0.013 * span, axes=0.1 * span,
@@ -211,7 +211,8 @@ class MechanismPicture(Picture):
             if not point.is_pulley:
                 yield Solid(link, "joints", "sphere", (3.0 * self.sizes.tendon,) * 3, np.array(point.at))
                 continue
-            axis = joint.axis if joint is not None else np.array(point.axis) / np.linalg.norm(point.axis)
+            axis = np.array(point.axis if joint is None else joint.axis, dtype=np.float64)
+            axis /= np.linalg.norm(axis)
             across = np.linalg.svd(axis[None])[2][1:]
             axes = np.column_stack((across[0], np.cross(axis, across[0]), axis))
             size = (2.0 * point.radius, 2.0 * point.radius, 4.0 * self.sizes.tendon)

@@ -39,7 +39,8 @@ joints:
   - {{name: lightJt, kind: prismatic, parent: world, body: light, axis: [0, 0, 1], frame: {{at: [-0.1, 0, -2]}}}}
 routed_cables:
   - {{name: rope, young: {young}, cable_radius: 0.002, damping: {damping}, strain: 0, route: [
-      {{body: heavy, at: [0, 0, 0]}}, {{joint: wheelJt, radius: 0.1, side: -1, friction: {friction}}}, {{body: light, at: [0, 0, 0]}}]}}
+      {{body: heavy, at: [0, 0, 0]}}, {{joint: wheelJt, radius: 0.1, side: -1, friction: {friction}}},
+      {{body: light, at: [0, 0, 0]}}]}}
 """
 
 

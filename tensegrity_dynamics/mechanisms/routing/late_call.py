@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types  # type: ignore[attr-defined]
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -81,7 +81,7 @@ def _routed_cables_without_compilation(flat, q, v, work):  # type: ignore[no-unt
     )  # fmt: skip
 
 
-call_routed_cables = _routed_cables_without_compilation if numba.config.DISABLE_JIT else routed_cables_by_table
+call_routed_cables = _routed_cables_without_compilation if config.DISABLE_JIT else routed_cables_by_table
 
 
 def _kernel(table_address):  # type: ignore[no-untyped-def]
@@ -114,4 +114,4 @@ def _compiled_kernel() -> Any:
 
 def kernel_address() -> int:
     """Address of the kernel of routed cables; compiles it, or reads it from disk, at the first call."""
-    return 1 if numba.config.DISABLE_JIT else int(_compiled_kernel().address)
+    return 1 if config.DISABLE_JIT else int(_compiled_kernel().address)

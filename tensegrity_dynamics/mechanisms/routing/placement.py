@@ -120,6 +120,8 @@ def _row(mechanism: Mechanism, q: NDArray[np.float64], point: RoutePoint) -> NDA
     row[WOUND] = 2.0 * np.pi * point.wound
     row[RAMP] = 1.0
     friction = point.friction
+    axis: NDArray[np.float64] | None
+    origin: NDArray[np.float64] | None
     if point.joint:
         joint = mechanism.joint(point.joint)
         if joint.kind != "revolute":

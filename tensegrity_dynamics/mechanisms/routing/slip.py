@@ -2,9 +2,9 @@
 
 Over a contact of friction mu and wrap angle phi the strain on one side is at most e^(mu phi) times that on the other;
 the damping tension mu A strain' keeps the same ratio while the wrap angle stays. Inside that bound the contact sticks:
-no rest length passes, to the last bit. At the bound as much passes as keeps the ratio exact. Friction does not depend on
-the speed, and the cable has no mass, so that what has slipped follows from the path alone (an elastic-plastic law in
-one dimension): Newton's method over the contacts that slip, with an active set.
+no rest length passes, to the last bit. At the bound as much passes as keeps the ratio exact. Friction does not depend
+on the speed, and the cable has no mass, so that what has slipped follows from the path alone (an elastic-plastic law
+in one dimension): Newton's method over the contacts that slip, with an active set.
 """
 
 from __future__ import annotations
