@@ -122,7 +122,7 @@ gravity: [0, 0, 0]
 bodies: {{slider: {{mass: {mass}, inertia: [1, 1, 1]}}}}
 joints:
   - {{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0], frame: {{at: [0.5, 0, 0.05]}},
-      resistance: {{stiffness: {spring}}}}}
+      resistance: {{stiffness: {spring}, rest: {rest}}}}}
 routed_cables:
   - {{name: tendon, young: 1e9, cable_radius: 0.001, damping: {damping}, strain: 0.004, route: [
       {{body: world, at: [0.05, 0, -0.4]}}, {{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: {side},
@@ -131,7 +131,7 @@ routed_cables:
 
 
 def _tendon(friction: float, **values: Any) -> MechanismModel:
-    usual = {"mass": 1, "spring": 0, "damping": 0, "side": 1}
+    usual = {"mass": 1, "spring": 0, "damping": 0, "side": 1, "rest": 0}
     return _model(GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]"), friction=friction, **{**usual, **values})
 
 
@@ -218,7 +218,8 @@ def stick_slip(duration: float = 10.0, friction: float = 0.15, damping: float = 
 
 def creep(friction: float = 0.3, duration: float = 10.0) -> float:
     """m that slips in 10 s at a guide that holds a steady load below the bound, while the load swings."""
-    model = _tendon(friction, mass=2.0, spring=4000.0, damping=1e5)
+    pull = 0.004 * 1e9 * np.pi * 0.001**2  # of the tendon at the start, which the spring balances
+    model = _tendon(friction, mass=2.0, spring=4000.0, damping=1e5, rest=pull / 4000.0)
     path = integrate(model.mechanism, model.start, [1e-3], np.zeros(1), duration)
     return float(np.abs(path.slip).max())
 
