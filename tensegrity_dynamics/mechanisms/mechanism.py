@@ -247,6 +247,10 @@ class Mechanism:
                 )
             used[cable.joint] = cable.name
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the arrays, whose address of a compiled function holds in this process alone."""
+        return {name: value for name, value in self.__dict__.items() if name != "flat"}
+
     # -- names and layout -----------------------------------------------------------------------------------------
 
     def joint(self, name: str) -> Joint:

@@ -12,7 +12,7 @@ energy is given to the shaft (000, 3.1.9 leaves that part out). So motion withou
 
 from __future__ import annotations
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from .columns import (
     BEFORE,
     BODY,
@@ -48,7 +48,7 @@ from .path import trace
 from .slip import find_rates, find_slip
 
 
-@allocation_free
+@for_compiled_callers
 def pull(body, point, direction, tension, v_start, v_count, parent, dof_parent, jacobian, passive):
     """Add a force of some tension along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
     while body >= 0 and v_count[body] == 0:
@@ -66,7 +66,7 @@ def pull(body, point, direction, tension, v_start, v_count, parent, dof_parent, 
         d = dof_parent[d]
 
 
-@allocation_free
+@for_compiled_callers
 def find_tensions(elements, cable, first, last, state, result):
     """Fill tensions of the strands, what drives rest length into them, and energies."""
     stiffness, damping = cable[STIFFNESS], cable[DAMPING]
@@ -89,7 +89,7 @@ def find_tensions(elements, cable, first, last, state, result):
             result[RUBBED] += own[RATE] * (own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE])
 
 
-@allocation_free
+@for_compiled_callers
 def routed_efforts(
     elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
     results, passive, scratch,

@@ -13,13 +13,15 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import config, types  # type: ignore[attr-defined]
-from numba.core import cgutils
+from numba import types
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from ...numerics.compilation import allocation_free, callback
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
+
+WITHOUT_COMPILATION = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
 
 
 @intrinsic
@@ -81,7 +83,7 @@ def _routed_cables_without_compilation(flat, q, v, work):  # type: ignore[no-unt
     )  # fmt: skip
 
 
-call_routed_cables = _routed_cables_without_compilation if config.DISABLE_JIT else routed_cables_by_table
+call_routed_cables = _routed_cables_without_compilation if WITHOUT_COMPILATION else routed_cables_by_table
 
 
 def _kernel(table_address):  # type: ignore[no-untyped-def]
@@ -114,4 +116,4 @@ def _compiled_kernel() -> Any:
 
 def kernel_address() -> int:
     """Address of the kernel of routed cables; compiles it, or reads it from disk, at the first call."""
-    return 1 if config.DISABLE_JIT else int(_compiled_kernel().address)
+    return 1 if WITHOUT_COMPILATION else int(_compiled_kernel().address)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import for_compiled_callers
 from ..kinematics.body_kinematics import world_direction, world_point
 from .columns import (
     ANGLE,
@@ -71,7 +71,7 @@ FARTHEST_TURN = 0.95 * np.pi
 """How far the cable may turn from its start at either side of a pulley, since angles repeat after a full turn."""
 
 
-@allocation_free
+@for_compiled_callers
 def layered(radius, pitch, layer, ramp, turn, out):
     """Fill out (3,): radius at a turn [rad] of cable on a drum, its gradient, and the rest length below that turn.
 
@@ -92,7 +92,7 @@ def layered(radius, pitch, layer, ramp, turn, out):
         out[2] += 0.5 * out[1] * climbed * climbed
 
 
-@allocation_free
+@for_compiled_callers
 def place_elements(elements, first, count, q, v, rotation, position, state, result, drum):
     """Fill centres, axes and radii of the elements in the world, and the rest length that turning has moved."""
     for e in range(first, first + count):
@@ -130,7 +130,7 @@ def place_elements(elements, first, count, q, v, rotation, position, state, resu
         own[FLOW_RATE] = own[GRADIENT] * speed
 
 
-@allocation_free
+@for_compiled_callers
 def tangent(state, i, j, result, number):
     """Fill where the cable leaves element i and arrives at element j, and its direction; returns the length."""
     a, b = state[i], state[j]
@@ -176,23 +176,18 @@ def tangent(state, i, j, result, number):
     return length
 
 
-@allocation_free
-def turn_between(axis, first, second):
-    """Angle [rad] from one direction (3,) to another about an axis (3,), within half a turn."""
+@for_compiled_callers
+def turn_between(axis, first, second, side, reference):
+    """Turn [rad] from one direction (3,) to another about an axis (3,) on a side, as near to a reference as can be."""
     cx = first[1] * second[2] - first[2] * second[1]
     cy = first[2] * second[0] - first[0] * second[2]
     cz = first[0] * second[1] - first[1] * second[0]
     sine = axis[0] * cx + axis[1] * cy + axis[2] * cz
-    return np.arctan2(sine, first[0] * second[0] + first[1] * second[1] + first[2] * second[2])
+    turn = side * np.arctan2(sine, first[0] * second[0] + first[1] * second[1] + first[2] * second[2])
+    return turn - 2.0 * np.pi * np.floor((turn - reference) / (2.0 * np.pi) + 0.5)
 
 
-@allocation_free
-def near(angle, reference):
-    """The angle that differs by full turns and is nearest to a reference."""
-    return angle - 2.0 * np.pi * np.round((angle - reference) / (2.0 * np.pi))
-
-
-@allocation_free
+@for_compiled_callers
 def turns_of(elements, e, is_first, is_last, rotation, state, result, number, three):
     """Fill the turns to and from the mark of a pulley, and its wrap angle."""
     row, own = elements[e], state[e]
@@ -203,16 +198,16 @@ def turns_of(elements, e, is_first, is_last, rotation, state, result, number, th
     # the mark as the direction of a cable that would touch there
     side = row[SIDE]
     if not is_first:
-        own[W_TURN_IN] = near(side * turn_between(own[W_AXIS:], own[W_IN:], three), row[TURN_IN])
+        own[W_TURN_IN] = turn_between(own[W_AXIS:], own[W_IN:], three, side, row[TURN_IN])
     if not is_last:
-        own[W_TURN_OUT] = near(side * turn_between(own[W_AXIS:], three, own[W_OUT:]), row[TURN_OUT])
+        own[W_TURN_OUT] = turn_between(own[W_AXIS:], three, own[W_OUT:], side, row[TURN_OUT])
     own[WRAP] = own[W_TURN_IN] + own[W_TURN_OUT]
     far = max(abs(own[W_TURN_IN] - row[TURN_IN]), abs(own[W_TURN_OUT] - row[TURN_OUT]))
     if far > FARTHEST_TURN and result[STATUS] == FINE:
         result[STATUS], result[WHERE] = TURNED_TOO_FAR, number
 
 
-@allocation_free
+@for_compiled_callers
 def point_speed(velocity, body, point, out):
     """Fill out (3,) with the velocity of a point (3,) that moves with a body."""
     if body < 0:
@@ -224,7 +219,7 @@ def point_speed(velocity, body, point, out):
     out[2] = u[2] + w[0] * point[1] - w[1] * point[0]
 
 
-@allocation_free
+@for_compiled_callers
 def line_rates(elements, i, j, velocity, state, length, scratch):
     """Rate of the line from element i to j; fills how fast its direction turns about the axes of both."""
     a, b = state[i], state[j]
@@ -246,7 +241,7 @@ def line_rates(elements, i, j, velocity, state, length, scratch):
     return rate
 
 
-@allocation_free
+@for_compiled_callers
 def next_touching(state, e, last):
     """The next element that the cable touches."""
     e += 1
@@ -255,7 +250,7 @@ def next_touching(state, e, last):
     return e
 
 
-@allocation_free
+@for_compiled_callers
 def draw_path(elements, first, count, rotation, state, result, scratch):
     """Fill tangents, turns and wrap angles; lets go of pulleys that the cable would have to pull away from."""
     last = first + count - 1
@@ -279,7 +274,7 @@ def draw_path(elements, first, count, rotation, state, result, scratch):
         state[clear, TOUCHES] = 0.0
 
 
-@allocation_free
+@for_compiled_callers
 def pass_clear(elements, i, j, rotation, state, length, scratch):
     """Fill what the elements between i and j hold, which the straight cable from i to j does not touch."""
     a = state[i]
@@ -293,13 +288,13 @@ def pass_clear(elements, i, j, rotation, state, length, scratch):
             own[W_IN + k] = own[W_OUT + k] = a[W_OUT + k]
         own[WRAP] = 0.0
         world_direction(rotation, int(elements[e, BODY]), elements[e, MARK:], scratch[0])
-        turn = elements[e, SIDE] * turn_between(own[W_AXIS:], own[W_IN:], scratch[0])
-        own[W_TURN_IN] = near(turn, elements[e, TURN_IN])
+        side, before = elements[e, SIDE], elements[e, TURN_IN]
+        own[W_TURN_IN] = turn_between(own[W_AXIS:], own[W_IN:], scratch[0], side, before)
         own[W_TURN_OUT] = -own[W_TURN_IN]
         own[SPIN_IN] = own[SPIN_OUT] = 0.0
 
 
-@allocation_free
+@for_compiled_callers
 def trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch):
     """Fill the path of one cable, and length and rate of each of its strands, at the holding element it begins with."""
     result[STATUS] = FINE

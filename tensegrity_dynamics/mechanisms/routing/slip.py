@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import for_compiled_callers
 from .columns import (
     BEFORE,
     DIAGONAL,
@@ -49,7 +49,7 @@ ROUNDING, SHARE = 1e-15, 1e-12
 MOST_ROUNDS = 200
 
 
-@allocation_free
+@for_compiled_callers
 def bounds(elements, first, last, state):
     """Fill ratio and its rate of all contacts, and let them stick."""
     for e in range(first + 1, last):
@@ -67,7 +67,7 @@ def bounds(elements, first, last, state):
             own[RATIO_RATE] = friction * own[RATIO] * elements[e, SIDE] * (own[SPIN_OUT] - own[SPIN_IN])
 
 
-@allocation_free
+@for_compiled_callers
 def find_strains(elements, first, last, state):
     """Fill rest length and strain of every strand, with what has slipped by now."""
     strand, passed = first, state[first, FLOW]
@@ -83,7 +83,7 @@ def find_strains(elements, first, last, state):
         strand, passed = e, beyond
 
 
-@allocation_free
+@for_compiled_callers
 def excess(own, before):
     """By how much the strain on the pulling side of a slipping contact is beyond its bound."""
     ahead, behind = own[STRAIN], before[STRAIN]
@@ -92,7 +92,7 @@ def excess(own, before):
     return behind - own[RATIO] * max(ahead, 0.0)
 
 
-@allocation_free
+@for_compiled_callers
 def fill_equations(elements, first, last, state):
     """Fill the rows of d excess / d slip of the contacts that slip; those that stick keep what they have."""
     for e in range(first + 1, last):
@@ -117,7 +117,7 @@ def fill_equations(elements, first, last, state):
         own[LOWER] = -backward * behind
 
 
-@allocation_free
+@for_compiled_callers
 def solve_equations(elements, first, last, state):
     """Solve the three-diagonal equations of the contacts; the solution replaces the right sides."""
     previous = -1
@@ -139,7 +139,7 @@ def solve_equations(elements, first, last, state):
         following = e
 
 
-@allocation_free
+@for_compiled_callers
 def find_slip(elements, first, last, state):
     """Fill what has slipped at every contact by now, from what had slipped at the last step, and all strains."""
     bounds(elements, first, last, state)
@@ -181,7 +181,7 @@ def find_slip(elements, first, last, state):
             state[e, TRIAL] += min(max(state[e, RIGHT], least), most)
 
 
-@allocation_free
+@for_compiled_callers
 def find_rates(elements, first, last, state):
     """Fill rates of slip, and of rest length and strain of all strands.
 
@@ -235,7 +235,7 @@ def find_rates(elements, first, last, state):
         state[wrong, MODE] = 0.0
 
 
-@allocation_free
+@for_compiled_callers
 def rest_rates(elements, first, last, state, slipping):
     """Fill rates of rest length and strain of the strands, with or without what slips."""
     strand, passed = first, state[first, FLOW_RATE]
