@@ -17,8 +17,8 @@ side (+1: the cable runs round the axis by the right-hand rule); index in q and 
 does not turn); friction coefficient (inf: no slip); whether it holds the cable, so that the tension may differ on both
 sides; row of the holding element before; rest length at the start of the strand that begins here; angle of the turning
 joint at the start; turn [rad] of the cable from where it arrives to the mark, and from the mark to where it leaves, at
-the start; of drums the turn wound on at the start, pitch of the layers [m], turn of one layer [rad], turn over which
-the cable climbs to the next one, and number of layers."""
+the start; of drums the turn wound on at the start (inf: without end), pitch of the layers [m], turn of one layer [rad],
+turn over which the cable climbs to the next one, and number of layers."""
 
 FIRST, COUNT, STIFFNESS, DAMPING, CABLE_COLUMNS = range(5)
 """Of a cable: row of its first element, number of elements, E A [N], mu A [N s]."""

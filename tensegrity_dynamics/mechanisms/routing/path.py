@@ -113,7 +113,7 @@ def place_elements(elements, first, count, q, v, rotation, position, state, resu
         turned, speed = q[turning] - row[ANGLE], v[int(row[TURNING_V])]
         own[GRADIENT] = own[W_RADIUS]
         own[FLOW] = own[W_RADIUS] * turned
-        if e == first or e == first + count - 1:
+        if row[WOUND] < np.inf and (e == first or e == first + count - 1):
             sense = -row[SIDE] if e == first else row[SIDE]  # turn that is wound on, per turn of the drum
             wound = row[WOUND] + sense * turned
             layered(row[RADIUS], row[PITCH], row[LAYER_TURN], row[RAMP], row[WOUND], drum)

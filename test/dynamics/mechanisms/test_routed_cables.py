@@ -13,6 +13,7 @@ from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displa
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.mjcf import mechanism_mjcf
 from tensegrity_dynamics.mechanisms.routing.columns import ELASTIC, SLIP, TENSION, TOUCHES, TRIAL
+from tensegrity_dynamics.mechanisms.routing.readings import read_routes
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_tools.experiments import routing
@@ -262,6 +263,17 @@ def test_a_winch_lifts_its_load_and_every_joule_is_told():
     assert seen.rest_lengths["rope"] < start.rest_lengths["rope"] - 0.01
     gained = after.kinetic + after.elastic + after.gravity - before.kinetic - before.elastic - before.gravity
     assert gained == pytest.approx(after.actuators, rel=1e-3)
+
+
+def test_a_drum_without_end_winds_its_circumference():
+    text = routing.DRUM.replace(" wound: {wound}, layers: {{turns: 5, pitch: 0.004, count: 4, ramp: 0.5}}", "")
+    model = parse_robot(text.format(), "here").model_as(MechanismModel)
+    assert model.mechanism.routes
+    before, after = (
+        read_routes(model.mechanism, state_of(model, model.start + [angle, 0.0]))["rope"].rest_length
+        for angle in (0.0, -2.0 * np.pi)
+    )
+    assert before - after == pytest.approx(2.0 * np.pi * 0.05, rel=1e-12)
 
 
 def test_an_empty_drum_stops_the_simulation_by_name():
