@@ -15,8 +15,8 @@ from .cable_routing import CableEntry
 from .joints import INVOLUTE_RIGID, JOINT_KINDS, cable_length
 from .kinematics.body_kinematics import body_kinematics
 from .mechanism import Mechanism
+from .route_readings import polylines
 from .routing.late_call import call_routed_cables
-from .routing.readings import polylines
 from .workspace import Workspace, make_workspace
 
 

@@ -34,7 +34,7 @@ def place_in(model: MechanismModel, routes: tuple[RoutedCable, ...], problems: P
     """The model with its routed cables in place at its start."""
     if not routes:
         return model
-    from .routing.placement import RouteError, place_routes  # here, so that others do not wait for its parts
+    from .route_placement import RouteError, place_routes  # here, so that others do not wait for its parts
 
     try:
         mechanism = place_routes(model.mechanism, model.start, routes)

@@ -184,7 +184,7 @@ class Mechanism:
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
         payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
-        routes: cables over pulleys, placed by `routing.placement`.
+        routes: cables over pulleys, placed by `route_placement`.
 
     Raises:
         TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.

@@ -38,7 +38,7 @@ from .mechanism import WORLD, Joint
 from .mechanism_model import MechanismModel
 from .primitives import Primitive
 from .resistance import Resistance
-from .routing.readings import read_routes
+from .route_readings import read_routes
 from .routing.route import RoutedCable
 from .statics.equilibrium_solver import MechanismEquilibriumSolver
 from .workspace import make_workspace

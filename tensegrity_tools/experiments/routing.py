@@ -13,9 +13,9 @@ import numpy as np
 
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.route_readings import read_routes
 from tensegrity_dynamics.mechanisms.routing.columns import LENGTH, REST, SLIP, TENSION, TRIAL
 from tensegrity_dynamics.mechanisms.routing.efforts import keep_slip
-from tensegrity_dynamics.mechanisms.routing.readings import read_routes
 from tensegrity_dynamics.mechanisms.simulation.adaptive import integrate
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.workspace import make_workspace

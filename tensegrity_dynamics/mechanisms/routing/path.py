@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.compilation import for_compiled_callers
-from ..kinematics.body_kinematics import world_direction, world_point
+from ..spatial import rotate
 from .columns import (
     ANGLE,
     AXIS,
@@ -93,12 +93,25 @@ def layered(radius, pitch, layer, ramp, turn, out):
 
 
 @for_compiled_callers
+def carried(rotation, body, local, out):
+    """Fill out (3,) with a direction of a body in world axes."""
+    if body >= 0:
+        rotate(rotation[body], local, out)
+    else:
+        for k in range(3):
+            out[k] = local[k]
+
+
+@for_compiled_callers
 def place_elements(elements, first, count, q, v, rotation, position, state, result, drum):
     """Fill centres, axes and radii of the elements in the world, and the rest length that turning has moved."""
     for e in range(first, first + count):
         row, own = elements[e], state[e]
         body = int(row[BODY])
-        world_point(rotation, position, body, row[CENTRE:], own[W_CENTRE:])
+        carried(rotation, body, row[CENTRE:], own[W_CENTRE:])
+        if body >= 0:
+            for k in range(3):
+                own[W_CENTRE + k] += position[body, k]
         own[TOUCHES] = 1.0
         own[FLOW] = own[FLOW_RATE] = own[GRADIENT] = own[CLIMB] = 0.0
         own[W_RADIUS] = row[SIDE] * row[RADIUS]
@@ -106,7 +119,7 @@ def place_elements(elements, first, count, q, v, rotation, position, state, resu
             own[W_AXIS + k] = 0.0
         if row[KIND] == POINT:
             continue
-        world_direction(rotation, body, row[AXIS:], own[W_AXIS:])
+        carried(rotation, body, row[AXIS:], own[W_AXIS:])
         turning = int(row[TURNING_Q])
         if turning < 0:
             continue
@@ -194,7 +207,7 @@ def turns_of(elements, e, is_first, is_last, rotation, state, result, number, th
     own[W_TURN_IN] = own[W_TURN_OUT] = own[WRAP] = 0.0
     if row[KIND] == POINT:
         return
-    world_direction(rotation, int(row[BODY]), row[MARK:], three)
+    carried(rotation, int(row[BODY]), row[MARK:], three)
     # the mark as the direction of a cable that would touch there
     side = row[SIDE]
     if not is_first:
@@ -287,7 +300,7 @@ def pass_clear(elements, i, j, rotation, state, length, scratch):
             own[W_ENTRY + k] = own[W_EXIT + k] = a[W_EXIT + k] + along * a[W_OUT + k]
             own[W_IN + k] = own[W_OUT + k] = a[W_OUT + k]
         own[WRAP] = 0.0
-        world_direction(rotation, int(elements[e, BODY]), elements[e, MARK:], scratch[0])
+        carried(rotation, int(elements[e, BODY]), elements[e, MARK:], scratch[0])
         side, before = elements[e, SIDE], elements[e, TURN_IN]
         own[W_TURN_IN] = turn_between(own[W_AXIS:], own[W_IN:], scratch[0], side, before)
         own[W_TURN_OUT] = -own[W_TURN_IN]

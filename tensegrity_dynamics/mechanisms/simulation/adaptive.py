@@ -21,8 +21,8 @@ from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
 from ..mechanism import FlatMechanism, Mechanism, check_state
+from ..route_readings import set_slips
 from ..routing.columns import FINE, RUBBED, STATUS
-from ..routing.readings import set_slips
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import Ends, past_end, powers_of
 from .route_events import RouteEvents, slips_kept

@@ -27,9 +27,9 @@ from ..loads import Payload
 from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
 from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
+from ..route_placement import route_problem
+from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
-from ..routing.placement import route_problem
-from ..routing.readings import RouteReading, read_routes, set_slips, slips, with_slips
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques

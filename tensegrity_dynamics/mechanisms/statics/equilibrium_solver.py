@@ -24,7 +24,7 @@ from ..kinematics.configuration_space import configuration_rate, normalise_quate
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism, check_state
-from ..routing.readings import RouteReading, read_routes, slips
+from ..route_readings import RouteReading, read_routes, slips
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
 EDGE_STRAIN = 1e-8

@@ -12,8 +12,8 @@ from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
 from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displaced
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.mjcf import mechanism_mjcf
+from tensegrity_dynamics.mechanisms.route_readings import read_routes
 from tensegrity_dynamics.mechanisms.routing.columns import ELASTIC, SLIP, TENSION, TOUCHES, TRIAL
-from tensegrity_dynamics.mechanisms.routing.readings import read_routes
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_tools.experiments import routing
@@ -143,10 +143,10 @@ def test_forces_are_the_gradient_of_the_stored_energy(x, z, turn, friction):
 
 
 @settings(max_examples=6, deadline=None)
-@given(x=SHIFT, z=SHIFT, sign=st.sampled_from([1, -1]))
-def test_a_cable_followed_from_its_other_end_pulls_alike(x, z, sign):
-    forward = plane(a=(x, 0, 0.5 + z), sign=sign)
-    backward = plane(a=(x, 0, 0.5 + z), sign=-sign, order=-1)
+@given(x=SHIFT, z=SHIFT)
+def test_a_cable_followed_from_its_other_end_pulls_alike(x, z):
+    forward = plane(a=(x, 0, 0.5 + z))
+    backward = plane(a=(x, 0, 0.5 + z), sign=-1, order=-1)
     assert np.allclose(state_of(forward).passive, state_of(backward).passive, rtol=1e-9, atol=1e-9)
 
 
@@ -198,7 +198,9 @@ def test_a_slack_cable_carries_nothing_and_its_damper_never_pushes():
     model = plane(damping=1e6)
     q = np.array(model.start)
     q[7] -= 0.1  # the second body comes nearer
-    assert not state_of(model, q).passive.any()
+    slack = state_of(model, q)
+    assert slack.route_state[2, TENSION] == 0.0  # beyond the sheave
+    assert not slack.passive[6:12].any()
     v = np.zeros(model.mechanism.velocity_count)
     v[9] = -100.0
     assert state_of(model, v=v).route_state[:, TENSION].min() >= 0.0

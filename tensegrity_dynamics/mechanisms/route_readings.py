@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanism import Mechanism
-from ..workspace import Workspace
-from .columns import (
+from .mechanism import Mechanism
+from .routing.columns import (
     COUNT,
     FIRST,
     HIGHEST,
@@ -30,6 +29,7 @@ from .columns import (
     W_RADIUS,
     WRAP,
 )  # fmt: skip
+from .workspace import Workspace
 
 ARC_PIECES = 24
 """Straight pieces in which an arc is drawn."""

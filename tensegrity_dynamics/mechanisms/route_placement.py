@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import TensegrityError, unknown_name
-from ...numerics.rotations import matrix_from_vector
-from ..dynamics.equations_of_motion import evaluate
-from ..mechanism import Mechanism
-from ..workspace import Workspace, make_workspace
-from .columns import (
+from ..errors import TensegrityError, unknown_name
+from ..numerics.rotations import matrix_from_vector
+from .dynamics.equations_of_motion import evaluate
+from .mechanism import Mechanism
+from .routing.columns import (
     ANGLE,
     AXIS,
     BEFORE,
@@ -51,8 +50,9 @@ from .columns import (
     WHERE,
     WOUND,
 )  # fmt: skip
-from .placed_route import PlacedRoute
-from .route import MOST_STRAIN, RoutedCable, RoutePoint
+from .routing.placed_route import PlacedRoute
+from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint
+from .workspace import Workspace, make_workspace
 
 FAR = 20.0 * np.pi
 """A turn at which nothing passes for clear of its pulley."""
