@@ -152,6 +152,37 @@ def capstan(friction: float = 0.3, pulls: Sequence[float] = (1e-3, 1.5e-3, -1e-3
     return {"bound": float(bound), "ratio_error": float(worst), "slips": count}
 
 
+def chain(count: int = 20, friction: float = 0.05) -> dict[str, float]:
+    """A cable over guides on its left and right in turns, pulled until it slips on all: the product of their ratios."""
+    route = ["{body: world, at: [-0.3, 0, 0]}"]
+    for k in range(count):
+        side = 1 if k % 2 == 0 else -1
+        guide = f"at: [{0.2 * k:.1f}, 0, 0], axis: [0, 1, 0], radius: 0.05, side: {side}, friction: {friction}"
+        route.append(f"{{body: world, {guide}}}")
+    text = f"""
+name: chain
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{slider: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: slide, kind: prismatic, parent: world, body: slider, axis: [1, 0, 0],
+      frame: {{at: [{0.2 * count + 0.1:.1f}, 0, 0]}}}}
+routed_cables:
+  - {{name: rope, young: 1e9, cable_radius: 0.001, strain: 0.004,
+      route: [{", ".join(route)}, {{body: slider, at: [0, 0, 0]}}]}}
+"""
+    model = parse_robot(text, "chain").model_as(MechanismModel)
+    flat = model.mechanism.flat
+    work = make_workspace(flat)
+    for pull in np.linspace(0.0, 0.04, 9):
+        evaluate(flat, model.start + pull, np.zeros(1), work)
+        keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+    reading = read_routes(model.mechanism, work)["rope"]
+    bound = np.exp(friction * sum(reading.wraps))
+    ratio = reading.tensions[-1] / reading.tensions[0]
+    return {"pulleys": count, "bound": float(bound), "error": float(abs(ratio / bound - 1.0))}
+
+
 def hysteresis(friction: float = 0.3, reach: float = 1.5e-3, steps: int = 400) -> dict[str, float]:
     """Work of one full stroke to and fro, in steps of friction's law, and by integrals of the closed form."""
     from scipy.integrate import quad  # here, so that listing the experiments stays quick
@@ -295,7 +326,7 @@ def run() -> dict[str, Any]:
     slips = [atwood(heavy=5.0, friction=0.05, young=each) for each in youngs]
     return {
         "atwood": {"sticks": sticks, "slips": slips, "young": youngs}, "capstan": capstan(), "hysteresis": hysteresis(),
-        "stick_slip": stick_slip(), "creep": creep(), "tackle": [tackle(n) for n in (1, 2, 4)], "twenty": tackle(10),
+        "stick_slip": stick_slip(), "creep": creep(), "tackle": [tackle(n) for n in (1, 2, 4, 11)], "chain": chain(),
         "drum": drum(),
     }  # fmt: skip
 
@@ -311,13 +342,15 @@ def render(result: dict[str, Any], console: Any) -> None:
             )  # fmt: skip
     each = result["capstan"]
     rows.append(("capstan", f"{each['bound']:.9f}", f"{each['ratio_error']:.1e}", "ratio at the slip limit"))
+    each = result["chain"]
+    rows.append((f"{each['pulleys']} guides", f"{each['bound']:.9f}", f"{each['error']:.1e}", "slips on all of them"))
     each = result["hysteresis"]
     rows.append(("hysteresis", f"{each['loss']:.9f} J", f"{each['error']:.1e}", "loop area of a dragged tendon"))
     each = result["stick_slip"]
     rows.append(("stick and slip", f"{each['lost']:.6f} J lost", f"{each['balance']:.1e}",
                  f"energy balance, {each['events']} transitions"))  # fmt: skip
     rows.append(("stuck guide", f"{result['creep']:.1e} m", "", "creep in 10 s"))
-    for each in (*result["tackle"], result["twenty"]):
+    for each in result["tackle"]:
         rows.append((f"tackle of {each['lines']} lines", f"{each['tension']:.6f} N", f"{each['tension_error']:.1e}",
                      f"sinks {1e3 * each['sinks']:.6f} mm, error {each['sink_error']:.1e}"))  # fmt: skip
     each = result["drum"]

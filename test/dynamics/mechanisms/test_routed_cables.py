@@ -83,6 +83,10 @@ def test_a_sliding_tendon_keeps_the_ratio_of_euler_and_eytelwein():
     assert found["ratio_error"] < 1e-9
 
 
+def test_a_cable_over_twenty_guides_multiplies_their_ratios():
+    assert routing.chain()["error"] < 1e-9
+
+
 def test_the_loop_of_a_dragged_tendon_has_the_area_of_its_closed_form():
     assert routing.hysteresis(steps=200)["error"] < 1e-5
 
@@ -96,7 +100,7 @@ def test_nothing_creeps_in_ten_seconds():
     assert routing.creep() < 1e-12
 
 
-@pytest.mark.parametrize("sheaves", [1, 4, 10])
+@pytest.mark.parametrize("sheaves", [1, 4, 11])
 def test_a_block_and_tackle_shares_its_load_among_its_lines(sheaves):
     found = routing.tackle(sheaves)
     assert found["tension_error"] < 1e-9
