@@ -255,7 +255,7 @@ def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
             f"{each.length:.6g} m",
             f"{each.rest_length:.6g} m",
             ", ".join(f"{tension:.4g}" for tension in each.tensions) + " N",
-            ", ".join(f"{np.rad2deg(wrap):.1f}" for wrap in each.wraps[1:-1] if wrap) + " deg",
+            ", ".join(f"{np.rad2deg(wrap):.1f} deg" for wrap in each.wraps[1:-1] if wrap) or "-",
         )
         for name, each in shape.routes.items()
     ]
