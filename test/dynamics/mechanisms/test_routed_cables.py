@@ -271,6 +271,28 @@ def test_a_winch_lifts_its_load_and_every_joule_is_told():
     assert gained == pytest.approx(after.actuators, rel=1e-3)
 
 
+def test_goals_are_planned_for_a_winch():
+    from tensegrity_control import inverse_kinematics
+
+    found = inverse_kinematics(hoist(), position=[0.05, 0.0, -19.97])
+    assert found.pose_error.max() < 1e-6
+    # up by 25.6 mm at a radius of 58 mm and the strain of the weight
+    assert found.positions["drumJt"] == pytest.approx(-0.44, abs=0.01)
+
+
+def test_controllers_of_torques_and_plans_with_friction_refuse_routed_cables_by_name():
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
+
+    with pytest.raises(TensegrityError, match=r"cable rope is routed.*joint_position"):
+        NearRigidModel(hoist())
+    rubbing = routing.DRUM.format(wound=14.5) + ACTUATORS
+    guide = "{body: world, at: [0, 0, -1], axis: [0, 1, 0], radius: 0.05, friction: 0.2, may_be_clear: true}"
+    rubbing = rubbing.replace("      {body: load, at", f"      {guide}, {{body: load, at")
+    with pytest.raises(TensegrityError, match="cable rope has friction"):
+        inverse_kinematics(parse_robot(rubbing, "here"), position=[0.05, 0.0, -19.97])
+
+
 def test_a_drum_without_end_winds_its_circumference():
     text = routing.DRUM.replace(" wound: {wound}, layers: {{turns: 5, pitch: 0.004, count: 4, ramp: 0.5}}", "")
     model = parse_robot(text.format(), "here").model_as(MechanismModel)
