@@ -81,7 +81,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         if not robot.actuators:
             raise TensegrityError(f"{robot.name} has no actuators; name its driven joints under 'actuators'.")
         self.robot, self.model = robot, robot.model_as(MechanismModel)
-        self.model.need_elastic_cables("a plan that keeps tensions")
+        self.model.need_elastic_cables("a plan that keeps tensions", routed=True)
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
         self.joints = tuple(self.model.joint_of(each.drives) for each in robot.actuators)
         starts = [self.model.start[self.model.mechanism.positions_of(name)][0] for name in self.joints]

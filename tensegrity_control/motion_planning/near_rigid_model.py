@@ -61,6 +61,7 @@ class NearRigidModel(ReducedModel):
                 raise TensegrityError(
                     f"cable {entry.name} has variant {entry.variant}; this control needs epsilon (000, 3.2)."
                 )
+        model.need_elastic_cables("this control")
         if tracked is None:
             strains = [mechanism.velocities_of(entry.joints[2]).start + 1 for entry in model.entries]
             names = mechanism.coordinate_names()

@@ -15,6 +15,8 @@ from .cable_routing import CableEntry
 from .joints import INVOLUTE_RIGID, JOINT_KINDS, cable_length
 from .kinematics.body_kinematics import body_kinematics
 from .mechanism import Mechanism
+from .route_readings import polylines
+from .routing.late_call import call_routed_cables
 from .workspace import Workspace, make_workspace
 
 
@@ -52,6 +54,8 @@ class BodyPoses:
         """Move to position q (nq,) and velocity v (nv,), zero by default; returns itself."""
         self._q = np.ascontiguousarray(q, dtype=np.float64)
         body_kinematics(self.model.mechanism.flat, self._q, self._still if v is None else v, self._work)
+        if self.model.mechanism.routes:
+            call_routed_cables(self.model.mechanism.flat, self._q, self._still if v is None else v, self._work)
         return self
 
     @property
@@ -101,6 +105,10 @@ class BodyPoses:
         rest = self.rest_lengths()
         rigid = np.array([JOINT_KINDS[joint.kind] == INVOLUTE_RIGID for _, _, joint in self._cables], dtype=np.bool_)
         return np.where(rigid, 0.0, self.lengths() / rest - 1.0) if rest.size else rest
+
+    def routes(self) -> list[NDArray[np.float64]]:
+        """(n, 3) m, the line of every routed cable; always as many points."""
+        return polylines(self.model.mechanism, self._work)
 
     def output(self, output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
         """Pose of the output in the world, and its twist (6,): linear m/s, angular rad/s."""

@@ -16,6 +16,7 @@ from .body_frame import BodyFrame
 from .cable_routing import CableEntry
 from .file_loads import read_loads, with_drive_trains
 from .file_resistance import ResistanceReader
+from .file_routes import place_in, read_routes
 from .file_schema import BodyBlock, CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
 from .frame import Frame
 from .initial_position import closed_start, rough_start
@@ -52,6 +53,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     entries = [entry for i in range(len(block.cables)) if (entry := _entry(block, i, reader, problems)) is not None]
     _check_pulleys(block, problems)
     outputs = _outputs(block, problems)
+    routes = read_routes(block, problems)
     problems.stop_if_any()
 
     entries, joints = with_drive_trains(block, entries, joints, problems)
@@ -87,6 +89,8 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     rough = rough_start(block, whole, problems)
     problems.stop_if_any()
     model = closed_start(block, whole, rough, problems)
+    problems.stop_if_any()
+    model = place_in(model, routes, problems)
     problems.stop_if_any()
     start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
     starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # without rounding's -0

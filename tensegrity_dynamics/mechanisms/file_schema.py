@@ -15,6 +15,7 @@ from ..robots.schema import (
     CommonBlock,
     Density,
     Direction,
+    Force,
     Forces,
     Inertia,
     Length,
@@ -24,10 +25,12 @@ from ..robots.schema import (
     Number,
     Point,
     PositiveLength,
+    PositiveNumber,
     RigidMovement,
     Stress,
     Turn,
     Viscosity,
+    Yes,
 )
 
 
@@ -167,6 +170,50 @@ class CableBlock(Block):
             self.anchor.at = movement.point(self.anchor.at)
 
 
+class LayersBlock(Block):
+    """How a cable lies on a drum: turns of a layer, growth of the radius, layers, turns in which it climbs."""
+
+    turns: PositiveNumber
+    pitch: Annotated[Length, Field(ge=0)]
+    count: Annotated[Number, Field(ge=1)]
+    ramp: PositiveNumber = 0.25
+
+
+class RoutePointBlock(Block):
+    """What a routed cable passes: a point or pulley on a body, or a joint that turns with it."""
+
+    body: Name | None = None
+    at: Point | None = None
+    joint: Name | None = None
+    radius: PositiveLength | None = None
+    axis: Direction | None = None
+    side: Literal[1, -1] = 1
+    friction: Annotated[Number, Field(ge=0)] | None = None
+    turns: Annotated[int, Field(ge=0, strict=True)] = 0
+    may_be_clear: Yes = False
+    wound: Annotated[Number, Field(ge=0)] | None = None
+    layers: LayersBlock | None = None
+
+
+class RoutedCableBlock(Block):
+    """A cable over pulleys, from one end to the other."""
+
+    name: Name
+    route: Annotated[list[RoutePointBlock], Field(min_length=2)]
+    young: Annotated[Stress, Field(gt=0)]
+    damping: Annotated[Viscosity, Field(ge=0)] = 0.0
+    cable_radius: PositiveLength
+    strain: Number | None = None
+    tension: Annotated[Force, Field(ge=0)] | None = None
+    length: PositiveLength | None = None
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        for k, point in enumerate(self.route):
+            if not is_copied(f"route.{k}.body"):
+                point.at = None if point.at is None else movement.point(point.at)
+                point.axis = None if point.axis is None else movement.direction(point.axis)
+
+
 class BodyOutputBlock(Block):
     name: Name
     body: Name
@@ -187,6 +234,7 @@ class MechanismFile(CommonBlock):
     joints: Annotated[list[JointBlock], Field(min_length=1)]
     loops: list[LoopBlock] = Field(default=[])
     cables: list[CableBlock] = Field(default=[])
+    routed_cables: list[RoutedCableBlock] = Field(default=[])
     loads: list[LoadBlock] = Field(default=[])
     outputs: list[BodyOutputBlock] = Field(default=[])
     contact: Annotated[None, BeforeValidator(_refuse_contact)] = None

@@ -30,6 +30,7 @@ from .resistance import (
     TREE_BALL,
     Resistance,
 )
+from .routing.placed_route import PlacedRoute, route_arrays
 
 WORLD = "world"
 RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
@@ -154,7 +155,7 @@ FlatMechanism = namedtuple(
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
-    "armature loads resistances",
+    "armature loads resistances route_elements routed_cables route_kernel",
 )
 
 
@@ -183,6 +184,7 @@ class Mechanism:
         cables: on involute joints.
         gravity: (3,) m/s^2 in the world.
         payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
+        routes: cables over pulleys, placed by `route_placement`.
 
     Raises:
         TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
@@ -195,6 +197,7 @@ class Mechanism:
     gravity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     payloads: tuple[Payload, ...] = ()
     loads: tuple[Load, ...] = ()
+    routes: tuple[PlacedRoute, ...] = ()
 
     def __post_init__(self) -> None:
         held: tuple[Payload | Load, ...] = (*self.payloads, *self.loads)
@@ -243,6 +246,10 @@ class Mechanism:
                     f"cables {used[cable.joint]} and {cable.name} share one pulley; give each its own."
                 )
             used[cable.joint] = cable.name
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the arrays, whose address of a compiled function holds in this process alone."""
+        return {name: value for name, value in self.__dict__.items() if name != "flat"}
 
     # -- names and layout -----------------------------------------------------------------------------------------
 
@@ -393,6 +400,7 @@ class Mechanism:
                 [[index[load.body], *load.point, *load.moment, *load.force] for load in self.loads], dtype=np.float64
             ).reshape(-1, LOAD_COLUMNS),
             resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
+            **route_arrays(self.routes),
         )
 
     def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:

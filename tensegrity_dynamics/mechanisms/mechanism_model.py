@@ -16,6 +16,7 @@ from .body_frame import BodyFrame
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
 from .mechanism import Mechanism
+from .routing.route import RoutedCable
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class MechanismModel(RobotModel):
     Attributes:
         mechanism: bodies, joints, loops, cables.
         start: (nq,) initial position with all loops closed; the search for the equilibrium starts there.
-        entries: the cables as the file states them.
+        entries: the cables that one pulley winds, as the file states them. routes: those that are routed.
     """
 
     kind: ClassVar[str] = "mechanism"
@@ -35,16 +36,17 @@ class MechanismModel(RobotModel):
     mechanism: Mechanism
     start: NDArray[np.float64]
     entries: tuple[CableEntry, ...] = ()
+    routes: tuple[RoutedCable, ...] = ()
 
     @property
     def tension_names(self) -> tuple[str, ...]:
-        """All cables, rigid ones among them."""
-        return self.cable_names
+        """All cables, rigid and routed ones among them."""
+        return (*self.cable_names, *self.route_names)
 
     @property
     def tension_kinds(self) -> Mapping[str, str]:
-        """All cables, rigid ones among them."""
-        return dict.fromkeys(self.cable_names, "cable")
+        """All cables, rigid and routed ones among them."""
+        return dict.fromkeys(self.tension_names, "cable")
 
     @property
     def initial_configuration(self) -> NDArray[np.float64]:
@@ -57,11 +59,30 @@ class MechanismModel(RobotModel):
 
     @property
     def cable_names(self) -> tuple[str, ...]:
-        """All cables, rigid ones among them."""
+        """All cables that one pulley winds, rigid ones among them."""
         return tuple(entry.name for entry in self.entries)
 
-    def need_elastic_cables(self, what: str) -> None:
-        """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them."""
+    @property
+    def route_names(self) -> tuple[str, ...]:
+        """All routed cables."""
+        return tuple(route.name for route in self.routes)
+
+    def need_elastic_cables(self, what: str, *, routed: bool = False) -> None:
+        """Raise TensegrityError where a cable is rigid; `what` needs the strains of all of them.
+
+        Routed cables are none of the coordinates; `routed` allows those without friction.
+        """
+        for route in self.routes:
+            if not routed:
+                raise TensegrityError(
+                    f"cable {route.name} is routed, and {what} needs cables whose strains are coordinates; take the "
+                    "controller joint_position, or drive the robot by hand (`tensegrity simulate`)."
+                )
+            if route.rubs:
+                raise TensegrityError(
+                    f"cable {route.name} has friction on its route, so that its shapes depend on how they were "
+                    f"reached, and {what} needs shapes that do not; plan without friction (friction: 0)."
+                )
         for entry in self.entries:
             if entry.variant == "rigid":
                 raise TensegrityError(

@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NoEquilibriumError
+from ..errors import NoEquilibriumError, TensegrityError
 from ..robots.mjcf import (
     LEAST_PART,
     SLACK_OFFSET,
@@ -31,13 +31,17 @@ from ..robots.mjcf import (
 from ..robots.robot import Robot
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
+from .dynamics.equations_of_motion import evaluate
 from .frame import Frame
 from .loop_joints import Loop
 from .mechanism import WORLD, Joint
 from .mechanism_model import MechanismModel
 from .primitives import Primitive
 from .resistance import Resistance
+from .route_readings import read_routes
+from .routing.route import RoutedCable
 from .statics.equilibrium_solver import MechanismEquilibriumSolver
+from .workspace import make_workspace
 
 LOOP_SOLVER = {"solref": [2e-4, 1.0], "solimp": [0.9999, 0.9999, 1e-3, 0.5, 2.0]}
 """As stiff as MuJoCo lets an equality be at the exported time step."""
@@ -93,6 +97,8 @@ class _Writer:
         tendons = add(root, "tendon")
         for entry in self.model.entries:
             self.add_cable(tendons, entry)
+        for route in self.model.routes:
+            self.add_route(tendons, route)
         self.add_actuators(add(root, "actuator"))
         self.say_differences()
         return Export(document_text(root, self.differences), tuple(self.differences))
@@ -282,6 +288,26 @@ class _Writer:
         add(fixed, "joint", joint=f"{involute}.length", coef=1.0)
         add(fixed, "joint", joint=f"{involute}.turn", coef=-radius)
         add(fixed, "joint", joint=pulley, coef=radius)
+
+    def add_route(self, tendons: ET.Element, route: RoutedCable) -> None:
+        """A cable through points alone, as a spatial tendon from site to site."""
+        for k, point in enumerate(route.route):
+            if point.is_pulley:
+                raise TensegrityError(
+                    f"cable {route.name}: MJCF has no pulleys such as {route.place_name(k)}, on which a cable lies, "
+                    "turns or rubs; only cables through points are exported."
+                )
+        work = make_workspace(self.flat)
+        evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
+        rest = read_routes(self.mechanism, work)[route.name].rest_length
+        spatial = add(
+            tendons, "spatial", name=route.name, stiffness=route.stiffness / rest,
+            damping=route.damping * route.area / rest or None, springlength=[0.0, rest],
+        )  # fmt: skip
+        for k, point in enumerate(route.route):
+            site = f"{route.name}.{k}"
+            add(self.bodies[point.body], "site", name=site, pos=np.array(point.at))
+            add(spatial, "site", site=site)
 
     def add_actuators(self, actuators: ET.Element) -> None:
         for each in self.robot.actuators:

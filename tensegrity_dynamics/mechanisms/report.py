@@ -76,6 +76,7 @@ class MechanismReport(RobotReport):
         parts: list[Section | str] = [Section(robot.name, ("", ""), what), mechanism.topology()]
         if rest is not None:
             parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest)))
+            parts += _route_parts(rest.equilibrium)
         if robot.actuators:
             heads = ("actuator", "motion", "limits", "effort at rest", "effort limit", "largest rate")
             parts.append(Section("actuators", heads, self._actuator_rows(rest)))
@@ -246,6 +247,22 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
     return rows
 
 
+def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
+    """The routed cables of an equilibrium for people; nothing where there are none."""
+    rows = [
+        (
+            name,
+            f"{each.length:.6g} m",
+            f"{each.rest_length:.6g} m",
+            ", ".join(f"{tension:.4g}" for tension in each.tensions) + " N",
+            ", ".join(f"{np.rad2deg(wrap):.1f} deg" for wrap in each.wraps[1:-1] if wrap) or "-",
+        )
+        for name, each in shape.routes.items()
+    ]
+    heads = ("cable", "length", "rest length", "tensions along it", "wrapped by")
+    return [Section("routed cables", heads, rows)] if rows else []
+
+
 def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
     """Positions [rad or m] by actuator from texts such as "B1=0.5" or "B1=30 deg".
 
@@ -303,6 +320,7 @@ def equilibrium_figures(
         "softest": shape.softest,
         "residual": shape.residual,
         "iterations": shape.iterations,
+        **({"routed_cables": {name: vars(each) for name, each in shape.routes.items()}} if shape.routes else {}),
     }
 
 
@@ -334,4 +352,7 @@ def equilibrium_parts(
             )
         )
     heads = ("name", "position", "limits", "tension")
-    return [Section(title, ("", ""), rows), Section("actuators", heads, lines)]
+    sections: list[Section | str] = [Section(title, ("", ""), rows)]
+    if lines:
+        sections.append(Section("actuators", heads, lines))
+    return [*sections, *_route_parts(shape)]

@@ -37,11 +37,11 @@ class MechanismCodec(StateCodec):
             for joint in mechanism.joints
             if joint.kind in ("spherical", "floating")
         ]
-        self._rows = {name: row for row, name in enumerate(model.cable_names)}
+        self._rows = {name: row for row, name in enumerate(model.tension_names)}
         for actuator in robot.actuators:  # cables may be listed by their actuators
             if actuator.drives in self._rows:
                 self._rows.setdefault(actuator.name, self._rows[actuator.drives])
-        self._cables = len(model.cable_names)
+        self._cables = len(model.tension_names)
         self._checked: tuple[str, ...] | None = None
         self._output = robot.outputs[0].name if robot.outputs else ""
 

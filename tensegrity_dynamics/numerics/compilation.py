@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core.ccallback import CFunc
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,6 +44,32 @@ def allocation_free(function: Function) -> Function:
     return result
 
 
+def for_compiled_callers(function: Function) -> Function:
+    """As `allocation_free`, for a function that Python never calls, which spares half of its compilation."""
+    result = allocation_free(function)
+    options = getattr(result, "targetoptions", None)
+    if options is not None:
+        options["no_cpython_wrapper"] = options["no_cfunc_wrapper"] = True
+    return result
+
+
+def callback(function: Callable[..., None], *types: Any) -> Any:
+    """Compile a function of numbers for calls by its address (attribute `address`), at once, and keep it on disk.
+
+    Args:
+        function: which returns nothing. types: numba's, of its arguments.
+    """
+    options = {"error_model": "numpy", "nogil": True}
+    made: Any = CFunc(function, (types, numba.types.void), locals={}, options=options)
+    try:
+        made.enable_caching()
+        made._cache._cache_file._source_stamp = _stamp(function)
+    except (RuntimeError, AttributeError):  # nowhere to keep it, as above, or a numba that keeps it elsewhere
+        made = CFunc(function, (types, numba.types.void), locals={}, options=options)
+    made.compile()
+    return made
+
+
 def _ignore_literals(result: Any) -> None:
     """Compile once for all numbers of a type that callers write out, such as True and False.
 
@@ -69,6 +96,13 @@ def _follow_callees(function: Any, result: Any) -> None:
     store = getattr(getattr(result, "_cache", None), "_cache_file", None)
     if store is None:  # compilation is switched off, or a numba that keeps its cache elsewhere
         return
+    _stamps[id(result)] = store._source_stamp = _stamp(function)
+    store._load_index = partial(_readable, store._load_index)
+    result._cache._index_key = partial(_key_with_fields, result._cache._index_key)
+
+
+def _stamp(function: Any) -> str:
+    """What a function says, with the stamps of all that it calls and the constants that it reads."""
     code = function.__code__
     digest = hashlib.sha256(_meaning(code).encode())
     for name in sorted(code.co_names):
@@ -79,9 +113,7 @@ def _follow_callees(function: Any, result: Any) -> None:
             digest.update(f"{name}={value!r};".encode())
         elif isinstance(value, np.ndarray):
             digest.update(name.encode() + value.tobytes())
-    _stamps[id(result)] = store._source_stamp = digest.hexdigest()
-    store._load_index = partial(_readable, store._load_index)
-    result._cache._index_key = partial(_key_with_fields, result._cache._index_key)
+    return digest.hexdigest()
 
 
 def _readable(load: Callable[[], dict]) -> dict:

@@ -86,7 +86,10 @@ class Repetitions:
 def _is_marked(template: Any, mark: str, field_name: str) -> bool:
     """Whether a field such as "anchor.body" of a part, as it is written, has the mark of the repetition."""
     for step in field_name.split("."):
-        template = template.get(step, "") if isinstance(template, dict) else ""
+        if isinstance(template, list):
+            template = template[int(step)]
+        else:
+            template = template.get(step, "") if isinstance(template, dict) else ""
     return mark in str(template)
 
 

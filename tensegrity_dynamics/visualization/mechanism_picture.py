@@ -67,13 +67,21 @@ class MechanismPicture(Picture):
             if cables.size
             else ()
         )
-        self.tension_names = model.cable_names
-        self.unilateral = np.ones(len(cables), dtype=np.bool_)
+        self.tension_names = model.tension_names
+        routed = [len(line) - 1 for line in self._poses.update(self.start).routes()]
+        if routed:
+            rows = len(cables) + np.repeat(np.arange(len(routed)), routed)
+            self.line_sets += (LineSet("routed", rows, "strand", self.sizes.tendon),)
+        self.unilateral = np.ones(len(self.tension_names), dtype=np.bool_)
         driven = {each.drives for each in robot.actuators}
-        rows = [row for row, name in enumerate(model.cable_names) if name in driven]
-        self.plotted = np.array(rows or cables, dtype=np.int64)
+        plotted = [row for row, name in enumerate(model.cable_names) if name in driven]
+        every = np.arange(len(self.tension_names))
+        self.plotted = np.array([*plotted, *every[len(cables) :]] if plotted else every, dtype=np.int64)
         self.smallest_full_scale = smallest_full_scale(
-            [entry.young * np.pi * entry.cable_radius**2 for entry in model.entries]
+            [
+                *(entry.young * np.pi * entry.cable_radius**2 for entry in model.entries),
+                *(route.stiffness for route in model.routes),
+            ]
         )
         self.has_orientation = bool(robot.outputs)
         self.goal_sets_orientation = any("r" in axis for output in robot.outputs[:1] for axis in output.controlled)
@@ -89,7 +97,7 @@ class MechanismPicture(Picture):
             if solid.role in LABELLED and solid.link >= 0:
                 labelled.setdefault(model.body_names[solid.link], k)
         self._labelled = list(labelled.values())
-        self.label_names = (*labelled, *model.cable_names)
+        self.label_names = (*labelled, *model.tension_names)
         start = self.at(self.start)
         self.outline = self._find_outline(start)
         self.ground = self._find_ground()
@@ -105,17 +113,21 @@ class MechanismPicture(Picture):
         positions = origins + np.einsum("sij,sj->si", rotations, self._solid_positions)
         axes = rotations @ self._solid_axes
         quaternions = Rotation.from_matrix(axes).as_quat()[:, [3, 0, 1, 2]] if len(axes) else np.zeros((0, 4))
-        cables = poses.cables()
+        cables, routes = poses.cables(), poses.routes()
+        lines: tuple[NDArray[np.float64], ...] = (cables, self._wound(cables)) if len(cables) else ()
+        if routes:
+            lines += (np.vstack([np.stack((each[:-1], each[1:]), axis=1) for each in routes]),)
+        labels = [positions[self._labelled], cables.mean(axis=1), *(each.mean(axis=0)[None] for each in routes)]
         outputs = [poses.output(each)[0] for each in self._outputs]
         edges = [box_edges(positions[k], axes[k], self._solid_sizes[k]) for k in self._blocks]
         return Snapshot(
             solid_positions=positions,
             solid_quaternions=quaternions,
             solid_sizes=self._solid_sizes,
-            lines=(cables, self._wound(cables)) if len(cables) else (),
+            lines=lines,
             link_poses=[*zip(poses.positions, poses.quaternions, strict=True), *outputs],
             output=outputs[0] if outputs else None,
-            label_positions=np.vstack((positions[self._labelled], cables.mean(axis=1))),
+            label_positions=np.vstack(labels),
             edges=np.concatenate(edges) if edges else np.zeros((0, 2, 3)),
         )
 
@@ -148,11 +160,12 @@ class MechanismPicture(Picture):
 
     def _find_sizes(self) -> Sizes:
         poses = self._poses.update(self.start)
-        points = [poses.positions, poses.cables().reshape(-1, 3)]
+        points = [poses.positions, poses.cables().reshape(-1, 3), *poses.routes()]
         for body, _, end in self._attachments():
             points.append((poses.positions[body] + poses.rotations[body] @ end)[None])
         span = max(float(np.linalg.norm(np.ptp(np.vstack(points), axis=0))), 1e-6)
-        thickest = max((entry.cable_radius for entry in self._model.entries), default=0.0)
+        thick = [entry.cable_radius for entry in self._model.entries]
+        thickest = max([*thick, *(route.cable_radius for route in self._model.routes)], default=0.0)
         tendon = max(thickest, 0.0032 * span)
         return Sizes(
             span=span, bar=0.009 * span, tendon=tendon, spring=0.009 * span, node=0.013 * span, axes=0.1 * span,
@@ -184,7 +197,26 @@ class MechanismPicture(Picture):
             yield from self._pulley(entry, bodies[f"{entry.name}-pulley"].shapes)
             ball = (2.2 * max(entry.cable_radius, self.sizes.tendon),) * 3
             yield Solid(self._index[entry.anchor_body], "joints", "sphere", ball, entry.anchor)
+        yield from self._sheaves(bodies)
         yield from self._supports(limits)
+
+    def _sheaves(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
+        """Pulleys of routed cables that have no shape of their own, and the holes that they pass."""
+        mechanism = self._model.mechanism
+        for point in (point for route in self._model.routes for point in route.route):
+            joint = mechanism.joint(point.joint) if point.joint else None
+            if joint is not None and any(shape.kind != "point" for shape in bodies[joint.body].shapes):
+                continue
+            link = self._index[point.body if joint is None else joint.body]
+            if not point.is_pulley:
+                yield Solid(link, "joints", "sphere", (3.0 * self.sizes.tendon,) * 3, np.array(point.at))
+                continue
+            axis = np.array(point.axis if joint is None else joint.axis, dtype=np.float64)
+            axis /= np.linalg.norm(axis)
+            across = np.linalg.svd(axis[None])[2][1:]
+            axes = np.column_stack((across[0], np.cross(axis, across[0]), axis))
+            size = (2.0 * point.radius, 2.0 * point.radius, 4.0 * self.sizes.tendon)
+            yield Solid(link, "pulleys", "cylinder", size, np.zeros(3) if joint else np.array(point.at), axes)
 
     def _rods(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
         for i, name, end in self._attachments():

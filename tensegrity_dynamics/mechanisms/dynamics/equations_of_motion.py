@@ -17,6 +17,7 @@ from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
 from ..loads import LOAD_BODY, LOAD_MOMENT, LOAD_POINT
 from ..mechanism import Mechanism, check_state
+from ..routing.late_call import call_routed_cables
 from ..spatial import (
     cross_force,
     inertia_times,
@@ -157,6 +158,8 @@ def evaluate(flat, q, v, work):
     loop_equations(flat, work)
     cable_efforts(flat, q, v, work)
     joint_efforts(flat, q, v, work)
+    if flat.route_kernel.shape[0] > 0:
+        call_routed_cables(flat, q, v, work)
 
 
 @dataclass(frozen=True, eq=False)

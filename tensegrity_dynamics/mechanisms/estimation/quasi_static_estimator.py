@@ -126,7 +126,8 @@ class MechanismEstimator(Estimator):
             pose, twist = self._poses.update(shape.q, v).output(self.robot.outputs[0])
         by_name = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
         by_name |= self._rigid_tensions(shape)
-        tensions = {name: by_name[name] for name in self._model.cable_names}
+        by_name |= {name: reading.tension for name, reading in shape.routes.items()}
+        tensions = {name: by_name[name] for name in self._model.tension_names}
         return MechanismEstimate(
             time=time, configuration=shape.q, velocity=v, pose=pose, twist=twist, tensions=tensions,
             slack=tuple(name for name, tension in tensions.items() if tension <= 0.0), residual=shape.residual,

@@ -39,11 +39,18 @@ from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics, world_point
 from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
+from ..routing.columns import DAMPED as ROUTE_DAMPED
+from ..routing.columns import ELASTIC as ROUTE_ELASTIC
+from ..routing.columns import FINE, STATUS
+from ..routing.efforts import keep_slip
+from ..routing.late_call import call_routed_cables
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
 PAST_END = 100
 """Status when a cable is wound past its end; the cable's number is added."""
+BROKEN_ROUTE = 100_000
+"""Status when a routed cable cannot lie as its route says; the cable's number is added."""
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
 """Servo bandwidth w times the step: as stiff as a loop at the integrator's rate can be with margin."""
 
@@ -233,6 +240,15 @@ def past_end(ends, q):
 
 
 @compiled
+def broken_route(work):
+    """Number of the first routed cable that cannot lie as its route says, or -1."""
+    for c in range(work.route_results.shape[0]):
+        if work.route_results[c, STATUS] != FINE:
+            return c
+    return -1
+
+
+@compiled
 def cable_powers(flat, q, v, work, out):
     """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
 
@@ -298,7 +314,7 @@ def load_power(flat, q, v, work):
 
 @compiled
 def powers_of(flat, q, v, work, out):
-    """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction.
+    """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction but slip of cables.
 
     Returns the elastic energy [J] of cables and joints.
     """
@@ -311,6 +327,12 @@ def powers_of(flat, q, v, work, out):
         energy += work.resistance[ELASTIC]
         out[0] += work.resistance[DAMPED]
         out[3] = work.resistance[RUBBED]
+    if flat.route_kernel.shape[0] > 0:
+        body_kinematics(flat, q, v, work)
+        call_routed_cables(flat, q, v, work)
+        for c in range(flat.routed_cables.shape[0]):
+            energy += work.route_results[c, ROUTE_ELASTIC]
+            out[0] += work.route_results[c, ROUTE_DAMPED]
     return energy
 
 
@@ -340,12 +362,18 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             q[:] = before_q
             v[:] = before_v
             return (status if cable < 0 else PAST_END + cable), done
+        powers_of(flat, q, v, work, powers)
+        broken = broken_route(work)
+        if broken >= 0:
+            q[:] = before_q
+            v[:] = before_v
+            return BROKEN_ROUTE + broken, done
+        works[4] += keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
         impedance_efforts(drives, q, v, effort)
         for a in range(drives.q.shape[0]):
             if drives.stiff[a]:  # the mean over the step
                 drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
-        powers_of(flat, q, v, work, powers)
         for k in range(4):
             works[1 + k] += 0.5 * step * (before_powers[k] + powers[k])
     return REGULAR, steps

@@ -21,15 +21,18 @@ from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
 from ..mechanism import FlatMechanism, Mechanism, check_state
+from ..route_readings import set_slips
+from ..routing.columns import FINE, RUBBED, STATUS
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import Ends, past_end, powers_of
+from .route_events import RouteEvents, slips_kept
 
 MAX_EVENTS = 100_000
 
 
 @dataclass(frozen=True)
 class CableEvent:
-    """A cable that goes "slack" or "taut" at a time [s] after the start."""
+    """A cable that goes "slack" or "taut", or "sticks" or "slips" on its route, at a time [s] after the start."""
 
     time: float
     cable: str
@@ -43,6 +46,7 @@ class MechanismPath:
     Attributes:
         times: (k,) s, accepted steps. q: (k, nq), v: (k, nv) there; loops are closed at the first and the last.
         works: (4,) J that damping and winding took, that the loads did, and that friction took.
+        slip: (e,) m that has slipped at the elements of routed cables.
         events: in order of time.
     """
 
@@ -50,6 +54,7 @@ class MechanismPath:
     q: NDArray[np.float64]
     v: NDArray[np.float64]
     works: NDArray[np.float64]
+    slip: NDArray[np.float64]
     events: tuple[CableEvent, ...]
     _pieces: tuple[tuple[float, float, Callable], ...]
 
@@ -85,6 +90,7 @@ def integrate(
     longest_step: float = np.inf,
     load: ArrayLike | None = None,
     flat: FlatMechanism | None = None,
+    slip: ArrayLike | None = None,
 ) -> MechanismPath:
     """The motion from (q, v) for `duration` s.
 
@@ -93,6 +99,7 @@ def integrate(
         relative, absolute: tolerances on every coordinate. longest_step: s.
         load: (b, 6) N m and N, moment and force on each body at its origin, in world axes; none without it.
         flat: the mechanism's arrays where gravity or payloads are others than its own.
+        slip: (e,) m that has slipped at the elements of routed cables before; none without it.
 
     Raises:
         TensegrityError: a cable is wound past its end, a massless body moves on its own, or steps become too small.
@@ -103,6 +110,7 @@ def integrate(
     if not (np.isfinite(duration) and duration > 0.0):
         raise TensegrityError(f"duration is {duration} s, must be a finite time above zero.")
     motion = _Motion(mechanism, effort, load, mechanism.flat if flat is None else flat)
+    set_slips(motion.work, np.zeros(motion.work.route_state.shape[0]) if slip is None else np.asarray(slip))
     nq, nv = motion.sizes
     state = np.concatenate((position, velocity, np.zeros(4)))
     times, states, pieces, events = [np.zeros(1)], [state[None, :]], [], []
@@ -110,6 +118,8 @@ def integrate(
     scale = np.full(state.size, absolute)
     while time < duration:
         watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
+        routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
+        watch += routed.begin(state)
         solution = solve_ivp(
             motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
             dense_output=True, max_step=longest_step,
@@ -126,17 +136,22 @@ def integrate(
         times.append(solution.t[1:])
         states.append(np.vstack((solution.y[:, 1:-1].T, state)))
         time = float(solution.t[-1])
+        routed.keep(state)
         if solution.status == 1:
-            for c, found in enumerate(solution.t_events):
+            for cable, kind in routed.found(solution.t_events[taut.size :]):
+                events.append(CableEvent(time, cable, kind))
+            for c, found in enumerate(solution.t_events[: taut.size]):
                 if len(found):
                     events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
                     taut[c] = not taut[c]
             if len(events) > MAX_EVENTS:
-                raise TensegrityError(f"more than {MAX_EVENTS} times a cable went slack or taut within {time:.4g} s.")
+                raise TensegrityError(
+                    f"more than {MAX_EVENTS} times a cable went slack or taut, stuck or slipped within {time:.4g} s."
+                )
     whole = np.vstack(states)
     return MechanismPath(
-        np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], tuple(events),
-        tuple(pieces),
+        np.concatenate(times), whole[:, :nq], whole[:, nq : nq + nv], whole[-1, nq + nv :], slips_kept(motion.work),
+        tuple(events), tuple(pieces),
     )  # fmt: skip
 
 
@@ -184,6 +199,8 @@ class _Motion:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
         configuration_rate(self.flat, q, v, self.rates)
         powers_of(self.flat, q, v, self.work, self.powers)
+        if self.flat.route_kernel.size:
+            self.powers[3] += self.work.route_results[:, RUBBED].sum()
         return np.concatenate((self.rates, self.reduction.acceleration, self.powers))
 
     def strains(self, state: NDArray) -> NDArray[np.float64]:
@@ -211,3 +228,6 @@ class _Motion:
         if cable >= 0:
             name = self.mechanism.cables[cable].name
             raise TensegrityError(f"cable {name} is wound past its end before {time:.4g} s.")
+        for route, result in zip(self.mechanism.routes, self.work.route_results, strict=True):
+            if result[STATUS] != FINE:
+                raise TensegrityError(f"cable {route.name} cannot lie as its route says any more before {time:.4g} s.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,12 @@ from ..loads import Payload
 from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
 from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
+from ..route_placement import route_problem
+from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
+from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
+from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
 from .adaptive import integrate
 
 SOFTEST_HOLD = 0.01
@@ -68,11 +71,13 @@ class MechanismObservation(Observation):
     Attributes:
         strains: by cable. constraint_error: largest gap of the loops [m, or sine of an angle].
         actuator_power: W that the actuators give at this instant.
+        routes: of the routed cables by name, with the tensions of their strands.
     """
 
     strains: dict[str, float]
     constraint_error: float
     actuator_power: float
+    routes: dict[str, RouteReading] = field(default_factory=dict)
 
 
 class MechanismSimulator(Simulator):
@@ -117,7 +122,8 @@ class MechanismSimulator(Simulator):
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []
-        self._start, self._start_effort = self._find_start(start)
+        self._start, self._start_effort, self._start_slip = self._find_start(start)
+        set_slips(self._work, self._start_slip)
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
         self._ends = self._make_ends()
         self._drives = self._make_drives()
@@ -276,21 +282,27 @@ class MechanismSimulator(Simulator):
         tensions = {name: float(self._work.tension[by_cable[name]]) for name in names if name in by_cable}
         tensions |= self._rigid_tensions()
         tensions = {name: tensions[name] for name in names}
+        routes = read_routes(self._mechanism, self._work)
+        tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
         return MechanismObservation(
             time=self.time,
-            lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
-            rest_lengths=dict(zip(names, poses.rest_lengths().tolist(), strict=True)),
+            lengths=dict(zip(names, poses.lengths().tolist(), strict=True))
+            | {name: each.length for name, each in routes.items()},
+            rest_lengths=dict(zip(names, poses.rest_lengths().tolist(), strict=True))
+            | {name: each.rest_length for name, each in routes.items()},
             tensions=tensions,
             positions=dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
             rates=dict(zip(self._names, speeds.tolist(), strict=True)),
             efforts=dict(zip(self._names, drives.torque.tolist(), strict=True)),
             pose=pose,
             twist=twist,
-            strains=dict(zip(names, poses.strains().tolist(), strict=True)),
+            strains=dict(zip(names, poses.strains().tolist(), strict=True))
+            | {name: each.strain for name, each in routes.items()},
             constraint_error=float(np.max(np.abs(self._work.loop_error), initial=0.0)),
             actuator_power=float(drives.torque @ speeds),
+            routes=routes,
         )
 
     def energy(self) -> Energy:
@@ -309,10 +321,13 @@ class MechanismSimulator(Simulator):
             raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
-        return linearise(self._mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load)
+        powers_of(self._flat, self._q, self._v, self._work, np.zeros(4))
+        mechanism = with_slips(self._mechanism, slips(self._work))
+        return linearise(mechanism, self._q, self._v, effort, self._drives.v, self._names, self._work.load)
 
     def reset(self) -> None:
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
+        set_slips(self._work, self._start_slip)
         self._payloads = {each.name: each for each in self._mechanism.payloads}
         for name in WEIGHING:
             getattr(self._flat, name)[:] = getattr(self._mechanism.flat, name)
@@ -336,22 +351,23 @@ class MechanismSimulator(Simulator):
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _find_start(self, start: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Position, and the efforts that hold the actuators there."""
+    def _find_start(self, start: Any) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Position, the efforts that hold the actuators there, and what routed cables have slipped."""
+        stuck = np.zeros(self._work.route_state.shape[0])
         none = np.zeros(self._mechanism.velocity_count)
         if isinstance(start, MechanismEquilibrium):
-            return start.q.copy(), start.effort.copy()
+            return start.q.copy(), start.effort.copy(), start.slip if start.slip.size else stuck
         if isinstance(start, str) and start != "file":
             raise TensegrityError(f"start is {start!r}; give 'file', a position, a shape or None.")
         if isinstance(start, str):
-            return self.model.start.copy(), none
+            return self.model.start.copy(), none, stuck
         if start is not None:
-            return assemble(self._mechanism, np.array(start, dtype=np.float64)), none
+            return assemble(self._mechanism, np.array(start, dtype=np.float64)), none, stuck
         try:
             shape = MechanismEquilibriumSolver(self._mechanism, self._joints).solve(self.model.start)
         except NoEquilibriumError:
-            return self.model.start.copy(), none
-        return shape.q, shape.effort
+            return self.model.start.copy(), none, stuck
+        return shape.q, shape.effort, shape.slip
 
     def _make_ends(self) -> Ends:
         joints = [self._mechanism.joint(entry.joints[2]) for entry in self.model.entries]
@@ -401,8 +417,10 @@ class MechanismSimulator(Simulator):
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
             path = integrate(
-                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat
+                self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat,
+                slip=self._work.route_state[:, SLIP],
             )  # fmt: skip
+            set_slips(self._work, path.slip)
             self.events += [(self.time + event.time, event.cable, event.kind) for event in path.events]
             self._works[0] += float(drives.torque @ (path.q[-1][drives.q] - self._q[drives.q]))
             self._works[1:] += path.works
@@ -410,6 +428,10 @@ class MechanismSimulator(Simulator):
             self._steps += steps // spans
 
     def _reason(self, status: int) -> str:
+        if status >= BROKEN_ROUTE:
+            route, result = self.model.routes[status - BROKEN_ROUTE], self._work.route_results[status - BROKEN_ROUTE]
+            problem = route_problem(route, int(result[STATUS]), int(result[WHERE]))
+            return f"cable {route.name} at {self.time:.4g} s: {problem}"
         if status >= PAST_END:
             entry = self.model.entries[status - PAST_END]
             free_length = self._q[self._ends.q[status - PAST_END]] * entry.radius

@@ -10,7 +10,7 @@ edge between slack and tight resists one direction only: there the weakest direc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from ..kinematics.configuration_space import configuration_rate, normalise_quate
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism, check_state
+from ..route_readings import RouteReading, read_routes, slips
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
 EDGE_STRAIN = 1e-8
@@ -86,6 +87,8 @@ class MechanismEquilibrium:
         residual: largest reduced force left [N or N m].
         iterations: of Newton's method. stable: see the module. softest: lowest eigenvalue of the symmetric part of
             the reduced stiffness over G of unit columns.
+        slip: (e,) m that has slipped at the elements of routed cables, for a way straight from their start.
+        routes: readings of the routed cables by name.
     """
 
     q: NDArray[np.float64]
@@ -98,6 +101,8 @@ class MechanismEquilibrium:
     iterations: int
     stable: bool
     softest: float
+    slip: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    routes: Mapping[str, RouteReading] = field(default_factory=dict)
 
 
 class MechanismEquilibriumSolver:
@@ -317,5 +322,5 @@ class MechanismEquilibriumSolver:
         effort = np.where(free, tau, tau - (open_effort + work.loop.T @ multipliers))
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
-            effort, residual, iterations, stable, softest,
+            effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),
         )  # fmt: skip

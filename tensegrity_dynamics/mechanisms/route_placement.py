@@ -1,0 +1,218 @@
+"""Places routed cables in a mechanism: marks on the pulleys, wrap angles and rest lengths at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TensegrityError, unknown_name
+from ..numerics.rotations import matrix_from_vector
+from .dynamics.equations_of_motion import evaluate
+from .mechanism import Mechanism
+from .routing.columns import (
+    ANGLE,
+    AXIS,
+    BEFORE,
+    BODY,
+    CENTRE,
+    DRUM_EMPTY,
+    DRUM_FULL,
+    ELEMENT_COLUMNS,
+    FINE,
+    FLEET,
+    FRICTION,
+    HOLDS,
+    KIND,
+    LAYER_TURN,
+    LAYERS,
+    LENGTH,
+    MARK,
+    OVERLAP,
+    PITCH,
+    POINT,
+    PULLEY,
+    RADIUS,
+    RAMP,
+    REST,
+    SIDE,
+    STATUS,
+    TURN_IN,
+    TURN_OUT,
+    TURNED_TOO_FAR,
+    TURNING_Q,
+    TURNING_V,
+    W_AXIS,
+    W_IN,
+    W_OUT,
+    WHERE,
+    WOUND,
+)  # fmt: skip
+from .routing.placed_route import PlacedRoute
+from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint
+from .workspace import Workspace, make_workspace
+
+FAR = 20.0 * np.pi
+"""A turn at which nothing passes for clear of its pulley."""
+
+
+def place_routes(mechanism: Mechanism, q: NDArray[np.float64], cables: Sequence[RoutedCable]) -> Mechanism:
+    """The mechanism with its routed cables, which start at position q (nq,) as they are stated.
+
+    Raises:
+        RouteError: a cable cannot run so; `cable` is its number.
+    """
+    placed = []
+    for number, cable in enumerate(cables):
+        try:
+            placed.append(_place(mechanism, q, cable))
+        except TensegrityError as error:
+            raise RouteError(str(error), number) from None
+    return replace(mechanism, routes=tuple(placed))
+
+
+class RouteError(TensegrityError):
+    """A routed cable that cannot run as it is stated."""
+
+    def __init__(self, message: str, cable: int) -> None:
+        super().__init__(message)
+        self.cable = cable
+
+
+def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> PlacedRoute:
+    rows = np.array([_row(mechanism, q, point) for point in cable.route])
+    rows[[0, -1], HOLDS] = 1.0
+    holding = [0]
+    for e in range(1, len(rows)):
+        rows[e, BEFORE] = holding[-1]
+        if rows[e, HOLDS]:
+            holding.append(e)
+    rows[:, REST] = 1.0
+    rows[1:, TURN_IN] = rows[:-1, TURN_OUT] = FAR
+    route = PlacedRoute(cable.name, rows, cable.stiffness, cable.damping * cable.area)
+    work = _evaluated(mechanism, q, route)
+    _refuse(cable, work)
+    _place_marks(cable, rows, work)
+    work = _evaluated(mechanism, q, route)
+    _refuse(cable, work)
+    lengths = work.route_state[holding[:-1], LENGTH]
+    total = float(lengths.sum())
+    strain = cable.strain if cable.length is None else total / cable.length - 1.0
+    if strain > MOST_STRAIN:
+        raise TensegrityError(
+            f"it is too short: over its route of {total:.4g} m it would be stretched by {100.0 * strain:.3g} %; give "
+            f"it a length of at least {total / (1.0 + MOST_STRAIN):.4g} m."
+        )
+    if not lengths.min() > 0.0:
+        raise TensegrityError("two places of its route that hold it lie upon each other; leave some cable between.")
+    rows[holding[:-1], REST] = lengths / (1.0 + strain)
+    return route
+
+
+def _row(mechanism: Mechanism, q: NDArray[np.float64], point: RoutePoint) -> NDArray[np.float64]:
+    row = np.zeros(ELEMENT_COLUMNS)
+    row[KIND] = PULLEY if point.is_pulley else POINT
+    row[RADIUS], row[SIDE] = point.radius, point.side
+    row[TURNING_Q] = row[TURNING_V] = -1
+    row[LAYERS] = row[LAYER_TURN] = np.inf
+    row[WOUND] = 2.0 * np.pi * point.wound
+    row[RAMP] = 1.0
+    friction = point.friction
+    axis: NDArray[np.float64] | None
+    origin: NDArray[np.float64] | None
+    if point.joint:
+        joint = mechanism.joint(point.joint)
+        if joint.kind != "revolute":
+            raise TensegrityError(
+                f"joint {joint.name} is {joint.kind}; a pulley or drum of a route turns with a revolute one."
+            )
+        body, origin, axis = joint.parent, joint.placement.origin, joint.placement.axes @ joint.axis
+        row[TURNING_Q] = mechanism.positions_of(joint.name).start
+        row[TURNING_V] = mechanism.velocities_of(joint.name).start
+        row[ANGLE] = q[int(row[TURNING_Q])]
+        friction = np.inf if friction is None else friction
+        row[HOLDS] = 1.0
+    else:
+        body, origin, axis = point.body, point.at, point.axis
+        friction = 0.0 if friction is None else friction
+        row[HOLDS] = float(friction > 0.0)
+    if body not in mechanism.body_index:
+        raise TensegrityError(unknown_name("body", body, mechanism.body_index))
+    row[BODY], row[CENTRE : CENTRE + 3], row[FRICTION] = mechanism.body_index[body], origin, friction
+    if axis is not None:
+        row[AXIS : AXIS + 3] = axis / np.linalg.norm(axis)
+    if point.layers is not None:
+        row[PITCH], row[LAYER_TURN] = point.layers.pitch, 2.0 * np.pi * point.layers.turns
+        row[LAYERS], row[RAMP] = point.layers.count, 2.0 * np.pi * point.layers.ramp
+    return row
+
+
+def _evaluated(mechanism: Mechanism, q: NDArray[np.float64], route: PlacedRoute) -> Workspace:
+    alone = replace(mechanism, routes=(route,))
+    work = make_workspace(alone.flat)
+    evaluate(alone.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
+    return work
+
+
+def _place_marks(cable: RoutedCable, rows: NDArray[np.float64], work: Workspace) -> None:
+    """Put the mark of every pulley in the middle of its arc at the start."""
+    last = len(rows) - 1
+    for e, point in enumerate(cable.route):
+        rows[e, [TURN_IN, TURN_OUT]] = 0.0
+        if not point.is_pulley:
+            continue
+        state = work.route_state[e]
+        axis, arrives, leaves = (state[k : k + 3] for k in (W_AXIS, W_IN, W_OUT))
+        wrap = 0.0
+        if e == 0:
+            mark = leaves
+        elif e == last:
+            mark = arrives
+        else:
+            wrap = point.side * float(np.arctan2(axis @ np.cross(arrives, leaves), arrives @ leaves)) % (2.0 * np.pi)
+            if wrap > 2.0 * np.pi - 1e-9:
+                wrap = 0.0
+            if point.turns == 0 and wrap > 1.5 * np.pi:
+                wrap -= 2.0 * np.pi
+                if not point.may_be_clear:
+                    raise TensegrityError(
+                        f"at {cable.place_name(e)} it runs clear of the pulley on this side ({point.side:+d}), which "
+                        "it would have to pull; take the other side, or say may_be_clear: true."
+                    )
+            wrap += 2.0 * np.pi * point.turns
+            mark = matrix_from_vector(0.5 * point.side * wrap * axis) @ arrives
+            rows[e, [TURN_IN, TURN_OUT]] = 0.5 * wrap
+        body = int(rows[e, BODY])
+        axes = np.eye(3) if body < 0 else work.rotation[body]
+        rows[e, MARK : MARK + 3] = axes.T @ mark
+
+
+def _refuse(cable: RoutedCable, work: Workspace) -> None:
+    status, number = int(work.route_results[0, STATUS]), int(work.route_results[0, WHERE])
+    if status != FINE:
+        raise TensegrityError(route_problem(cable, status, number))
+
+
+def route_problem(cable: RoutedCable, status: int, number: int) -> str:
+    """What a status of a routed cable means, at the element of a number."""
+    place = cable.place_name(number)
+    if status == OVERLAP:
+        beyond = cable.place_name(min(number + 1, len(cable.route) - 1))
+        return (
+            f"after {place} it cannot run straight to {beyond}: the point lies within the pulley, or the pulleys "
+            "overlap, or lie one in the other, for the sides on which it passes them; move them or change a side."
+        )
+    if status == FLEET:
+        return (
+            f"after {place} it leaves the plane of a pulley, on which it cannot lie so; let both ends of the straight "
+            "piece be in the plane, and axes of pulleys parallel."
+        )
+    if status == TURNED_TOO_FAR:
+        return f"at {place} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
+    if status == DRUM_EMPTY:
+        return f"the drum at {place} is empty: nothing of the cable is left on it."
+    if status == DRUM_FULL:
+        return f"the drum at {place} is full: all of its layers are wound."
+    return f"something is wrong at {place}."

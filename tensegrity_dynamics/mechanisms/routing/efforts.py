@@ -1,0 +1,146 @@
+"""Forces of routed cables on the bodies and joints of a mechanism, with their energies.
+
+A strand between two holding elements has the length L(q) and the rest length l: its strain is L / l - 1, its tension
+T = E A strain + mu A strain', cut at zero. On the bodies acts -T dL/dq, which is the pull at the points where the cable
+leaves and arrives. A joint that turns by an angle and moves the rest length f(angle) bears
+
+    (T + 1/2 E A strain^2) df/dangle,
+
+the gradient of the stored energy 1/2 E A strain^2 l: what is wound onto a pulley or drum lies there unstrained, and its
+energy is given to the shaft (000, 3.1.9 leaves that part out). So motion without slip and damping keeps its energy.
+"""
+
+from __future__ import annotations
+
+from ...numerics.compilation import allocation_free, for_compiled_callers
+from .columns import (
+    BEFORE,
+    BODY,
+    CLIMB,
+    COUNT,
+    DAMPED,
+    DAMPING,
+    DRIVE,
+    ELASTIC,
+    FIRST,
+    GRADIENT,
+    HIGHEST,
+    HOLDS,
+    PUSH,
+    RATE,
+    REST_NOW,
+    RUBBED,
+    SLIP,
+    STIFFNESS,
+    STRAIN,
+    STRAIN_RATE,
+    TENSION,
+    TRIAL,
+    TURNING_V,
+    W_ENTRY,
+    W_EXIT,
+    W_IN,
+    W_OUT,
+    W_TURN_IN,
+    W_TURN_OUT,
+)  # fmt: skip
+from .path import trace
+from .slip import find_rates, find_slip
+
+
+@for_compiled_callers
+def pull(body, point, direction, tension, v_start, v_count, parent, dof_parent, jacobian, passive):
+    """Add a force of some tension along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
+    while body >= 0 and v_count[body] == 0:
+        body = parent[body]
+    if body < 0:
+        return
+    d = v_start[body] + v_count[body] - 1
+    fx, fy, fz = tension * direction[0], tension * direction[1], tension * direction[2]
+    mx = point[1] * fz - point[2] * fy
+    my = point[2] * fx - point[0] * fz
+    mz = point[0] * fy - point[1] * fx
+    while d >= 0:
+        row = jacobian[d]
+        passive[d] += row[0] * mx + row[1] * my + row[2] * mz + row[3] * fx + row[4] * fy + row[5] * fz
+        d = dof_parent[d]
+
+
+@for_compiled_callers
+def find_tensions(elements, cable, first, last, state, result):
+    """Fill tensions of the strands, what drives rest length into them, and energies."""
+    stiffness, damping = cable[STIFFNESS], cable[DAMPING]
+    result[ELASTIC] = result[DAMPED] = result[RUBBED] = result[HIGHEST] = 0.0
+    for e in range(first, last):
+        if e > first and elements[e, HOLDS] == 0.0:
+            continue
+        own = state[e]
+        strain = own[STRAIN]
+        own[TENSION] = own[DRIVE] = 0.0
+        if strain > 0.0:
+            elastic = stiffness * strain
+            damped = max(damping * own[STRAIN_RATE], -elastic)
+            own[TENSION] = elastic + damped
+            own[DRIVE] = elastic + 0.5 * elastic * strain + damped * (1.0 + strain)
+            result[ELASTIC] += 0.5 * elastic * strain * own[REST_NOW]
+            result[DAMPED] += damped * own[REST_NOW] * own[STRAIN_RATE]
+        result[HIGHEST] = max(result[HIGHEST], own[TENSION])
+        if e > first:
+            result[RUBBED] += own[RATE] * (own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE])
+
+
+@for_compiled_callers
+def routed_efforts(
+    elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
+    results, passive, scratch,
+):  # fmt: skip
+    """Fill paths, slip, strains and tensions of all routed cables, and add their efforts to passive (nv,)."""
+    for c in range(cables.shape[0]):
+        cable, result = cables[c], results[c]
+        first, count = int(cable[FIRST]), int(cable[COUNT])
+        last = first + count - 1
+        trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch)
+        find_slip(elements, first, last, state)
+        find_rates(elements, first, last, state)
+        find_tensions(elements, cable, first, last, state, result)
+        strand = first
+        for e in range(first, last + 1):
+            row, own = elements[e], state[e]
+            body, before = int(row[BODY]), strand
+            if e > first and row[HOLDS] != 0.0 and e < last:
+                strand = e
+            if e > first:
+                pull(
+                    body, own[W_ENTRY:], own[W_IN:], -state[before, TENSION], v_start, v_count, parent, dof_parent,
+                    jacobian, passive,
+                )  # fmt: skip
+            if e < last:
+                pull(
+                    body, own[W_EXIT:], own[W_OUT:], state[strand, TENSION], v_start, v_count, parent, dof_parent,
+                    jacobian, passive,
+                )  # fmt: skip
+            turning = int(row[TURNING_V])
+            if turning < 0:
+                continue
+            effort = 0.0
+            if e > first:
+                effort -= own[GRADIENT] * state[before, DRIVE] + own[CLIMB] * own[W_TURN_IN] * state[before, TENSION]
+            if e < last:
+                effort += own[GRADIENT] * state[strand, DRIVE] - own[CLIMB] * own[W_TURN_OUT] * state[strand, TENSION]
+            passive[turning] += effort
+
+
+@allocation_free
+def keep_slip(elements, cables, state):
+    """Make what has slipped by now the new start; returns the energy [J] that this has taken."""
+    taken = 0.0
+    for c in range(cables.shape[0]):
+        first = int(cables[c, FIRST])
+        for e in range(first + 1, first + int(cables[c, COUNT]) - 1):
+            if elements[e, HOLDS] != 0.0:
+                own = state[e]
+                moved = own[TRIAL] - own[SLIP]
+                push = own[DRIVE] - state[int(elements[e, BEFORE]), DRIVE] if moved != 0.0 else 0.0
+                taken += 0.5 * moved * (push + (own[PUSH] if own[PUSH] * moved > 0.0 else push))
+                own[SLIP], own[PUSH] = own[TRIAL], push
+    return taken

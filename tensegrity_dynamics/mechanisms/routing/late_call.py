@@ -1,0 +1,119 @@
+"""Calls of compiled functions through their address, bound when a mechanism is built.
+
+What `evaluate` calls directly is compiled into everything that moves a mechanism, for every robot. Routed cables are
+few robots' business: their kernel is compiled when the first of them is loaded, and reached through its address, so
+that the others neither wait for its compilation nor carry its code.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+from ...numerics.compilation import allocation_free, callback
+from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
+from .efforts import routed_efforts
+
+WITHOUT_COMPILATION = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
+
+
+@intrinsic
+def address_of(context, array):  # type: ignore[no-untyped-def]
+    """Where an array's numbers begin, as an integer."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(struct.data, ir.IntType(64))
+
+    return types.int64(array), generate
+
+
+@intrinsic
+def pointer_to(context, address):  # type: ignore[no-untyped-def]
+    """An address as a pointer without a type."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), generate
+
+
+@intrinsic
+def call_at(context, address, table):  # type: ignore[no-untyped-def]
+    """Call the function at an address with an array of integers."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+        struct = context.make_array(signature.args[1])(context, builder, arguments[1])
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        builder.call(function, [builder.ptrtoint(struct.data, ir.IntType(64))])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, table), generate
+
+
+@allocation_free
+def routed_cables_by_table(flat, q, v, work):
+    """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""
+    table = work.route_table
+    table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
+    table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
+    table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
+    table[7], table[8] = address_of(q), address_of(v)
+    table[9], table[10], table[11] = address_of(work.rotation), address_of(work.position), address_of(work.velocity)
+    table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
+    table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
+    table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
+    table[19], table[20] = address_of(work.passive), address_of(work.route_scratch)
+    call_at(flat.route_kernel[0], table)
+
+
+def _routed_cables_without_compilation(flat, q, v, work):  # type: ignore[no-untyped-def]
+    routed_efforts(
+        flat.route_elements, flat.routed_cables, q, v, work.rotation, work.position, work.velocity, work.jacobian,
+        flat.v_start, flat.v_count, flat.parent, flat.dof_parent, work.route_state, work.route_results, work.passive,
+        work.route_scratch,
+    )  # fmt: skip
+
+
+call_routed_cables = _routed_cables_without_compilation if WITHOUT_COMPILATION else routed_cables_by_table
+
+
+def _kernel(table_address):  # type: ignore[no-untyped-def]
+    table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
+    rows, cables, bodies, dofs, positions = table[0], table[1], table[2], table[3], table[4]
+    routed_efforts(
+        numba.carray(pointer_to(table[5]), (rows, ELEMENT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[7]), (positions,), np.float64),
+        numba.carray(pointer_to(table[8]), (dofs,), np.float64),
+        numba.carray(pointer_to(table[9]), (bodies, 3, 3), np.float64),
+        numba.carray(pointer_to(table[10]), (bodies, 3), np.float64),
+        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
+        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
+        numba.carray(pointer_to(table[17]), (rows, STATE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[19]), (dofs,), np.float64),
+        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
+    )
+
+
+@cache
+def _compiled_kernel() -> Any:
+    return callback(_kernel, types.int64)
+
+
+def kernel_address() -> int:
+    """Address of the kernel of routed cables; compiles it, or reads it from disk, at the first call."""
+    return 1 if WITHOUT_COMPILATION else int(_compiled_kernel().address)

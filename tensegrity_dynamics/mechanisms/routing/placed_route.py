@@ -1,0 +1,55 @@
+"""A routed cable in its place: rows of the arrays over which the compiled functions run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import BEFORE, CABLE_COLUMNS, ELEMENT_COLUMNS, HOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedRoute:
+    """A routed cable of a mechanism, placed by `placement.place_route`.
+
+    Args:
+        name: unique among cables.
+        elements: (n, ELEMENT_COLUMNS), see `columns`; row numbers count from the cable's own first row.
+        stiffness: E A [N]. damping: mu A [N s].
+    """
+
+    name: str
+    elements: NDArray[np.float64]
+    stiffness: float
+    damping: float
+
+    @property
+    def holding(self) -> NDArray[np.int64]:
+        """Rows at which a strand begins: the first, and every contact that holds the cable."""
+        inner = np.flatnonzero(self.elements[:-1, HOLDS])
+        return np.union1d([0], inner)
+
+
+def route_arrays(routes: Sequence[PlacedRoute]) -> dict[str, NDArray]:
+    """The arrays of a mechanism's routed cables, by the names of their fields."""
+    elements: list[NDArray[np.float64]] = []
+    cables, first = [], 0
+    for route in routes:
+        rows = np.array(route.elements)
+        rows[:, BEFORE] += first
+        elements.append(rows)
+        cables.append([first, len(rows), route.stiffness, route.damping])
+        first += len(rows)
+    kernel = np.zeros(0, dtype=np.int64)
+    if routes:
+        from .late_call import kernel_address  # here, so that others do not wait for its compilation
+
+        kernel = np.array([kernel_address()], dtype=np.int64)
+    return {
+        "route_elements": np.vstack(elements) if elements else np.zeros((0, ELEMENT_COLUMNS)),
+        "routed_cables": np.array(cables, dtype=np.float64).reshape(-1, CABLE_COLUMNS),
+        "route_kernel": kernel,
+    }

@@ -1,0 +1,98 @@
+"""The instants at which routed cables go slack or taut, stick or slip, for steps of controlled error.
+
+Between two of them what slips only goes one way, so that it follows from the position alone, and the forces are smooth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mechanism import FlatMechanism, Mechanism
+from ..routing.columns import COUNT, FIRST, HOLDS, RATE, RATIO, SLIP, STRAIN, TRIAL
+from ..routing.efforts import keep_slip
+from ..routing.slip import STICKS
+from ..workspace import Workspace
+from .actuation import powers_of
+
+ONSET = 1e-14
+"""m of slip at which a contact counts as slipping."""
+
+
+def slips_kept(work: Workspace) -> NDArray[np.float64]:
+    """(e,) m that had slipped when it was kept last."""
+    return np.array(work.route_state[:, SLIP])
+
+
+class RouteEvents:
+    """Watches the routed cables over one piece of a motion.
+
+    Args:
+        split: gives q and v of a state vector.
+    """
+
+    def __init__(self, mechanism: Mechanism, flat: FlatMechanism, work: Workspace, split: Callable) -> None:
+        self._flat, self._work, self._split = flat, work, split
+        self._last: NDArray[np.float64] | None = None
+        self._strands, self._contacts = [], []
+        for cable, route in zip(flat.routed_cables, mechanism.routes, strict=True):
+            first, count = int(cable[FIRST]), int(cable[COUNT])
+            for e in range(first, first + count - 1):
+                holds = bool(flat.route_elements[e, HOLDS])
+                if e == first or holds:
+                    self._strands.append((e, route.name))
+                if e > first and holds:
+                    self._contacts.append((e, route.name))
+        self._kinds: list[tuple[str, str]] = []
+
+    def begin(self, state: NDArray[np.float64]) -> list[Callable]:
+        """Event functions of SciPy's kind for what can change from a state on."""
+        if not self._flat.route_kernel.size:
+            return []
+        rows = self._at(state)
+        watch, self._kinds = [], []
+        for e, name in self._strands:
+            taut = bool(rows[e, STRAIN] > 0.0)
+            watch.append(self._event(e, lambda row: row[STRAIN], -1.0 if taut else 1.0))
+            self._kinds.append((name, "slack" if taut else "taut"))
+        for e, name in self._contacts:
+            ratio = rows[e, RATIO]
+            if ratio in (STICKS, 1.0):
+                continue
+            sense = float(np.sign(rows[e, RATE]))
+            if sense:
+                watch.append(self._event(e, lambda row, s=sense: s * row[RATE] - 1e-300, -1.0))
+            else:
+                watch.append(self._event(e, lambda row: ONSET - abs(row[TRIAL] - row[SLIP]), -1.0))
+            self._kinds.append((name, "sticks" if sense else "slips"))
+        return watch
+
+    def keep(self, state: NDArray[np.float64]) -> None:
+        """Let what has slipped by a state stay."""
+        if self._flat.route_kernel.size:
+            self._at(state)
+            keep_slip(self._flat.route_elements, self._flat.routed_cables, self._work.route_state)
+            self._last = None
+
+    def found(self, times: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, str]]:
+        """Cable and kind of the events that have times."""
+        for (name, kind), each in zip(self._kinds, times, strict=True):
+            if len(each):
+                yield name, kind
+
+    def _at(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._last is None or not np.array_equal(state, self._last):
+            q, v = self._split(state)
+            powers_of(self._flat, q, v, self._work, np.zeros(4))
+            self._last = np.array(state)
+            self._rows = np.array(self._work.route_state)
+        return self._rows
+
+    def _event(self, element: int, value: Callable, direction: float) -> Callable:
+        def event(_: float, state: NDArray[np.float64]) -> float:
+            return float(value(self._at(state)[element]))
+
+        event.terminal, event.direction = True, direction  # type: ignore[attr-defined]
+        return event

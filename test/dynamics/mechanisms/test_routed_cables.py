@@ -1,0 +1,377 @@
+"""Routed cables: closed forms of pulleys and capstans, virtual work, energy, drums, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
+from tensegrity_dynamics.mechanisms.kinematics.configuration_space import displaced
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.mjcf import mechanism_mjcf
+from tensegrity_dynamics.mechanisms.route_readings import read_routes
+from tensegrity_dynamics.mechanisms.routing.columns import ELASTIC, SLIP, TENSION, TOUCHES, TRIAL
+from tensegrity_dynamics.mechanisms.workspace import make_workspace
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_tools.experiments import routing
+
+PLANE = """
+name: plane
+kind: mechanism
+gravity: [0, 0, 0]
+bodies:
+  first: {{mass: 1, inertia: [1, 1, 1]}}
+  second: {{mass: 1, inertia: [1, 1, 1]}}
+  sheave: {{mass: 0.5, inertia: [0.1, 0.1, 0.1]}}
+joints:
+  - {{name: firstJt, kind: floating, parent: world, body: first, start: [{a}]}}
+  - {{name: secondJt, kind: floating, parent: world, body: second, start: [{b}]}}
+  - {{name: sheaveJt, kind: revolute, parent: first, body: sheave, axis: [0, 1, 0], frame: {{at: [0.1, 0, 0.4]}}}}
+routed_cables:
+  - {{name: rope, young: 1e7, cable_radius: 0.002, strain: 0.01, damping: {damping}, route: [{route}]}}
+"""
+
+
+def elements(sign, friction, order=1):
+    """A route in the plane y = 0 over a sheave of one body and a pulley of the other, crossing over between them."""
+    points = [
+        "{body: world, at: [-0.5, 0, -0.3]}",
+        f"{{body: first, at: [-0.35, 0, 0], axis: [0, 1, 0], radius: 0.08, side: {sign}{friction}}}",
+        f"{{joint: sheaveJt, radius: 0.07, side: {sign}}}",
+        f"{{body: second, at: [0, 0, 0.05], axis: [0, -1, 0], radius: 0.1, side: {sign}{friction}}}",
+        "{body: second, at: [0.4, 0, -0.2]}",
+    ]
+    return ", ".join(points[::order])
+
+
+def plane(a=(0, 0, 0.5), b=(1.2, 0, 0.1), sign=1, friction="", damping=0.0, order=1):
+    text = PLANE.format(
+        a=", ".join(map(repr, a)), b=", ".join(map(repr, b)), damping=damping, route=elements(sign, friction, order)
+    )
+    return parse_robot(text, "here").model_as(MechanismModel)
+
+
+def state_of(model, q=None, v=None, work=None):
+    mechanism = model.mechanism
+    work = make_workspace(mechanism.flat) if work is None else work
+    still = np.zeros(mechanism.velocity_count)
+    evaluate(mechanism.flat, np.array(model.start if q is None else q), still if v is None else v, work)
+    return work
+
+
+# -- closed forms ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("heavy", "friction", "slips"), [(2.0, 1.0, False), (5.0, 0.05, True)])
+def test_an_atwood_machine_accelerates_by_the_form_with_strain(heavy, friction, slips):
+    near, far = (routing.atwood(heavy=heavy, friction=friction, young=young, duration=0.02) for young in (1e10, 1e9))
+    assert near["slips"] is slips
+    assert max(near["error"], far["error"]) < 1e-8
+    assert far["from_rigid"] == pytest.approx(10.0 * near["from_rigid"], rel=1e-2)
+    if slips:
+        assert near["ratio"] == pytest.approx(near["bound"], rel=1e-9)
+    else:
+        assert near["rigid"] == pytest.approx((heavy - 1) * routing.GRAVITY / (heavy + 1 + 0.01 / 0.1**2))
+
+
+def test_a_sliding_tendon_keeps_the_ratio_of_euler_and_eytelwein():
+    found = routing.capstan()
+    assert found["slips"] >= 4
+    assert found["ratio_error"] < 1e-9
+
+
+def test_a_cable_over_twenty_guides_multiplies_their_ratios():
+    assert routing.chain()["error"] < 1e-9
+
+
+def test_the_loop_of_a_dragged_tendon_has_the_area_of_its_closed_form():
+    assert routing.hysteresis(steps=200)["error"] < 1e-5
+
+
+def test_nothing_creeps_at_a_guide_that_sticks():
+    assert routing.creep(duration=0.5) == 0.0
+
+
+@pytest.mark.long
+def test_nothing_creeps_in_ten_seconds():
+    assert routing.creep() < 1e-12
+
+
+@pytest.mark.parametrize("sheaves", [1, 4, 11])
+def test_a_block_and_tackle_shares_its_load_among_its_lines(sheaves):
+    found = routing.tackle(sheaves)
+    assert found["tension_error"] < 1e-9
+    assert found["sink_error"] < 1e-8
+
+
+def test_a_drum_of_three_layers_pays_out_its_exact_length():
+    assert routing.drum()["error"] < 1e-12
+
+
+@pytest.mark.long
+def test_stick_and_slip_keep_the_energy_balance_for_ten_seconds():
+    found = routing.stick_slip()
+    assert found["events"] > 3
+    assert found["balance"] < 1e-6
+
+
+def test_stick_and_slip_keep_the_energy_balance():
+    found = routing.stick_slip(0.3)
+    assert found["events"] >= 5
+    assert found["balance"] < 1e-7
+
+
+# -- laws -----------------------------------------------------------------------------------------------------------
+
+SHIFT = st.floats(-0.15, 0.15)
+
+
+@settings(max_examples=8, deadline=None)
+@given(x=SHIFT, z=SHIFT, turn=st.floats(-0.5, 0.5), friction=st.sampled_from(["", ", friction: 0.4"]))
+def test_forces_are_the_gradient_of_the_stored_energy(x, z, turn, friction):
+    model = plane(a=(x, 0, 0.5 + z), b=(1.2 + z, 0, 0.1 + x), friction=friction)
+    mechanism = model.mechanism
+    efforts = state_of(model).passive.copy()
+    for d, name in enumerate(mechanism.coordinate_names()):
+        if name.endswith((".wx", ".wz", ".vy")):
+            continue  # out of the plane, where pulleys do not let a cable go
+        change = np.zeros(mechanism.velocity_count)
+        energies = []
+        for sign in (1.0, -1.0):
+            change[d] = sign * 1e-6
+            energies.append(state_of(model, displaced(mechanism, model.start, change)).route_results[0, ELASTIC])
+        assert efforts[d] == pytest.approx(-(energies[0] - energies[1]) / 2e-6, rel=1e-6, abs=1e-5)
+
+
+@settings(max_examples=6, deadline=None)
+@given(x=SHIFT, z=SHIFT)
+def test_a_cable_followed_from_its_other_end_pulls_alike(x, z):
+    forward = plane(a=(x, 0, 0.5 + z))
+    backward = plane(a=(x, 0, 0.5 + z), sign=-1, order=-1)
+    assert np.allclose(state_of(forward).passive, state_of(backward).passive, rtol=1e-9, atol=1e-9)
+
+
+def test_mirrored_machines_pull_alike():
+    one = plane(a=(0.05, 0, 0.5), b=(1.2, 0, 0.1))
+    text = PLANE.format(a="0.05, 0, 0.5", b="1.2, 0, 0.1", damping=0.0, route=elements(1, ""))
+    # z -> -z: points are mirrored, axes keep their direction and sides change
+    for old, new in (
+        ("-0.3]}", "0.3]}"), ("0.4]}}", "-0.4]}}"), ("0.05], axis", "-0.05], axis"), ("-0.2]}]", "0.2]}]"),
+        ("side: 1", "side: -1"), ("0.05, 0, 0.5", "0.05, 0, -0.5"), ("1.2, 0, 0.1", "1.2, 0, -0.1"),
+    ):  # fmt: skip
+        text = text.replace(old, new) if old != "0.4]}}" else text.replace("at: [0.1, 0, 0.4]", "at: [0.1, 0, -0.4]")
+    other = parse_robot(text, "here").model_as(MechanismModel)
+    a, b = state_of(one).passive, state_of(other).passive
+    # rotations about y and forces along z change their sign
+    signs = np.array([-1, -1, -1, 1, 1, -1, -1, -1, -1, 1, 1, -1, -1])
+    assert np.allclose(a, signs * b, rtol=1e-9, atol=1e-9)
+
+
+def test_a_cable_through_points_of_a_free_pair_gives_no_momentum():
+    text = PLANE.format(a="0, 0, 0.5", b="1.2, 0.3, 0.1", damping=0.0, route=", ".join(
+        ["{body: first, at: [0.1, 0, 0]}", "{body: second, at: [0, 0.2, 0]}", "{body: first, at: [0, 0.3, 0.1]}",
+         "{body: second, at: [0.3, 0, 0]}"]))  # fmt: skip
+    model = parse_robot(text, "here").model_as(MechanismModel)
+    work = state_of(model)
+    assert np.linalg.norm(work.passive) > 1.0
+    # orientations are the world's at the start
+    force, moment = work.passive[3:6] + work.passive[9:12], work.passive[:3] + work.passive[6:9]
+    arms = np.cross([0, 0, 0.5], work.passive[3:6]) + np.cross([1.2, 0.3, 0.1], work.passive[9:12])
+    assert np.allclose(force, 0.0, atol=1e-10)
+    assert np.allclose(moment + arms, 0.0, atol=1e-10)
+
+
+def test_friction_never_gives_energy():
+    model = plane(friction=", friction: 0.2")
+    flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
+    rng = np.random.default_rng(3)
+    q, total = np.array(model.start), 0.0
+    for _ in range(40):
+        q[[0, 2]] += rng.normal(scale=5e-3, size=2)
+        state_of(model, q, work=work)
+        loss = routing.keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+        assert loss >= 0.0
+        total += loss
+    assert total > 0.0
+
+
+def test_a_slack_cable_carries_nothing_and_its_damper_never_pushes():
+    model = plane(damping=1e6)
+    q = np.array(model.start)
+    q[7] -= 0.1  # the second body comes nearer
+    slack = state_of(model, q)
+    assert slack.route_state[2, TENSION] == 0.0  # beyond the sheave
+    assert not slack.passive[6:12].any()
+    v = np.zeros(model.mechanism.velocity_count)
+    v[9] = -100.0
+    assert state_of(model, v=v).route_state[:, TENSION].min() >= 0.0
+
+
+def test_a_cable_leaves_a_pulley_that_it_would_have_to_pull():
+    text = """
+name: clear
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {slider: {mass: 1, inertia: [1, 1, 1]}}
+joints: [{name: lift, kind: prismatic, parent: world, body: slider, frame: {at: [1, 0, -0.1]}}]
+routed_cables:
+  - {name: rope, young: 1e7, cable_radius: 0.002, strain: 0.01, route: [{body: world, at: [-1, 0, -0.1]},
+     {body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: 1, friction: 0.3},
+     {body: slider, at: [0, 0, 0]}]}
+"""
+    model = parse_robot(text, "here").model_as(MechanismModel)
+    touching = state_of(model)
+    assert touching.route_state[1, TOUCHES] == 1.0
+    above = state_of(model, [0.5])
+    assert above.route_state[1, TOUCHES] == 0.0
+    first, second = above.route_state[:2, TENSION]
+    assert first == pytest.approx(second, rel=1e-12)
+    route = model.routes[0]
+    straight, rest = np.hypot(2.0, 0.5), model.mechanism.flat.route_elements[:2, 18].sum()
+    assert first == pytest.approx(route.stiffness * (straight / rest - 1.0), rel=1e-12)
+
+
+def test_any_unit_gives_the_same_cable():
+    metric = routing._model(routing.DRUM, wound=14.5)
+    text = routing.DRUM.format(wound=14.5).replace("kind: mechanism", "kind: mechanism\nunits: {length: mm}")
+    for old, new in (("0.05", "50"), ("-20]", "-20000]"), ("0.004", "4"), ("0.002", "2"), ("1e9", "'1 GPa'"),
+                     ("[1, 1, 1]", "['1 kg m^2', '1 kg m^2', '1 kg m^2']")):  # fmt: skip
+        text = text.replace(old, new)
+    other = parse_robot(text, "here").model_as(MechanismModel)
+    assert np.allclose(state_of(metric).passive, state_of(other).passive, rtol=1e-12)
+
+
+# -- robots ---------------------------------------------------------------------------------------------------------
+
+ACTUATORS = """
+actuators: [{drives: drumJt, position: [-20, 20], rate: 5, effort: 50}]
+outputs: [{name: hook, body: load, controlled: [z]}]
+"""
+
+
+def hoist():
+    return parse_robot(routing.DRUM.format(wound=14.5) + ACTUATORS, "here")
+
+
+def test_a_winch_lifts_its_load_and_every_joule_is_told():
+    robot = hoist()
+    simulation = Simulation(robot, time_step=1e-3)
+    before, weight = simulation.energy(), 9.80665
+    start = simulation.observe()
+    assert start.tensions["rope"] == pytest.approx(weight, rel=1e-6)
+    simulation.command("velocity", {"drumJt": -2.0})  # against the side on which the cable leaves: it winds on
+    simulation.advance(duration=0.2)
+    after, seen = simulation.energy(), simulation.observe()
+    assert seen.pose[0][2] > start.pose[0][2] + 0.01
+    assert seen.rest_lengths["rope"] < start.rest_lengths["rope"] - 0.01
+    gained = after.kinetic + after.elastic + after.gravity - before.kinetic - before.elastic - before.gravity
+    assert gained == pytest.approx(after.actuators, rel=1e-3)
+
+
+def test_goals_are_planned_for_a_winch():
+    from tensegrity_control import inverse_kinematics
+
+    found = inverse_kinematics(hoist(), position=[0.05, 0.0, -19.97])
+    assert found.pose_error.max() < 1e-6
+    # up by 25.6 mm at a radius of 58 mm and the strain of the weight
+    assert found.positions["drumJt"] == pytest.approx(-0.44, abs=0.01)
+
+
+def test_controllers_of_torques_and_plans_with_friction_refuse_routed_cables_by_name():
+    from tensegrity_control import inverse_kinematics
+    from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
+
+    with pytest.raises(TensegrityError, match=r"cable rope is routed.*joint_position"):
+        NearRigidModel(hoist())
+    rubbing = routing.DRUM.format(wound=14.5) + ACTUATORS
+    guide = "{body: world, at: [0, 0, -1], axis: [0, 1, 0], radius: 0.05, friction: 0.2, may_be_clear: true}"
+    rubbing = rubbing.replace("      {body: load, at", f"      {guide}, {{body: load, at")
+    with pytest.raises(TensegrityError, match="cable rope has friction"):
+        inverse_kinematics(parse_robot(rubbing, "here"), position=[0.05, 0.0, -19.97])
+
+
+def test_a_drum_without_end_winds_its_circumference():
+    text = routing.DRUM.replace(" wound: {wound}, layers: {{turns: 5, pitch: 0.004, count: 4, ramp: 0.5}}", "")
+    model = parse_robot(text.format(), "here").model_as(MechanismModel)
+    assert model.mechanism.routes
+    before, after = (
+        read_routes(model.mechanism, state_of(model, model.start + [angle, 0.0]))["rope"].rest_length
+        for angle in (0.0, -2.0 * np.pi)
+    )
+    assert before - after == pytest.approx(2.0 * np.pi * 0.05, rel=1e-12)
+
+
+def test_an_empty_drum_stops_the_simulation_by_name():
+    text = routing.DRUM.format(wound=0.05) + ACTUATORS
+    simulation = Simulation(parse_robot(text, "here"), time_step=1e-3)
+    simulation.command("velocity", {"drumJt": 5.0})
+    with pytest.raises(TensegrityError, match=r"cable rope.*drum at route\[0\] \(joint drumJt\) is empty"):
+        simulation.advance(duration=0.5)
+
+
+def test_pictures_draw_the_whole_route():
+    robot = parse_robot(routing.GUIDE.format(mass=1, spring=0, rest=0, damping=0, side=1, friction=0.3).replace(
+        "[0.05, 0, -0.4]", "[-0.05, 0, -0.4]"), "here")  # fmt: skip
+    picture = make_picture(robot)
+    lines = picture.at(picture.start).lines[0]
+    assert picture.tension_names == ("tendon",)
+    assert np.allclose(lines[1:, 0], lines[:-1, 1])
+    arc = lines[1:-1, 0]
+    assert np.allclose(np.linalg.norm(arc, axis=1), 0.05)
+    assert np.allclose(lines[-1, 1], [0.5, 0, 0.05])
+
+
+def test_mjcf_takes_points_and_names_the_pulley_that_it_cannot_say():
+    with pytest.raises(TensegrityError, match=r"cable rope: MJCF has no pulleys such as route\[0\]"):
+        mechanism_mjcf(hoist())
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+WRONG = """
+name: wrong
+kind: mechanism
+bodies: {slider: {mass: 1, inertia: [1, 1, 1]}}
+joints: [{name: lift, kind: prismatic, parent: world, body: slider, frame: {at: [1, 0, -0.1]}}]
+routed_cables:
+  - {name: rope, young: 1e7, cable_radius: 0.002, %s route: [{body: world, at: [-1, 0, -0.1]}, %s
+     {body: slider, at: [0, 0, 0]}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "points", "message"),
+    [
+        ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, side: -1},", "runs clear of the pulley"),
+        ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 1.5},", "the point lies within the pulley"),
+        ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.3, turns: 1}, "
+             "{body: world, at: [0.4, 0, 0], axis: [0, 1, 0], radius: 0.3, side: -1},", "the pulleys overlap"),
+        ("", "{body: world, at: [0, 0.1, 0], axis: [0, 1, 0], radius: 0.05},", "leaves the plane of a pulley"),
+        ("", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05, friction: -0.1},", "friction"),
+        ("length: 0.5,", "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.05},", "too short"),
+        ("", "{body: world, at: [0, 0, 0], radius: 0.05},", "needs its radius and its axis"),
+        ("", "{joint: lift, radius: 0.05},", "turns with a revolute one"),
+        ("", "{body: nobody, at: [0, 0, 0]},", "nobody"),
+        ("strain: 0, length: 3,", "", "one of strain, tension and length"),
+    ],
+)  # fmt: skip
+def test_routes_that_cannot_be_are_refused_by_name(field, points, message):
+    with pytest.raises(RobotFileError, match=r"routed_cables\[0\]") as error:
+        parse_robot(WRONG % (field, points), "here")
+    assert message in str(error.value)
+
+
+def test_what_slipped_stays_when_nothing_moves():
+    model = routing._tendon(0.3)
+    flat, work = model.mechanism.flat, make_workspace(model.mechanism.flat)
+    state_of(model, model.start + 1.5e-3, work=work)
+    routing.keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+    kept = work.route_state[:, SLIP].copy()
+    assert kept.any()
+    for _ in range(5):
+        state_of(model, model.start + 1.5e-3, work=work)
+        assert np.array_equal(work.route_state[:, TRIAL], kept)
+        routing.keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
