@@ -94,7 +94,7 @@ def test_momentum_of_a_free_mechanism_is_conserved():
         return total
 
     before = momentum()
-    assert runge_kutta(flat, q, v, np.zeros(v.size), 1e-4, 2000, 0.0, work, solver, stages) == 0
+    assert runge_kutta(flat, q, v, np.zeros(v.size), 1e-4, 2000, 0.0, work, solver, stages, False) == 0
     np.testing.assert_allclose(momentum(), before, atol=1e-8 * np.max(np.abs(before)))
 
 
