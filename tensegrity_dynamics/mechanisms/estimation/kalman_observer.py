@@ -81,6 +81,7 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
         # interval and cables that it was made for, w there, K
         self._gain: tuple[float, tuple[str, ...], Array, Array] | None = None
         self._other_interval, self._others = 0.0, 0
@@ -89,7 +90,7 @@ class MechanismObserver(MechanismEstimator):
     def reset(self) -> None:
         """Forget the past."""
         super().reset()
-        self._running, self._gain = False, None
+        self._running, self._gain, self._followed = False, None, None
 
     def update(
         self,
@@ -146,7 +147,10 @@ class MechanismObserver(MechanismEstimator):
         """Predict and correct; None where the readings are too far from the model."""
         last, model = self._last, self._reduced
         copy = self._copy
-        copy.set_state(last.q, last.v)
+        if last is self._followed:  # its loops are closed
+            copy.place(last.q, last.v)
+        else:
+            copy.set_state(last.q, last.v)
         interval = time - last.time
         if self._gain is not None and interval > MISSED * self._gain[0]:
             before = last.q[model.q_index[self._drive_rows]]
@@ -154,7 +158,7 @@ class MechanismObserver(MechanismEstimator):
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
             copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
         else:
-            copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
+            copy.give_efforts(applied)
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
         try:
@@ -172,14 +176,13 @@ class MechanismObserver(MechanismEstimator):
             deviation = np.concatenate((deviation, extra))
         w = model.state(state.q, state.v)
         change = self._kalman(state.q, w, applied, interval, measured_cables) @ deviation
-        count = model.index.size
-        q = model.closed_configuration(state.q, w[:count] + change[:count])
-        v = model.velocity(q, w[count:] + change[count:])
+        count, w = model.index.size, w + change
+        q, v, tension = model.state_at(state.q, w[:count], w[count:])
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return None
-        tension = self._tensions(q, v)
         shape = replace(last.equilibrium, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
-        return self._estimate(time, shape, v)
+        self._followed = self._estimate(time, shape, v)
+        return self._followed
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""
@@ -197,8 +200,6 @@ class MechanismObserver(MechanismEstimator):
 
     def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
-        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
-
         model, count = self._reduced, self._reduced.index.size
         if self._gain is not None and self._gain[1] == measured_cables:
             usual, _, shape, gain = self._gain
@@ -206,6 +207,8 @@ class MechanismObserver(MechanismEstimator):
                 interval = usual
                 if np.max(np.abs(w[:count] - shape)) < MAX_COORDINATE_CHANGE:
                     return gain
+        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
+
         matrix, _, _ = model.linearised(q, np.zeros(count), effort)
         ahead = expm(interval * matrix)
         unit = np.zeros((2 * count, count))
