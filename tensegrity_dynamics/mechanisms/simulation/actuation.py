@@ -42,6 +42,8 @@ from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
+DIVERGED = 3
+"""Status when a number is not finite at the end."""
 PAST_END = 100
 """Status when a cable is wound past its end; the cable's number is added."""
 SERVO_BANDWIDTH_TIMES_STEP = 0.25
@@ -361,4 +363,9 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
         works[2] += 0.5 * step * (wound + powers[1])
         works[3] += 0.5 * step * (loaded + powers[2])
         works[4] += 0.5 * step * (rubbed + powers[3])
-    return REGULAR, steps
+    total = 0.0
+    for k in range(q.shape[0]):
+        total += abs(q[k])
+    for k in range(v.shape[0]):
+        total += abs(v[k])
+    return (REGULAR if np.isfinite(total) else DIVERGED), steps

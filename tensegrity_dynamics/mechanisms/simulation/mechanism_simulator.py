@@ -14,9 +14,9 @@ from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
-from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, Simulator, checked_commands
+from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, SensorReadings, Simulator, checked_commands
 from ..body_poses import BodyPoses
-from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
 from ..dynamics.rigid_tensions import RigidTensions, pushing
@@ -279,8 +279,21 @@ class MechanismSimulator(Simulator):
             self._scratch,
         )  # fmt: skip
         self._steps += done
-        if status or not (np.isfinite(self._q).all() and np.isfinite(self._v).all()):
+        if status:
             raise TensegrityError(self._reason(int(status)))
+
+    def observe_sensors(self) -> SensorReadings:
+        rigid, drives = self._rigid_tensions(), self._drives
+        cable_efforts(self._flat, self._q, self._v, self._work)
+        poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
+        return SensorReadings(
+            lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
+            rest_lengths=dict(zip(names, poses.rest_lengths().tolist(), strict=True)),
+            tensions={name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows},
+            positions=dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
+            rates=dict(zip(self._names, self._v[drives.v].tolist(), strict=True)),
+            efforts=dict(zip(self._names, drives.torque.tolist(), strict=True)),
+        )
 
     def observe(self) -> MechanismObservation:
         rigid = self._rigid_tensions()
