@@ -130,8 +130,9 @@ class BodyPoses:
 
     def strains(self) -> NDArray[np.float64]:
         """(c,) strain of every cable; zero for rigid ones."""
-        rest = self.rest_lengths()
-        return np.where(self._is_rigid, 0.0, self.lengths() / rest - 1.0)
+        strains = self.lengths() / self.rest_lengths() - 1.0
+        strains[self._is_rigid] = 0.0
+        return np.asarray(strains)
 
     def output(self, output: BodyFrame) -> tuple[Pose, NDArray[np.float64]]:
         """Pose of the output in the world, and its twist (6,): linear m/s, angular rad/s."""

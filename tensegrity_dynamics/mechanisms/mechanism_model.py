@@ -55,7 +55,7 @@ class MechanismModel(RobotModel):
         """Pose of an output at q (nq,); for many of them take `BodyPoses`, which keeps its arrays."""
         return BodyPoses(self).update(configuration).output(output)[0]
 
-    @property
+    @cached_property
     def cable_names(self) -> tuple[str, ...]:
         """All cables, rigid ones among them."""
         return tuple(entry.name for entry in self.entries)
