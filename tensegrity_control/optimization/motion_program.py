@@ -120,7 +120,8 @@ def fill_program(tight, wanted, damping, tension_wanted, weight, P, q, C, residu
 
 @allocation_free
 def fill_bounds(
-    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, effort_low, effort_high, joint_low, joint_high
+    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, effort_low, effort_high, joint_low,
+    joint_high,
 ):  # fmt: skip
     """Fill bounds of efforts (a,), and of accelerations that keep actuators within positions and rates for `horizon` s.
 

@@ -37,7 +37,18 @@ from tensegrity_dynamics.ros.geometry_messages import (
     pose_from_message,
     time_message,
 )
-from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, heard, run_node
+from tensegrity_dynamics.ros.robot_node import (
+    COMMAND,
+    ERROR,
+    LATCHED,
+    OK,
+    STATE,
+    WARN,
+    WORLD,
+    RobotNode,
+    heard,
+    run_node,
+)
 
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS

@@ -156,7 +156,7 @@ def plan_row(r, column, reduction):
 @inlined
 def reduce_as_planned(matrix, right, reduction, reuse):
     """The elimination with the pivots of the last one and without any search; False where they are not the largest."""
-    dofs, rows, weight = matrix.shape[1], reduction.rows, reduction.weight
+    rows, weight = reduction.rows, reduction.weight
     copy_rows(matrix, right, reduction)
     for r in range(matrix.shape[0]):
         column, scale = reduction.pivot[r], 0.0
@@ -181,8 +181,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
 @allocation_free
 def plan_and_reduce(matrix, right, reduction, reuse):
     """As `reduce_rows`, with a new plan for those to come."""
-    count, dofs = matrix.shape
-    rows = reduction.rows
+    count, rows = matrix.shape[0], reduction.rows
     reduction.is_pivot[:] = False
     copy_rows(matrix, right, reduction)
     forget_fill(reduction)

@@ -14,7 +14,17 @@ from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
-from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, SensorReadings, Simulator, checked_commands
+from ...simulation_interface import (
+    EFFORT,
+    IMPEDANCE,
+    MODES,
+    POSITION,
+    Energy,
+    Observation,
+    SensorReadings,
+    Simulator,
+    checked_commands,
+)
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
