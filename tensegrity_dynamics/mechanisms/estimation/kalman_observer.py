@@ -15,6 +15,7 @@ several more readings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -120,7 +121,7 @@ class MechanismObserver(MechanismEstimator):
                 raise TensegrityError(unknown_name("cable", name, self._cables))
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
         applied = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
-        usable = bool(np.isfinite(measured).all() and np.isfinite(applied).all())
+        usable = math.isfinite(measured.sum() + applied.sum())
         if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
@@ -168,7 +169,7 @@ class MechanismObserver(MechanismEstimator):
         state = copy.state
         measured_cables = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
         deviation = measured - state.q[model.q_index[self._drive_rows]]
-        if np.max(np.abs(deviation)) > self.noise.lost:
+        if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
         if measured_cables:
             predicted = self._tensions(state.q, state.v)
@@ -205,7 +206,7 @@ class MechanismObserver(MechanismEstimator):
             usual, _, shape, gain = self._gain
             if not self._has_new_rhythm(interval, usual):
                 interval = usual
-                if np.max(np.abs(w[:count] - shape)) < MAX_COORDINATE_CHANGE:
+                if max(map(abs, (w[:count] - shape).tolist())) < MAX_COORDINATE_CHANGE:
                     return gain
         from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
 
