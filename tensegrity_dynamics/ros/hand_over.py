@@ -136,8 +136,12 @@ class InsidePublisher(Publisher):
         topic_of.publishers.append(self)
         topic_of.connect()
 
-    def publish(self, message: Any) -> None:
-        """Hand a message over, and publish it where somebody else may hear it."""
+    def publish(self, message: Any, serialised: Callable[[], bytes] | None = None) -> None:
+        """Hand a message over, and publish it where somebody else may hear it.
+
+        Args:
+            serialised: makes its bytes, where that is quicker than to convert it.
+        """
         if self._latches:
             self.latched = message
         if not self._topic.on_bus:
@@ -145,7 +149,7 @@ class InsidePublisher(Publisher):
                 each.put(message, self._topic.waiting)
             if not self._latches and not self._elsewhere():
                 return
-        super().publish(message)
+        super().publish(message if serialised is None else serialised())
 
     def get_subscription_count(self) -> int:
         """How many subscriptions hear this publisher, here and elsewhere."""

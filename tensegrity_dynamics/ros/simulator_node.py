@@ -30,7 +30,7 @@ from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, heard, run_node
-from .state_encoding import state_message
+from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
 """Pace above the wanted one that an integrator must reach by itself, since the node has other work, too."""
@@ -115,7 +115,7 @@ class SimulatorNode(RobotNode):
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
         )
         self._ticks, self._holding = 0, True
-        self._codec, self._tendons = kind.codec(robot), robot.model.tension_names
+        self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
         self._simulation.reset()
@@ -254,9 +254,9 @@ class SimulatorNode(RobotNode):
         self._clock_publisher.publish(ClockMessage(clock=stamp))
         truth = None
         if isinstance(seen, Observation) and shown:
-            record = self._codec.encode(simulation.state, seen.pose, seen.twist)
-            truth = state_message(record, stamp, "simulator")
-            self._truth.publish(truth)
+            truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
+            if heard(self._truth):
+                publish_state(self._truth, self._buffer, truth, stamp, "simulator")
         if heard(self._tendon_states):
             tendons = TendonState(name=list(self._tendons), estimated=False)
             tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
@@ -271,7 +271,7 @@ class SimulatorNode(RobotNode):
         joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
         if self._state is not None and truth is not None:  # last, because the controller answers it
-            self._state.publish(truth)
+            publish_state(self._state, self._buffer, truth, stamp, "simulator")
         self._published = time.monotonic()
 
     def _command(self, message: ActuatorCommand) -> None:
