@@ -5,9 +5,20 @@ The sweep gives poses, velocities, velocity-product accelerations and the joint 
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...numerics.compilation import allocation_free, inlined
 from ..joints import FLOATING, REVOLUTE, SPHERICAL, joint_motion, rotation_about
 from ..spatial import cross_motion, multiply, rotate, to_world
+
+
+@inlined
+def turn_about(axes, angle, first, second, third, out):
+    """Fill out (3, 3) with axes turned about the third of them; the columns in cyclic order."""
+    c, s = np.cos(angle), np.sin(angle)
+    for k in range(3):
+        a, b = axes[k, first], axes[k, second]
+        out[k, first], out[k, second], out[k, third] = c * a + s * b, c * b - s * a, axes[k, third]
 
 
 @inlined
@@ -18,8 +29,15 @@ def revolute_motion(flat, i, q, v, work):
     """
     b = flat.v_start[i]
     rate, axis, along = v[b], flat.axis[i], work.jacobian[b]
-    rotation_about(axis, q[flat.q_start[i]], work.joint_rotation)
-    multiply(work.axes, work.joint_rotation, work.rotation[i])
+    if axis[2] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 0, 1, 2, work.rotation[i])
+    elif axis[1] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 2, 0, 1, work.rotation[i])
+    elif axis[0] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 1, 2, 0, work.rotation[i])
+    else:
+        rotation_about(axis, q[flat.q_start[i]], work.joint_rotation)
+        multiply(work.axes, work.joint_rotation, work.rotation[i])
     rotate(work.axes, axis, along)
     ax, ay, az = along[0], along[1], along[2]
     x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
