@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-
-import numpy as np
 
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -31,7 +30,7 @@ class TensionFloor:
 
     def is_broken(self, name: str, tension: float) -> bool:
         """Whether a tension [N] is below the floor of a tendon; never where there is none, or nothing is known."""
-        return tension < (1.0 - TOLERANCE) * self._floors.get(name, -np.inf)
+        return tension < (1.0 - TOLERANCE) * self._floors.get(name, -math.inf)
 
     def worst(self, lowest: Mapping[str, tuple[float, float]]) -> str:
         """What was broken most, of the lowest tensions [N] and their times [s] by name; empty where all was kept."""
@@ -50,7 +49,7 @@ class TensionFloor:
         now = []
         for name, tension in zip(names, tensions, strict=False):
             floor = self._floors.get(name)
-            if floor is None or not np.isfinite(tension):
+            if floor is None or not math.isfinite(tension):
                 continue
             if not self.is_broken(name, tension):
                 self._below.pop(name, None)

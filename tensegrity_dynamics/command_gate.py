@@ -292,24 +292,33 @@ class CommandGate:
         if actuator.name in self._without_impedance:
             return None, f"{self._without_impedance[actuator.name]}; refused."
         low, high = actuator.position
-        ceilings = {
-            "stiffness": (actuator.effort / (STIFFEST * (high - low)), f"{actuator.units[2]} per {actuator.units[0]}"),
-            "damping": (
-                actuator.effort / (MOST_DAMPED * actuator.rate),
-                f"{actuator.units[2]} per {actuator.units[1]}",
-            ),
-        }
-        for name, (ceiling, unit) in ceilings.items():
-            if getattr(asked, name) > ceiling:
-                return None, f"{name} {getattr(asked, name):.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
+        for name, gain, ceiling, per in (
+            ("stiffness", asked.stiffness, actuator.effort / (STIFFEST * (high - low)), 0),
+            ("damping", asked.damping, actuator.effort / (MOST_DAMPED * actuator.rate), 1),
+        ):
+            if gain > ceiling:
+                unit = f"{actuator.units[2]} per {actuator.units[per]}"
+                return None, f"{name} {gain:.6g} {unit} is above its ceiling of {ceiling:.6g}; refused."
+        if (
+            self.lead is None and low <= asked.position <= high and abs(asked.velocity) <= actuator.rate
+            and abs(asked.effort) <= actuator.effort and (position is None or low < position < high)
+            and actuator.motion != "tendon"
+        ):  # fmt: skip
+            return asked, None  # what nearly always comes: each part of it passes as it is
         parts, reasons = {}, []
-        for name, mode in (("position", Mode.POSITION), ("velocity", Mode.VELOCITY), ("effort", Mode.EFFORT)):
-            allowed, reason = self._one(actuator, getattr(asked, name), mode, position)
+        for name, value, mode in (
+            ("position", asked.position, Mode.POSITION),
+            ("velocity", asked.velocity, Mode.VELOCITY),
+            ("effort", asked.effort, Mode.EFFORT),
+        ):
+            allowed, reason = self._one(actuator, value, mode, position)
             if allowed is None:
                 return None, reason
-            parts[name] = allowed
-            reasons += [reason] if reason is not None else []
-        return replace(asked, **parts), " ".join(reasons) or None
+            if allowed != value:
+                parts[name] = allowed
+            if reason is not None:
+                reasons.append(reason)
+        return replace(asked, **parts) if parts else asked, " ".join(reasons) or None
 
     def _one(
         self, actuator: Actuator, value: float, mode: Mode, position: float | None

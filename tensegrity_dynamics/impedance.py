@@ -44,6 +44,11 @@ class ImpedanceSetPoint:
     damping: float = 0.0
 
     def __post_init__(self) -> None:
+        if (
+            math.isfinite(self.position + self.velocity + self.effort + self.stiffness + self.damping)
+            and self.stiffness >= 0.0 and self.damping >= 0.0
+        ):  # fmt: skip
+            return
         for name, value in vars(self).items():
             if not math.isfinite(value):
                 raise TensegrityError(f"{name} of an impedance set point is {value}; give a finite number.")

@@ -17,7 +17,7 @@ from .linear_models.linear_model import LinearModel
 from .robots.model import RobotModel
 from .robots.robot import Robot
 from .robots.robot_types import type_of
-from .simulation_interface import Energy, Observation, Simulator, checked_commands
+from .simulation_interface import Energy, Observation, SensorReadings, Simulator, checked_commands
 
 __all__ = ["Energy", "Observation", "Simulation", "pace"]
 
@@ -314,6 +314,10 @@ class Simulation:
     def observe(self) -> Any:
         """An `Observation` of lengths, tensions, actuators and the output at the present state."""
         return self._simulator.observe()
+
+    def observe_sensors(self) -> SensorReadings | Observation:
+        """The part of `observe` that real sensors give; for who asks in every period."""
+        return self._simulator.observe_sensors()
 
     def energy(self) -> Energy:
         """Energies at the present state [J]."""

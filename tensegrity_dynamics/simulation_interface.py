@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +79,17 @@ class Observation:
     pose: Pose | None
     twist: NDArray[np.float64] | None
     contacts: dict[str, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
+
+
+class SensorReadings(NamedTuple):
+    """Of an `Observation`, with the same names, what stands on the bus in every period; quickly made."""
+
+    lengths: dict[str, float]
+    rest_lengths: dict[str, float]
+    tensions: dict[str, float]
+    positions: dict[str, float]
+    rates: dict[str, float]
+    efforts: dict[str, float]
 
 
 class SimulatedState(ConfigurationState):
@@ -212,6 +223,10 @@ class Simulator(ABC):
     @abstractmethod
     def observe(self) -> Observation:
         """Sensors at the present state."""
+
+    def observe_sensors(self) -> SensorReadings | Observation:
+        """The part of `observe` that real sensors give, or all of it."""
+        return self.observe()
 
     @abstractmethod
     def energy(self) -> Energy:

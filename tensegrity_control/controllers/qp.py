@@ -40,7 +40,7 @@ from ..motion_planning.impedance_gains import (
     driven_rows,
     impedance_gains,
 )
-from ..optimization.motion_program import MotionProgram, MotionSolution
+from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
@@ -164,6 +164,7 @@ class QPController(SampledController):
         self._last_time = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
         self._limits = (1.0, 1.0)
+        self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._impedance: ImpedanceGains | None = None
         if actuation == "impedance":
             self._impedance = self._impedance_gains()
@@ -212,7 +213,7 @@ class QPController(SampledController):
         self._began_at = self._last_time = time
         self._force[:] = 0.0
         self._predicted = self._last_effort = self._last_command = self.solution = None
-        self._stuck, self._note = 0.0, ""
+        self._stuck, self._note, self._bounded = 0.0, "", None
         self._limits = self._output_limits()
         super().reset(time, state)
 
@@ -354,7 +355,9 @@ class QPController(SampledController):
         self._predicted = rate + self.period * solution.output
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
-        self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
+        self.solution = replace(
+            solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
+        )
         self._last_command, self._last_time = self._made(q, v), time
         return self._last_command
 
@@ -364,8 +367,9 @@ class QPController(SampledController):
         body, load, force = equations.parts.body, equations.work.load, np.zeros(3)
         force[self._rows] = self._force
         load[:] = self._loads
-        load[body, 3:] += force
-        load[body, :3] += np.cross(equations.arrays.position[:3] - equations.work.position[body], force)
+        x, y, z = (equations.arrays.position[:3] - equations.work.position[body]).tolist()
+        a, b, c = force.tolist()
+        load[body] += (y * c - z * b, z * a - x * c, x * b - y * a, a, b, c)
 
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
@@ -386,8 +390,9 @@ class QPController(SampledController):
         position, velocity = q[self.equations.drive_q].copy(), v[parts.drive] + 0.5 * self.period * solution.actuator
         if parts.cable.size:
             amount, rate, unit = self.equations.stretches(q, v)
-            wanted = np.column_stack((unit * self._elastic - amount, unit * self._elastic_rate - rate))
-            moved = self.equations.stretched(wanted)[0]
+            wanted = np.empty((unit.size, 2))
+            wanted[:, 0], wanted[:, 1] = unit * self._elastic - amount, unit * self._elastic_rate - rate
+            moved = self.equations.moved(wanted)
             position += moved[:, 0]
             velocity += moved[:, 1]
         effort = solution.effort.copy()
@@ -420,24 +425,19 @@ class QPController(SampledController):
         program = self.program
         x = min(max((time - self._began_at) / FADE, 0.0), 1.0)
         left = 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x * x)
-        floor = (1.0 + self._gains["floor_margin"]) * self._floor
-        if left > 0.0:
+        if left > 0.0 or self._bounded is not self._gains:
+            floor = (1.0 + self._gains["floor_margin"]) * self._floor
             floor = floor + left * (0.97 * self._start_tension - floor)
-        program.tension_low[:] = floor
-        program.tension_wanted[:] = self._wanted_tension(floor)
-        program.tension_scale[:] = np.maximum(self._floor, 1e-3)
-        program.effort_low[:], program.effort_high[:] = -self._effort, self._effort
-        if self._last_effort is not None:
-            change = self._gains["effort_rate"] * self._effort * self.period
-            np.maximum(-self._effort, self._last_effort - change, out=program.effort_low)
-            np.minimum(self._effort, self._last_effort + change, out=program.effort_high)
-        horizon = 2.0 / self._bandwidth
-        position, rate = q[self.equations.drive_q], v[self.equations.parts.drive]
-        low = 2.0 * (self._position[0] - position - horizon * rate) / horizon**2
-        high = 2.0 * (self._position[1] - position - horizon * rate) / horizon**2
-        np.maximum(low, (-self._rate - rate) / horizon, out=program.joint_low)
-        np.minimum(high, (self._rate - rate) / horizon, out=program.joint_high)
-        np.minimum(program.joint_low, program.joint_high, out=program.joint_low)
+            program.tension_low[:] = floor
+            program.tension_wanted[:] = self._wanted_tension(floor)
+            program.tension_scale[:] = np.maximum(self._floor, 1e-3)
+            self._bounded = self._gains if left == 0.0 else None
+        change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
+        fill_bounds(
+            self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
+            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
+            program.effort_low, program.effort_high, program.joint_low, program.joint_high,
+        )  # fmt: skip
 
     def _wanted_tension(self, floor: Array) -> Array:
         """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""

@@ -113,7 +113,7 @@ class LinearFeedbackTracker:
 
     def feed_forward(self, time: float, pace: float = 1.0) -> Array:
         """(u,) N m or N of the plan alone, within the limits: for a period without a state."""
-        return np.clip(self._at(time, pace)[1], -self.limits, self.limits)
+        return np.minimum(np.maximum(self._at(time, pace)[1], -self.limits), self.limits)
 
     def prepare(self, gains: ImpedanceGains) -> None:
         """Be ready for `set_points`, with gains of the actuators' loops. Raises TensegrityError."""

@@ -14,6 +14,7 @@ give way as little as possible, by a second program with one slack for each, and
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,27 @@ def fill_program(tight, wanted, damping, tension_wanted, weight, P, q, C, residu
     return largest
 
 
+@allocation_free
+def fill_bounds(
+    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, effort_low, effort_high, joint_low,
+    joint_high,
+):  # fmt: skip
+    """Fill bounds of efforts (a,), and of accelerations that keep actuators within positions and rates for `horizon` s.
+
+    Args:
+        effort, rate: (a,) limits. position: (2, a) low and high. last: (a,) efforts before. change: by which parts of
+            its limit an effort may be another now.
+    """
+    for a in range(effort.shape[0]):
+        most = effort[a]
+        effort_low[a], effort_high[a] = max(-most, last[a] - change * most), min(most, last[a] + change * most)
+        here, speed = q[drive_q[a]], v[drive_v[a]]
+        low = 2.0 * (position[0, a] - here - horizon * speed) / horizon**2
+        high = 2.0 * (position[1, a] - here - horizon * speed) / horizon**2
+        high = min(high, (rate[a] - speed) / horizon)
+        joint_high[a], joint_low[a] = high, min(max(low, (-rate[a] - speed) / horizon), high)
+
+
 class MotionProgram:
     """Programs of one robot, one after the other.
 
@@ -175,7 +197,7 @@ class MotionProgram:
             tight, wanted, damping, self.tension_wanted, self.tension_weight,
             program.P, program.q, program.C, self._residual, self._inertia,
         )  # fmt: skip
-        if not np.isfinite(program.q).all():
+        if not math.isfinite(program.q.sum()):
             raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
         np.subtract(self.tension_low, tight.tension_0, out=program.c_low[:cables])
         np.subtract(self.tension_high, tight.tension_0, out=program.c_high[:cables])
@@ -188,7 +210,7 @@ class MotionProgram:
             self.infeasible += status == INFEASIBLE
             result = self._relaxed(largest)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
-        effort = np.clip(effort, self.effort_low, self.effort_high)
+        effort = np.minimum(np.maximum(effort, self.effort_low), self.effort_high)
         self._last = effort
         return self._solution(wanted, effort, status, result if status == SOLVED else None)
 
@@ -226,7 +248,7 @@ class MotionProgram:
                 by = max(low[k], high[k])
                 if by > GIVES_WAY * self.tension_scale[k]:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
-        if broken or np.max(np.abs(missing), initial=0.0) > TRACKING_TOLERANCE:
+        if broken or max(map(abs, missing.tolist()), default=0.0) > TRACKING_TOLERANCE:
             active = self._active(effort, tension)
         joints = tight.joint_0 + tight.joint_1 @ effort
         return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))

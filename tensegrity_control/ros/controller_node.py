@@ -37,7 +37,18 @@ from tensegrity_dynamics.ros.geometry_messages import (
     pose_from_message,
     time_message,
 )
-from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
+from tensegrity_dynamics.ros.robot_node import (
+    COMMAND,
+    ERROR,
+    LATCHED,
+    OK,
+    STATE,
+    WARN,
+    WORLD,
+    RobotNode,
+    heard,
+    run_node,
+)
 
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
@@ -52,6 +63,8 @@ FAILURES = (Exception,)
 """What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
 STREAM_PAUSE = 1.0
 """s between two goals on `goal_pose` after which they belong to another stream."""
+UNHEARD_RATE = 2.0
+"""Messages on `reference` per second of the robot's time while nobody listens: whoever comes finds a recent one."""
 LATEST = 2.0**31 - 1.0
 """s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -278,7 +291,8 @@ class ControllerNode(RobotNode):
     def _publish_reference(self, stamp: Time, command: Command) -> None:
         """For people: at `reference_rate` of the robot's time, and at once when the motion begins, ends or changes."""
         status = self._controller.status(self._now)
-        slot = int(self._now * self._reference_rate) if self._reference_rate > 0.0 else self._stamp
+        rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
+        slot = int(self._now * rate) if self._reference_rate > 0.0 else self._stamp
         goal = None if status.goal is None else (*status.goal[0], *status.goal[1])
         shown = (self._settings.name, status.phase, goal, slot)
         if shown == self._shown:

@@ -13,7 +13,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.geometry_messages import pose_from_message
-from tensegrity_dynamics.ros.state_decoding import state_record
+from tensegrity_dynamics.ros.state_decoding import coordinate_record, state_record
 
 from ..controller import Command, RobotState
 
@@ -74,7 +74,7 @@ class StateReader:
             with suppress(TensegrityError):  # the pose alone will do for most
                 return RobotState(pose=pose, nodes=self._codec.decode(state_record(state)).configuration)
             return RobotState(pose=pose)
-        decoded = self._codec.decode(state_record(state))
+        decoded = self._codec.decode(coordinate_record(state))
         return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
 
     def positions(self, joints: Any) -> np.ndarray:

@@ -78,6 +78,7 @@ class PiecewisePolynomial:
         if not (np.all(np.isfinite(polynomial.c)) and np.all(np.isfinite(polynomial.x))):
             raise TensegrityError("a coefficient is not finite; give finite values and knots that are not too close.")
         self.polynomial = PPoly(np.ascontiguousarray(polynomial.c), polynomial.x)
+        self._sampled = self.polynomial.x, self.polynomial.c  # asking scipy for them takes longer than the evaluation
         self.size = int(polynomial.c.shape[2])
         self.start, self.end = float(polynomial.x[0]), float(polynomial.x[-1])
 
@@ -103,7 +104,7 @@ class PiecewisePolynomial:
         if t != t:
             raise TensegrityError("the time is NaN; give a number of seconds.")
         rows = np.empty((3, self.size)) if out is None else out
-        sample_polynomial(self.polynomial.x, self.polynomial.c, float(t), rows)
+        sample_polynomial(*self._sampled, float(t), rows)
         return rows
 
     def largest(self, derivative: int) -> Array:

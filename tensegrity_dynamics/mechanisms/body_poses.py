@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from ..numerics.compilation import allocation_free
 from ..numerics.rotations import quaternion_from_matrix, quaternions_from_matrices
 from ..robots.output_frame import Pose
 from .body_frame import BodyFrame
@@ -18,6 +19,26 @@ from .mechanism import Mechanism
 from .route_readings import polylines
 from .routing.late_call import call_routed_cables
 from .workspace import Workspace, make_workspace
+
+
+@allocation_free
+def fill_cable_lengths(kind, radius, start, q, length):
+    """Fill length (c,) m with the taut lengths of cables by the kind of joint, radius and first coordinate in q."""
+    for c in range(kind.shape[0]):
+        length[c] = cable_length(kind[c], radius[c], q[start[c] :])
+
+
+@allocation_free
+def fill_twists(velocity, position, twist):
+    """Fill twist (b, 6): linear velocity of every origin, then angular, from spatial velocities (b, 6) [angular, linear
+    at the world's origin] and origins (b, 3)."""
+    for i in range(velocity.shape[0]):
+        x, y, z = position[i, 0], position[i, 1], position[i, 2]
+        a, b, c = velocity[i, 0], velocity[i, 1], velocity[i, 2]
+        twist[i, 0] = velocity[i, 3] + b * z - c * y
+        twist[i, 1] = velocity[i, 4] + c * x - a * z
+        twist[i, 2] = velocity[i, 5] + a * y - b * x
+        twist[i, 3], twist[i, 4], twist[i, 5] = a, b, c
 
 
 class CableMechanism(Protocol):
@@ -37,18 +58,29 @@ class BodyPoses:
 
     Args:
         model: the mechanism; every object keeps its own arrays, so take one for each thread.
+        work: of somebody who evaluates all equations anyway and calls `take` instead of `update`.
     """
 
-    def __init__(self, model: CableMechanism) -> None:
+    def __init__(self, model: CableMechanism, work: Workspace | None = None) -> None:
         self.model = model
         mechanism = model.mechanism
-        self._work: Workspace = make_workspace(mechanism.flat)
+        self._work: Workspace = make_workspace(mechanism.flat) if work is None else work
         self._still = np.zeros(mechanism.velocity_count)
         index = mechanism.body_index
         self._cables = [
             (index[f"{entry.name}-cable"], mechanism.positions_of(entry.joints[2]), mechanism.joint(entry.joints[2]))
             for entry in model.entries
         ]
+        joints = [joint for _, _, joint in self._cables]
+        self._kinds = np.array([JOINT_KINDS[joint.kind] for joint in joints], dtype=np.int64)
+        self._radii = np.array([joint.radius for joint in joints], dtype=np.float64)
+        self._starts = np.array([at.start for _, at, _ in self._cables], dtype=np.int64)
+        self._is_rigid = self._kinds == INVOLUTE_RIGID
+
+    def take(self, q: NDArray) -> BodyPoses:
+        """As `update`, for positions q (nq,) at which the equations in `work` have just been evaluated."""
+        self._q = q
+        return self
 
     def update(self, q: NDArray, v: NDArray | None = None) -> BodyPoses:
         """Move to position q (nq,) and velocity v (nv,), zero by default; returns itself."""
@@ -76,9 +108,9 @@ class BodyPoses:
     @property
     def twists(self) -> NDArray[np.float64]:
         """(b, 6): linear velocity of every body's origin [m/s] and angular velocity [rad/s], in world axes."""
-        angular = self._work.velocity[:, :3]
-        linear = self._work.velocity[:, 3:] + np.cross(angular, self._work.position)
-        return np.hstack((linear, angular))
+        twists = np.empty((len(self._work.velocity), 6))
+        fill_twists(self._work.velocity, self._work.position, twists)
+        return twists
 
     def cables(self) -> NDArray[np.float64]:
         """(c, 2, 3) m: the point where each cable leaves its pulley, and its end."""
@@ -92,19 +124,19 @@ class BodyPoses:
 
     def lengths(self) -> NDArray[np.float64]:
         """(c,) m, taut length of every cable beyond its pulley."""
-        return np.array(
-            [cable_length(JOINT_KINDS[joint.kind], joint.radius, self._q[at]) for _, at, joint in self._cables]
-        )  # fmt: skip
+        lengths = np.empty(len(self._cables))
+        fill_cable_lengths(self._kinds, self._radii, self._starts, self._q, lengths)
+        return lengths
 
     def rest_lengths(self) -> NDArray[np.float64]:
         """(c,) m, rest length of the part of every cable that is off its pulley."""
-        return np.array([joint.radius * self._q[at.start] for _, at, joint in self._cables])
+        return np.asarray(self._radii * self._q[self._starts])
 
     def strains(self) -> NDArray[np.float64]:
         """(c,) strain of every cable; zero for rigid ones."""
-        rest = self.rest_lengths()
-        rigid = np.array([JOINT_KINDS[joint.kind] == INVOLUTE_RIGID for _, _, joint in self._cables], dtype=np.bool_)
-        return np.where(rigid, 0.0, self.lengths() / rest - 1.0) if rest.size else rest
+        strains = self.lengths() / self.rest_lengths() - 1.0
+        strains[self._is_rigid] = 0.0
+        return np.asarray(strains)
 
     def routes(self) -> list[NDArray[np.float64]]:
         """(n, 3) m, the line of every routed cable; always as many points."""
@@ -121,6 +153,7 @@ class BodyPoses:
         else:
             rotation, position, velocity = self._work.rotation[i], self._work.position[i], self._work.velocity[i]
         origin = position + rotation @ output.frame.origin
-        linear = velocity[3:] + np.cross(velocity[:3], origin)
         pose = (origin, quaternion_from_matrix(rotation @ output.frame.axes))
-        return pose, np.concatenate((linear, velocity[:3]))
+        twist = np.empty((1, 6))
+        fill_twists(velocity[None], origin[None], twist)
+        return pose, twist[0]

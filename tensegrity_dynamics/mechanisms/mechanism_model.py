@@ -57,7 +57,7 @@ class MechanismModel(RobotModel):
         """Pose of an output at q (nq,); for many of them take `BodyPoses`, which keeps its arrays."""
         return BodyPoses(self).update(configuration).output(output)[0]
 
-    @property
+    @cached_property
     def cable_names(self) -> tuple[str, ...]:
         """All cables that one pulley winds, rigid ones among them."""
         return tuple(entry.name for entry in self.entries)

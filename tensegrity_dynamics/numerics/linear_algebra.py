@@ -21,6 +21,13 @@ def dot(a, b):
 
 
 @allocation_free
+def copy(source, target):
+    """Copy a vector (n,) into another."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@allocation_free
 def normalise(vector):
     """Scale a vector (n,) to length one, in place."""
     norm = np.sqrt(dot(vector, vector))

@@ -6,52 +6,41 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from transforms3d.euler import euler2mat, mat2euler
 
+from .compilation import allocation_free
+
+
+@allocation_free
+def fill_quaternions(matrices, out):
+    """Fill out (n, 4) wxyz, w >= 0, with the quaternions of rotations (n, 3, 3), the largest component first."""
+    for n in range(matrices.shape[0]):
+        m, q = matrices[n], out[n]
+        x, y, z = m[0, 0], m[1, 1], m[2, 2]
+        w_part, x_part, y_part, z_part = 1.0 + x + y + z, 1.0 + x - y - z, 1.0 - x + y - z, 1.0 - x - y + z
+        if w_part >= x_part and w_part >= y_part and w_part >= z_part:
+            q[0], q[1], q[2], q[3] = w_part, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+        elif x_part >= y_part and x_part >= z_part:
+            q[0], q[1], q[2], q[3] = m[2, 1] - m[1, 2], x_part, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]
+        elif y_part >= z_part:
+            q[0], q[1], q[2], q[3] = m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], y_part, m[1, 2] + m[2, 1]
+        else:
+            q[0], q[1], q[2], q[3] = m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], z_part
+        size = np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+        if q[0] < 0.0:
+            size = -size
+        for k in range(4):
+            q[k] /= size
+
 
 def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """(4,) unit quaternion with w >= 0 of a rotation matrix (3, 3); the largest component is computed first."""
-    m = matrix
-    squares = np.array(
-        [
-            1.0 + m[0, 0] + m[1, 1] + m[2, 2],
-            1.0 + m[0, 0] - m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] + m[1, 1] - m[2, 2],
-            1.0 - m[0, 0] - m[1, 1] + m[2, 2],
-        ]
-    )
-    k = int(np.argmax(squares))
-    if k == 0:
-        q = np.array([squares[0], m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
-    elif k == 1:
-        q = np.array([m[2, 1] - m[1, 2], squares[1], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]])
-    elif k == 2:
-        q = np.array([m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], squares[2], m[1, 2] + m[2, 1]])
-    else:
-        q = np.array([m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], squares[3]])
-    q = q / np.linalg.norm(q)
-    return q if q[0] >= 0.0 else -q
+    return quaternions_from_matrices(matrix[None])[0]
 
 
 def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 4) of rotation matrices (n, 3, 3), all at once; each as `quaternion_from_matrix` has it."""
-    m = matrices
-    x, y, z = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
-    rows = np.empty((len(m), 4, 4))  # every row is the quaternion, times another of its components
-    rows[:, 0, 0], rows[:, 1, 1], rows[:, 2, 2], rows[:, 3, 3] = (
-        1 + x + y + z,
-        1 + x - y - z,
-        1 - x + y - z,
-        1 - x - y + z,
-    )
-    rows[:, 0, 1] = rows[:, 1, 0] = m[:, 2, 1] - m[:, 1, 2]
-    rows[:, 0, 2] = rows[:, 2, 0] = m[:, 0, 2] - m[:, 2, 0]
-    rows[:, 0, 3] = rows[:, 3, 0] = m[:, 1, 0] - m[:, 0, 1]
-    rows[:, 1, 2] = rows[:, 2, 1] = m[:, 0, 1] + m[:, 1, 0]
-    rows[:, 1, 3] = rows[:, 3, 1] = m[:, 0, 2] + m[:, 2, 0]
-    rows[:, 2, 3] = rows[:, 3, 2] = m[:, 1, 2] + m[:, 2, 1]
-    each = np.arange(len(m))
-    q = rows[each, np.argmax(rows[:, range(4), range(4)], axis=1)]
-    q /= np.where(q[:, 0] < 0.0, -1.0, 1.0)[:, None] * np.linalg.norm(q, axis=1)[:, None]
-    return q
+    out = np.empty((len(matrices), 4))
+    fill_quaternions(np.ascontiguousarray(matrices, dtype=np.float64), out)
+    return out
 
 
 def matrix_from_quaternion(quaternion: ArrayLike) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from ..errors import TensegrityError
 from .hand_over import HandOver
 from .robot_node import RobotNode, handle_waiting, run_in_ros
 
-LOOK, LONGEST_LOOK = 0.02, 0.2
+LOOK, LONGEST_LOOK = 0.03, 0.2
 """s of wall time after which the nodes look for what comes from elsewhere, whatever they have to tell each other."""
 SHARE = 10.0
 """Looking takes one part of so many of the time: with many nodes on a slow machine they look less often."""

@@ -6,7 +6,6 @@ The observer takes the efforts of joint_states, and the tensions of tendon_state
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from sensor_msgs.msg import JointState
 from tensegrity.msg import StructureState, TendonState
@@ -16,9 +15,10 @@ from ..errors import TensegrityError
 from ..estimation import Estimate, make_estimator
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
+from ..robots.state_record import StateRecord
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import OK, STATE, WARN, RobotNode, run_node
-from .state_encoding import state_message
+from .state_encoding import StateBuffer, publish_state, state_message
 
 
 class EstimatorNode(RobotNode):
@@ -38,7 +38,7 @@ class EstimatorNode(RobotNode):
         )
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
-        self._codec = type_of(robot).codec(robot)
+        self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
@@ -61,7 +61,7 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             self.tell(WARN, f"a reading is not taken: {error}")
             return
-        self._publisher.publish(self._message(time_message(stamp), estimate))
+        publish_state(self._publisher, self._buffer, self._record(estimate), time_message(stamp), "estimator")
         self._read = read
         if not estimate.converged:
             self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}")
@@ -85,11 +85,10 @@ class EstimatorNode(RobotNode):
         tensions = zip(tendons.name, tendons.tension, strict=False)
         return efforts, {name: tension for name, tension in tensions if name in self._names}
 
-    def _message(self, stamp: Any, estimate: Estimate) -> StructureState:
-        record = self._codec.encode(
+    def _record(self, estimate: Estimate) -> StateRecord:
+        return self._codec.encode(
             estimate, estimate.pose, estimate.twist, residual=estimate.residual, converged=estimate.converged
         )
-        return state_message(record, stamp, "estimator")
 
     def _solve(
         self, request: SolveForwardKinematics.Request, response: SolveForwardKinematics.Response
@@ -103,7 +102,7 @@ class EstimatorNode(RobotNode):
             response.success, response.reason = False, str(error)
             return response
         response.success, response.stable, response.softest = True, still.stable, float(still.softest)
-        response.state = self._message(self.get_clock().now().to_msg(), still)
+        response.state = state_message(self._record(still), self.get_clock().now().to_msg(), "estimator")
         response.tendon_name, response.tension = list(still.tensions), list(still.tensions.values())
         return response
 

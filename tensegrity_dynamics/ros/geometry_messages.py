@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,14 @@ def pose_from_message(message: Any) -> Pose | None:
 
     None where it is not finite, has no orientation, or was never set: nobody means exactly the world's own frame.
     """
-    position = np.array([message.position.x, message.position.y, message.position.z])
-    quaternion = np.array([message.orientation.w, message.orientation.x, message.orientation.y, message.orientation.z])
-    norm = float(np.linalg.norm(quaternion))
-    if not np.all(np.isfinite(position)) or not np.isfinite(norm) or norm < 1e-6:
+    at, turn = message.position, message.orientation
+    position, quaternion = (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z)
+    norm = math.sqrt(sum(part * part for part in quaternion))
+    if not all(map(math.isfinite, (*position, norm))) or norm < 1e-6:
         return None
-    if not np.any(position) and quaternion.tolist() == [1.0, 0.0, 0.0, 0.0]:
+    if quaternion == (1.0, 0.0, 0.0, 0.0) and position == (0.0, 0.0, 0.0):
         return None
-    return position, quaternion / norm
+    return np.array(position), np.array(quaternion) / norm
 
 
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:

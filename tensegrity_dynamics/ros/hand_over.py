@@ -23,6 +23,8 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 from rclpy.serialization import deserialize_message
 
+COUNTED = 0.02
+"""s for which a publisher knows who listens elsewhere; whoever comes is known long after it began to ask."""
 LEAST = 64
 """Messages that are handed over at a time, where so many wait, however long it takes."""
 
@@ -130,23 +132,35 @@ class InsidePublisher(Publisher):
         self._latches = self.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self.heard_by: list[InsideSubscription] = []
         self.latched: Any = None
+        self._count, self._counted = 0, -COUNTED
         topic_of.publishers.append(self)
         topic_of.connect()
 
-    def publish(self, message: Any) -> None:
-        """Hand a message over, and publish it where somebody else may hear it."""
+    def publish(self, message: Any, serialised: Callable[[], bytes] | None = None) -> None:
+        """Hand a message over, and publish it where somebody else may hear it.
+
+        Args:
+            serialised: makes its bytes, where that is quicker than to convert it.
+        """
         if self._latches:
             self.latched = message
         if not self._topic.on_bus:
             for each in self.heard_by:
                 each.put(message, self._topic.waiting)
-            if not self._latches and not super().get_subscription_count():
+            if not self._latches and not self._elsewhere():
                 return
-        super().publish(message)
+        super().publish(message if serialised is None else serialised())
 
     def get_subscription_count(self) -> int:
         """How many subscriptions hear this publisher, here and elsewhere."""
-        return super().get_subscription_count() + (0 if self._topic.on_bus else len(self.heard_by))
+        return self._elsewhere() + (0 if self._topic.on_bus else len(self.heard_by))
+
+    def _elsewhere(self) -> int:
+        """How many subscriptions on the bus; asked for anew after `COUNTED` s."""
+        now = time.monotonic()
+        if now > self._counted + COUNTED:
+            self._count, self._counted = super().get_subscription_count(), now
+        return self._count
 
     def destroy(self) -> None:
         """As a publisher's."""

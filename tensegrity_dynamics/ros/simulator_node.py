@@ -26,11 +26,11 @@ from ..errors import TensegrityError
 from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
-from ..simulation import Simulation, pace
+from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, heard, run_node
-from .state_encoding import state_message
+from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
 """Pace above the wanted one that an integrator must reach by itself, since the node has other work, too."""
@@ -115,7 +115,7 @@ class SimulatorNode(RobotNode):
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
         )
         self._ticks, self._holding = 0, True
-        self._codec, self._tendons = kind.codec(robot), robot.model.tension_names
+        self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
         self._simulation.reset()
@@ -248,14 +248,15 @@ class SimulatorNode(RobotNode):
 
     def _publish(self) -> None:
         stamp = time_message(self._ticks * self._period)
-        seen = self._seen = self._simulation.observe()
-        state = self._simulation.state
+        simulation, shown = self._simulation, self._state is not None or heard(self._truth)
+        seen = self._seen = simulation.observe() if shown else simulation.observe_sensors()
         # the clock first, then what the others answer to
         self._clock_publisher.publish(ClockMessage(clock=stamp))
         truth = None
-        if self._state is not None or heard(self._truth):
-            truth = state_message(self._codec.encode(state, seen.pose, seen.twist), stamp, "simulator")
-            self._truth.publish(truth)
+        if isinstance(seen, Observation) and shown:
+            truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
+            if heard(self._truth):
+                publish_state(self._truth, self._buffer, truth, stamp, "simulator")
         if heard(self._tendon_states):
             tendons = TendonState(name=list(self._tendons), estimated=False)
             tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
@@ -270,7 +271,7 @@ class SimulatorNode(RobotNode):
         joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
         if self._state is not None and truth is not None:  # last, because the controller answers it
-            self._state.publish(truth)
+            publish_state(self._state, self._buffer, truth, stamp, "simulator")
         self._published = time.monotonic()
 
     def _command(self, message: ActuatorCommand) -> None:
@@ -318,8 +319,11 @@ class SimulatorNode(RobotNode):
         self._late.append(command)
         taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
         age = max(0.0, self._now - taken.stamp)
+        by_mode: dict[Mode, dict[str, Any]] = {}
         for name, (kind, value) in taken.set_points.items():
-            self._simulation.command(kind.value, {name: value}, age=age, period=taken.period)
+            by_mode.setdefault(kind, {})[name] = value
+        for kind, values in by_mode.items():
+            self._simulation.command(kind.value, values, age=age, period=taken.period)
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         force, moment = message.wrench.force, message.wrench.torque

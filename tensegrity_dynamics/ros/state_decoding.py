@@ -51,6 +51,24 @@ def state_record(message: Any) -> StateRecord:
     )
 
 
+def coordinate_record(message: Any) -> StateRecord:
+    """As `state_record`, of a robot with coordinates: these alone, which say all, and not where its bodies are.
+
+    Raises:
+        TensegrityError: as there.
+    """
+    for what, names, values, width in (
+        ("nodes", message.node_name, message.node_position, 3), ("bodies", message.body_name, message.body_pose, 7)
+    ):  # fmt: skip
+        if len(values) != width * len(names):
+            raise TensegrityError(f"the state lists {len(names)} {what} but {len(values) / width:g} positions.")
+    return StateRecord(
+        coordinate_name=tuple(message.coordinate_name),
+        q=np.array(message.q, dtype=np.float64),
+        v=np.array(message.v, dtype=np.float64),
+    )
+
+
 def _rows(values: Any, width: int, field: str) -> NDArray[np.float64]:
     """(n, width) of a flat field."""
     found = np.array(values, dtype=np.float64)

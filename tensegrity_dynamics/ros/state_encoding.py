@@ -1,15 +1,20 @@
 """From state records to StructureState messages; the counterpart of `state_decoding`.
 
 Numbers go in one piece: an array for all nodes, all bodies. A message for every vector in it would cost more time than
-the physics that it tells of.
+the physics that it tells of. On the bus goes a buffer that was serialised once, whose numbers change: most of a message
+are names, which stay the same.
 """
 
 from __future__ import annotations
 
+import struct
 from array import array
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rclpy.serialization import serialize_message
 from tensegrity.msg import StructureState
 
 from ..numerics.types import Array
@@ -46,3 +51,93 @@ def state_message(record: StateRecord, stamp: Time, source: str) -> StructureSta
     if record.output_twist is not None:
         fill_twist(message.output_twist, record.output_twist)
     return message
+
+
+HEADER = 4
+"""Bytes before the first field, from which the middleware's format (CDR) counts alignment."""
+STAMP = "=iI"
+FIELDS = ("node_position", "node_velocity", "body_pose", "body_twist", "q", "v")
+MARKED = Time(sec=0x5A17B3C1, nanosec=0x1C3B71A5)
+"""A stamp to be found again in the bytes."""
+
+
+class StateBuffer:
+    """Makes the serialised message of records of one robot, which is read as that of `state_message`."""
+
+    def __init__(self) -> None:
+        self._made_for: tuple[Any, ...] | None = None
+        self._buffer = bytearray()
+        self._numbers: dict[str, Array] = {}
+
+    def __call__(self, record: StateRecord, stamp: Time, source: str) -> bytes:
+        """The bytes of a record; source as in `state_message`."""
+        made_for = (
+            source, record.converged, record.output_name, record.node_name, record.body_name, record.coordinate_name,
+            record.output_pose is None, record.output_twist is None, len(record.node_position), len(record.body_twist),
+            len(record.q), len(record.v), len(record.node_velocity), len(record.body_position),
+        )  # fmt: skip
+        if made_for != self._made_for:
+            self._lay_out(record, source)
+            self._made_for = made_for
+        struct.pack_into(STAMP, self._buffer, HEADER, stamp.sec, stamp.nanosec)
+        numbers = self._numbers
+        numbers["residual"][0] = record.residual
+        if "node_position" in numbers:
+            numbers["node_position"][:] = record.node_position.ravel()
+            numbers["node_velocity"][:] = record.node_velocity.ravel()
+        if "body_pose" in numbers:
+            poses, quaternions = numbers["body_pose"].reshape(-1, 7), record.body_quaternion
+            poses[:, :3], poses[:, 3:6], poses[:, 6] = record.body_position, quaternions[:, 1:], quaternions[:, 0]
+            numbers["body_twist"][:] = record.body_twist.ravel()
+        if "q" in numbers:
+            numbers["q"][:], numbers["v"][:] = record.q, record.v
+        if record.output_pose is not None:
+            position, quaternion = record.output_pose
+            pose = numbers["output_pose"]
+            pose[:3], pose[3:6], pose[6] = position, quaternion[1:], quaternion[0]
+        if record.output_twist is not None:
+            numbers["output_twist"][:] = record.output_twist
+        return bytes(self._buffer)
+
+    def _lay_out(self, record: StateRecord, source: str) -> None:
+        """Serialise a message of this form and find where its numbers stand, by numbers that are all different."""
+        message = state_message(replace(record, residual=0.0), MARKED, source)
+        count = 0
+
+        def marks(size: int) -> list[float]:
+            nonlocal count
+            count += size
+            return [np.pi * (count - size + k + 1) for k in range(size)]
+
+        wanted: dict[str, list[float]] = {}
+        for field in FIELDS:
+            if size := len(getattr(message, field)):
+                wanted[field] = marks(size)
+                setattr(message, field, array("d", wanted[field]))
+        x, y, z, a, b, c, w = wanted["output_pose"] = marks(7)
+        fill_pose(message.output_pose, (x, y, z), (w, a, b, c))
+        wanted["output_twist"] = marks(6)
+        fill_twist(message.output_twist, np.array(wanted["output_twist"]))
+        wanted["residual"] = marks(1)
+        message.residual = wanted["residual"][0]
+        self._buffer = bytearray(serialize_message(message))
+        assert struct.unpack_from(STAMP, self._buffer, HEADER) == (MARKED.sec, MARKED.nanosec)
+        numbers = np.frombuffer(self._buffer, np.float64, (len(self._buffer) - HEADER) // 8, HEADER)
+        self._numbers = {}
+        for field, values in wanted.items():
+            (begin,) = np.flatnonzero(numbers == values[0])
+            self._numbers[field] = numbers[begin : begin + len(values)]
+            assert self._numbers[field].tolist() == values
+        if record.output_pose is None:
+            self._numbers["output_pose"][:] = 0.0
+            self._numbers["output_pose"][6] = 1.0  # as a message is made
+        if record.output_twist is None:
+            self._numbers["output_twist"][:] = 0.0
+
+
+def publish_state(publisher: Any, buffer: StateBuffer, record: StateRecord, stamp: Time, source: str) -> None:
+    """Publish a record, as bytes, and as a message to nodes of this process that listen."""
+    if getattr(publisher, "heard_by", ()):
+        publisher.publish(state_message(record, stamp, source), lambda: buffer(record, stamp, source))
+    else:
+        publisher.publish(buffer(record, stamp, source))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import inlined
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
@@ -28,7 +28,7 @@ from ..workspace import make_workspace
 from .joint_efforts import joint_efforts
 
 
-@allocation_free
+@inlined
 def subtract_load(work, i):
     """Take the load of body i, moved to the origin of the world, from the force that the body needs."""
     x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
@@ -41,7 +41,7 @@ def subtract_load(work, i):
     work.force[i, 5] -= fz
 
 
-@allocation_free
+@inlined
 def subtract_steady_loads(flat, work):
     """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
     for n in range(flat.loads.shape[0]):
@@ -59,7 +59,7 @@ def subtract_steady_loads(flat, work):
             work.force[i, k] -= wrench[k]
 
 
-@allocation_free
+@inlined
 def mass_and_bias(flat, work):
     """Fill M and c, loads in c, from the last `body_kinematics`; entries of M that are always zero stay untouched."""
     for i in range(flat.kind.shape[0]):
@@ -105,7 +105,7 @@ def mass_and_bias(flat, work):
                 work.composite[p, k] += work.composite[i, k]
 
 
-@allocation_free
+@inlined
 def cable_efforts(flat, q, v, work):
     """Fill strain, tension [N] and the passive efforts -(e + d) of the cables (000, 3.1.16, 3.1.17 and the variants).
 
@@ -150,7 +150,7 @@ def cable_efforts(flat, q, v, work):
                 work.passive[b] += tension * radius
 
 
-@allocation_free
+@inlined
 def evaluate(flat, q, v, work):
     """Fill all equations at a state: body motion, M, c, K, k, loop errors, passive efforts."""
     body_kinematics(flat, q, v, work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, inlined
 from ..kinematics.body_kinematics import last_dof, world_direction, world_point
 from ..resistance import (
     AXIS,
@@ -152,7 +152,7 @@ def loop_resistance(flat, r, work):
     push_between(flat, work, p, s, force)
 
 
-@allocation_free
+@inlined
 def joint_efforts(flat, q, v, work):
     """Add what resists the joints to the passive efforts, after `body_kinematics`; fills work.resistance."""
     if flat.resistances.shape[0] == 0:

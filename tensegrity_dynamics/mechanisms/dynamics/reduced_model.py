@@ -15,19 +15,54 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, unknown_name
+from ...numerics.compilation import allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
+from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_closure import close_loops
+from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
-from .equations_of_motion import evaluate
+from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
 from .state_derivative import make_displacement_workspace, state_derivative
 
 DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
+
+
+DEPENDENT = "the chosen coordinates stop being independent here; choose others."
+
+
+@allocation_free
+def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
+    """Close the loops of q around the held coordinates, fill v (nv,) with the velocities of rates (n,) of the
+    coordinates `index`, and the tensions at both.
+
+    Returns the largest error of the loops, and whether the coordinates are independent there.
+    """
+    for d in range(v.shape[0]):
+        stages.v_sum[d] = 0.0
+    error = close_loops(flat, q, held, 1e-13, False, work, reduction, stages)
+    if not error < 1e-9:
+        return error, False
+    if error > 1e-13:  # the last step has moved it again
+        body_kinematics(flat, q, stages.v_sum, work)
+        loop_equations(flat, work)
+    reduce_rows(work.loop, work.loop_bias, reduction, False)
+    count = independent_basis(v.shape[0], reduction)
+    independent = count == index.shape[0]
+    for i in range(count):
+        independent = independent and held[reduction.independent[i]]
+    if independent:
+        for d in range(v.shape[0]):
+            v[d] = 0.0
+            for i in range(count):
+                v[d] += reduction.basis[d, reduction.basis_index[index[i]]] * rate[i]
+        cable_efforts(flat, q, v, work)
+    return error, independent
 
 
 class ReducedModel:
@@ -80,6 +115,10 @@ class ReducedModel:
         q[self.q_index] = w
         self._stages.v_sum[:] = 0.0
         error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
+        self._refuse_open(error, start, w)
+        return q
+
+    def _refuse_open(self, error: float, start: Array, w: Array) -> None:
         if not error < 1e-9:
             moves = np.asarray(w) - start[self.q_index]
             values = ", ".join(
@@ -90,7 +129,23 @@ class ReducedModel:
                 f"the loops cannot close where {values} was asked for: a gap of {error:.2g} m or rad is left. That is "
                 "out of reach or beside a singularity; choose other coordinates, or go there in shorter steps."
             )
-        return q
+
+    def state_at(self, start: Array, w: Array, rate: Array) -> tuple[Array, Array, Array]:
+        """Position (nq,) near a start, velocity (nv,) and tensions of the cables (c,) N where the coordinates are at
+        w (n,) with rates w' (n,): `closed_configuration` and `velocity` in one call.
+
+        Raises:
+            TensegrityError: as these.
+        """
+        q, v = start.copy(), np.empty(self._held.size)
+        q[self.q_index] = w
+        error, independent = moving_state(
+            self._flat, q, v, self.index, self._held, rate, self._work, self._reduction, self._stages
+        )
+        self._refuse_open(error, start, w)
+        if not independent:
+            raise TensegrityError(DEPENDENT)
+        return q, v, self._work.tension.copy()
 
     def state(self, q: Array, v: Array) -> Array:
         """(2n,) w and w' of a state of the mechanism."""
@@ -146,8 +201,8 @@ class ReducedModel:
         """G (nv, n), columns in the order of w; leaves M, c and g of the state in the work arrays."""
         index = self._independent(q, velocity)
         if index.size != self.index.size or not self._held[index].all():
-            raise TensegrityError("the chosen coordinates stop being independent here; choose others.")
-        return self._reduction.basis[:, [int(np.flatnonzero(index == k)[0]) for k in self.index]]
+            raise TensegrityError(DEPENDENT)
+        return self._reduction.basis[:, self._reduction.basis_index[self.index]]
 
     def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
         """Independent coordinates as the solver finds them, the chosen ones if they can be."""

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import allocation_free
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import close_loops
@@ -24,7 +24,8 @@ NOT_CLOSED = 2
 
 
 DisplacementWorkspace = namedtuple(
-    "DisplacementWorkspace", "q v basis independent matrix first second right rate other held displacement"
+    "DisplacementWorkspace",
+    "q v basis independent matrix first second right rate other held displacement u pivots before_q before_v",
 )
 
 
@@ -35,11 +36,12 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
         q=np.zeros(positions), v=np.zeros(dofs), basis=np.zeros((dofs, dofs)),
         independent=np.zeros(dofs, dtype=np.int64), matrix=np.zeros((2 * dofs, 2 * dofs)), first=np.zeros(2 * dofs),
         second=np.zeros(2 * dofs), right=np.zeros(2 * dofs), rate=np.zeros(2 * dofs), other=np.zeros(2 * dofs),
-        held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs),
+        held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs), u=np.zeros(2 * dofs),
+        pivots=np.zeros(2 * dofs, dtype=np.int64), before_q=np.zeros(positions), before_v=np.zeros(dofs),
     )  # fmt: skip
 
 
-@compiled
+@allocation_free
 def displaced_state(flat, q, count, displacement, rate, work, reduction, stages, scratch):
     """Fill scratch.q, scratch.v: the state displaced by (count,) along the basis, with rates (count,)."""
     dofs = flat.dof_parent.shape[0]
@@ -65,7 +67,7 @@ def displaced_state(flat, q, count, displacement, rate, work, reduction, stages,
     return True
 
 
-@compiled
+@allocation_free
 def state_derivative(flat, q, u, count, effort, out, work, reduction, stages, scratch):
     """Fill out (2 count,) = f(u) for u = (displacement, rate) from q; returns a status."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):

@@ -264,6 +264,26 @@ def accelerations(flat, parts, reduction, tight, n, inputs, cables, outputs):
             tight.joint_1[a, b] = total
 
 
+@allocation_free
+def move(coupling, pivots, pull_solved, inputs, column, tension, moved):
+    """Solve for tension (c, k), which comes in as stretches, and fill moved (a, k): what they move the actuators by."""
+    cables, n = pull_solved.shape
+    for k in range(tension.shape[1]):
+        for c in range(cables):
+            column[c] = tension[c, k]
+        lu_solve(coupling, cables, pivots, column)
+        for c in range(cables):
+            tension[c, k] = column[c]
+        for a in range(inputs.shape[0]):
+            total = 0.0
+            for i in range(n):
+                pulled = 0.0
+                for c in range(cables):
+                    pulled += pull_solved[c, i] * column[c]
+                total += inputs[a, i] * pulled
+            moved[a, k] = total
+
+
 class TightCables:
     """The equations of the module for one robot; every object keeps its own arrays, so take one for each thread.
 
@@ -319,6 +339,7 @@ class TightCables:
         )
         own = [mechanism.cables[k] for k in self.parts.cable]
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
+        self._are_strains = bool((self.parts.kind == joints.INVOLUTE_EPSILON).all())
         self._springs = np.array([cable.area * cable.young for cable in own])
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._fresh = True
@@ -343,15 +364,14 @@ class TightCables:
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
-        amount, rate = q[parts.joint_q + 1].copy(), v[parts.joint_v + 1].copy()
-        unit = 1.0 / self._springs
-        for c, kind in enumerate(parts.kind):
-            rest = parts.radius[c] * q[parts.joint_q[c]]
-            if kind != joints.INVOLUTE_EPSILON:
-                unit[c] *= rest
-            if kind == joints.INVOLUTE_LENGTH:
-                amount[c] -= rest
-                rate[c] -= parts.radius[c] * v[parts.joint_v[c]]
+        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], 1.0 / self._springs
+        if self._are_strains:
+            return amount, rate, unit
+        rest = parts.radius * q[parts.joint_q]
+        unit[parts.kind != joints.INVOLUTE_EPSILON] *= rest[parts.kind != joints.INVOLUTE_EPSILON]
+        taut = parts.kind == joints.INVOLUTE_LENGTH
+        amount[taut] -= rest[taut]
+        rate[taut] -= (parts.radius * v[parts.joint_v])[taut]
         return amount, rate, unit
 
     def stretched(self, stretch: Array) -> tuple[Array, Array]:
@@ -360,12 +380,22 @@ class TightCables:
         Moved is what comes with the stretch at no momentum of other motions; efforts are those for accelerations of
         stretch.
         """
+        tension, moved = self._moved(stretch)
         arrays = self.arrays
-        moved = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, stretch)
         if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
-            return arrays.inputs @ (arrays.pull_solved.T @ moved), np.linalg.solve(arrays.tension_1, moved)
-        efforts = np.linalg.lstsq(arrays.tension_1, moved, rcond=1e-9)[0]
-        return arrays.inputs @ (arrays.pull_solved.T @ moved), efforts
+            return moved, np.linalg.solve(arrays.tension_1, tension)
+        return moved, np.linalg.lstsq(arrays.tension_1, tension, rcond=1e-9)[0]
+
+    def moved(self, stretch: Array) -> Array:
+        """(a, k) of `stretched` alone."""
+        return self._moved(stretch)[1]
+
+    def _moved(self, stretch: Array) -> tuple[Array, Array]:
+        """Tensions (c, k) and moves (a, k) for stretches (c, k), with the factors that the last `update` has left."""
+        arrays, tension = self.arrays, np.array(stretch, dtype=np.float64)
+        moved = np.empty((arrays.inputs.shape[0], tension.shape[1]))
+        move(arrays.coupling, arrays.pivots, arrays.pull_solved, arrays.inputs, arrays.column, tension, moved)
+        return tension, moved
 
     def stretch_frequencies(self) -> Array:
         """(c,) rad/s of the cables' stretch beside the rigid motions, at the last state; empty without cables."""

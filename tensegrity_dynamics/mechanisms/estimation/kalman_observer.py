@@ -15,6 +15,7 @@ several more readings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -81,6 +82,7 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
         # interval and cables that it was made for, w there, K
         self._gain: tuple[float, tuple[str, ...], Array, Array] | None = None
         self._other_interval, self._others = 0.0, 0
@@ -89,7 +91,7 @@ class MechanismObserver(MechanismEstimator):
     def reset(self) -> None:
         """Forget the past."""
         super().reset()
-        self._running, self._gain = False, None
+        self._running, self._gain, self._followed = False, None, None
 
     def update(
         self,
@@ -119,7 +121,7 @@ class MechanismObserver(MechanismEstimator):
                 raise TensegrityError(unknown_name("cable", name, self._cables))
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
         applied = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
-        usable = bool(np.isfinite(measured).all() and np.isfinite(applied).all())
+        usable = math.isfinite(measured.sum() + applied.sum())
         if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
@@ -146,7 +148,10 @@ class MechanismObserver(MechanismEstimator):
         """Predict and correct; None where the readings are too far from the model."""
         last, model = self._last, self._reduced
         copy = self._copy
-        copy.set_state(last.q, last.v)
+        if last is self._followed:  # its loops are closed
+            copy.place(last.q, last.v)
+        else:
+            copy.set_state(last.q, last.v)
         interval = time - last.time
         if self._gain is not None and interval > MISSED * self._gain[0]:
             before = last.q[model.q_index[self._drive_rows]]
@@ -154,7 +159,7 @@ class MechanismObserver(MechanismEstimator):
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
             copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
         else:
-            copy.command("effort", dict(zip(self.actuators, applied.tolist(), strict=True)))
+            copy.give_efforts(applied)
         steps = max(1, int(np.ceil(interval / copy.time_step - 1e-9)))
         usual, copy.time_step = copy.time_step, interval / steps
         try:
@@ -164,7 +169,7 @@ class MechanismObserver(MechanismEstimator):
         state = copy.state
         measured_cables = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
         deviation = measured - state.q[model.q_index[self._drive_rows]]
-        if np.max(np.abs(deviation)) > self.noise.lost:
+        if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
         if measured_cables:
             predicted = self._tensions(state.q, state.v)
@@ -172,14 +177,13 @@ class MechanismObserver(MechanismEstimator):
             deviation = np.concatenate((deviation, extra))
         w = model.state(state.q, state.v)
         change = self._kalman(state.q, w, applied, interval, measured_cables) @ deviation
-        count = model.index.size
-        q = model.closed_configuration(state.q, w[:count] + change[:count])
-        v = model.velocity(q, w[count:] + change[count:])
+        count, w = model.index.size, w + change
+        q, v, tension = model.state_at(state.q, w[:count], w[count:])
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return None
-        tension = self._tensions(q, v)
         shape = replace(last.equilibrium, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
-        return self._estimate(time, shape, v)
+        self._followed = self._estimate(time, shape, v)
+        return self._followed
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""
@@ -197,15 +201,15 @@ class MechanismObserver(MechanismEstimator):
 
     def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
         """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
-        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
-
         model, count = self._reduced, self._reduced.index.size
         if self._gain is not None and self._gain[1] == measured_cables:
             usual, _, shape, gain = self._gain
             if not self._has_new_rhythm(interval, usual):
                 interval = usual
-                if np.max(np.abs(w[:count] - shape)) < MAX_COORDINATE_CHANGE:
+                if max(map(abs, (w[:count] - shape).tolist())) < MAX_COORDINATE_CHANGE:
                     return gain
+        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
+
         matrix, _, _ = model.linearised(q, np.zeros(count), effort)
         ahead = expm(interval * matrix)
         unit = np.zeros((2 * count, count))

@@ -51,6 +51,7 @@ class MechanismEstimator(Estimator):
         self._joints = {each.name: model.joint_of(each.drives) for each in robot.actuators}
         self._solver = MechanismEquilibriumSolver(model.mechanism, tuple(self._joints.values()))
         self._poses = BodyPoses(model)
+        self._cable_order = tuple(cable.name for cable in model.mechanism.cables)
         self._rigid, self._work = RigidTensions(model), make_workspace(model.mechanism.flat)
         self._home = self._solver.solve(model.start)
         self._refuse_pushing(self._home)
@@ -124,7 +125,7 @@ class MechanismEstimator(Estimator):
         pose, twist = None, None
         if self.robot.outputs:
             pose, twist = self._poses.update(shape.q, v).output(self.robot.outputs[0])
-        by_name = {cable.name: float(t) for cable, t in zip(self._model.mechanism.cables, shape.tension, strict=True)}
+        by_name = dict(zip(self._cable_order, shape.tension.tolist(), strict=True))
         by_name |= self._rigid_tensions(shape)
         by_name |= {name: reading.tension for name, reading in shape.routes.items()}
         tensions = {name: by_name[name] for name in self._model.tension_names}

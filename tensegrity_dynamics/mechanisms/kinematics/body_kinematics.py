@@ -5,9 +5,56 @@ The sweep gives poses, velocities, velocity-product accelerations and the joint 
 
 from __future__ import annotations
 
-from ...numerics.compilation import allocation_free
-from ..joints import joint_motion
+import numpy as np
+
+from ...numerics.compilation import allocation_free, inlined
+from ..joints import FLOATING, REVOLUTE, SPHERICAL, joint_motion, rotation_about
 from ..spatial import cross_motion, multiply, rotate, to_world
+
+
+@inlined
+def turn_about(axes, angle, first, second, third, out):
+    """Fill out (3, 3) with axes turned about the third of them; the columns in cyclic order."""
+    c, s = np.cos(angle), np.sin(angle)
+    for k in range(3):
+        a, b = axes[k, first], axes[k, second]
+        out[k, first], out[k, second], out[k, third] = c * a + s * b, c * b - s * a, axes[k, third]
+
+
+@inlined
+def revolute_motion(flat, i, q, v, work):
+    """What `body_kinematics` does for a body on a revolute joint, whose motion is so simple that most is left out.
+
+    work.axes and work.position[i] are those of the joint's own frame.
+    """
+    b = flat.v_start[i]
+    rate, axis, along = v[b], flat.axis[i], work.jacobian[b]
+    if axis[2] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 0, 1, 2, work.rotation[i])
+    elif axis[1] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 2, 0, 1, work.rotation[i])
+    elif axis[0] == 1.0:
+        turn_about(work.axes, q[flat.q_start[i]], 1, 2, 0, work.rotation[i])
+    else:
+        rotation_about(axis, q[flat.q_start[i]], work.joint_rotation)
+        multiply(work.axes, work.joint_rotation, work.rotation[i])
+    rotate(work.axes, axis, along)
+    ax, ay, az = along[0], along[1], along[2]
+    x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
+    mx, my, mz = y * az - z * ay, z * ax - x * az, x * ay - y * ax
+    along[3], along[4], along[5] = mx, my, mz
+    velocity, acceleration = work.velocity[i], work.acceleration[i]
+    # v_p x v_J: the joint's own part of v_i goes along its axis
+    wx, wy, wz = velocity[0], velocity[1], velocity[2]
+    ux, uy, uz = velocity[3], velocity[4], velocity[5]
+    acceleration[0] += rate * (wy * az - wz * ay)
+    acceleration[1] += rate * (wz * ax - wx * az)
+    acceleration[2] += rate * (wx * ay - wy * ax)
+    acceleration[3] += rate * (wy * mz - wz * my + uy * az - uz * ay)
+    acceleration[4] += rate * (wz * mx - wx * mz + uz * ax - ux * az)
+    acceleration[5] += rate * (wx * my - wy * mx + ux * ay - uy * ax)
+    velocity[0], velocity[1], velocity[2] = wx + rate * ax, wy + rate * ay, wz + rate * az
+    velocity[3], velocity[4], velocity[5] = ux + rate * mx, uy + rate * my, uz + rate * mz
 
 
 @allocation_free
@@ -15,11 +62,7 @@ def body_kinematics(flat, q, v, work):
     """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians."""
     for i in range(flat.kind.shape[0]):
         a, b = flat.q_start[i], flat.v_start[i]
-        n = flat.v_count[i]
-        joint_motion(
-            flat.kind[i], flat.axis[i], flat.radius[i], q[a:], v[b : b + n],
-            work.joint_rotation, work.joint_translation, work.subspace, work.joint_bias,
-        )  # fmt: skip
+        n, kind = flat.v_count[i], flat.kind[i]
         p = flat.parent[i]
         if p >= 0:
             multiply(work.rotation[p], flat.axes[i], work.axes)
@@ -37,6 +80,13 @@ def body_kinematics(flat, q, v, work):
                 work.velocity[i, k] = work.velocity[i, 3 + k] = 0.0
                 work.acceleration[i, k] = 0.0
                 work.acceleration[i, 3 + k] = -flat.gravity[k]
+        if kind == REVOLUTE:
+            revolute_motion(flat, i, q, v, work)
+            continue
+        joint_motion(
+            kind, flat.axis[i], flat.radius[i], q[a:], v[b : b + n],
+            work.joint_rotation, work.joint_translation, work.subspace, work.joint_bias,
+        )  # fmt: skip
         rotate(work.axes, work.joint_translation, work.three)
         for k in range(3):
             work.position[i, k] += work.three[k]
@@ -55,6 +105,8 @@ def body_kinematics(flat, q, v, work):
         cross_motion(work.velocity[i], work.other, work.six)
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
+        if kind == SPHERICAL or kind == FLOATING:
+            continue  # no bias
         to_world(work.rotation[i], work.position[i], work.joint_bias, work.six)
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
@@ -82,7 +134,7 @@ def world_direction(rotation, body, local, out):
         rotate(rotation[body], local, out)
 
 
-@allocation_free
+@inlined
 def last_dof(flat, body):
     """Last velocity coordinate that moves a body, -1 where none does."""
     while body >= 0:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free, compiled
+from ...numerics.compilation import allocation_free
 from ..loop_joints import LOOP_KINDS
 from ..mechanism import Mechanism, check_state
 from ..workspace import make_workspace
@@ -109,7 +109,7 @@ def project_onto_loops(flat, q, v, work, reduction, stages):
         v[d] = stages.step[d]
 
 
-@compiled
+@allocation_free
 def close_loops(flat, q, held, tolerance, reuse, work, reduction, stages):
     """Move the passive coordinates of q until the loops are closed, held ones untouched; returns the largest error."""
     for _ in range(20):

@@ -14,17 +14,19 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, inlined
 from ..mechanism import FlatMechanism
 
 ReductionWorkspace = namedtuple(
     "ReductionWorkspace",
     "weight rows row_columns row_start row_filled column_rows column_start column_filled in_pattern pivot independent "
-    "is_pivot basis_index nonzero basis basis_columns basis_filled offset product reduced right effort force "
-    "acceleration",
+    "is_pivot basis_index basis basis_columns basis_filled offset product reduced right effort force "
+    "acceleration planned plan_columns plan_filled plan_place plan_rows plan_count",
 )
 
 
+DENSE = 8
+"""Times the entries of a row that its columns may be so that going along all of them is the quicker way."""
 TOLERANCE_DEPENDENT_ROW = 1e-9  # of the largest entry that the row had before elimination
 
 
@@ -56,45 +58,133 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
         column_rows=column_rows, column_start=column_start, column_filled=column_start.copy(), in_pattern=in_pattern,
         pivot=np.zeros(rows, dtype=np.int64), independent=np.zeros(dofs, dtype=np.int64),
         is_pivot=np.zeros(dofs, dtype=np.bool_), basis_index=np.zeros(dofs, dtype=np.int64),
-        nonzero=np.zeros(dofs, dtype=np.int64), basis=np.zeros((dofs, dofs)),
+        basis=np.zeros((dofs, dofs)),
         basis_columns=np.zeros((dofs, dofs), dtype=np.int64), basis_filled=np.zeros(dofs, dtype=np.int64),
         offset=np.zeros(dofs), product=np.zeros((dofs, dofs)), reduced=np.zeros((dofs, dofs)), right=np.zeros(dofs),
         effort=np.zeros(dofs), force=np.zeros(dofs), acceleration=np.zeros(dofs),
+        planned=np.zeros(1, dtype=np.bool_), plan_columns=np.zeros((rows, dofs), dtype=np.int64),
+        plan_filled=np.zeros(rows, dtype=np.int64), plan_rows=np.zeros((rows, rows), dtype=np.int64),
+        plan_place=np.zeros(rows, dtype=np.int64), plan_count=np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
 
 
-@allocation_free
+@inlined
 def copy_rows(matrix, right, reduction):
-    """Fill rows with the matrix and its right side, after forgetting what the last elimination filled in."""
+    """Fill rows with the matrix and its right side; what the last elimination filled in is zero again."""
     dofs = matrix.shape[1]
-    rows = reduction.rows
-    for c in range(dofs):
-        reduction.column_filled[c] = reduction.column_start[c]
+    rows, columns = reduction.rows, reduction.row_columns
     for r in range(matrix.shape[0]):
-        for n in range(reduction.row_start[r], reduction.row_filled[r]):
-            c = reduction.row_columns[r, n]
-            reduction.in_pattern[r, c] = False
-            rows[r, c] = 0.0
-        reduction.row_filled[r] = reduction.row_start[r]
-        for n in range(reduction.row_start[r]):
-            c = reduction.row_columns[r, n]
+        start = reduction.row_start[r]
+        for n in range(start):
+            c = columns[r, n]
             rows[r, c] = matrix[r, c]
+        for n in range(start, reduction.row_filled[r]):
+            rows[r, columns[r, n]] = 0.0
         rows[r, dofs] = right[r]
 
 
 @allocation_free
-def reduce_rows(matrix, right, reduction, reuse):
-    """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
+def forget_fill(reduction):
+    """Back to the pattern of K itself."""
+    for c in range(reduction.column_filled.shape[0]):
+        reduction.column_filled[c] = reduction.column_start[c]
+    for r in range(reduction.row_filled.shape[0]):
+        for n in range(reduction.row_start[r], reduction.row_filled[r]):
+            reduction.in_pattern[r, reduction.row_columns[r, n]] = False
+        reduction.row_filled[r] = reduction.row_start[r]
 
-    The matrix may have entries where K has them and nowhere else. With reuse the pivots of the last call are taken
-    again, so that the independent coordinates stay the same ones from one state to the next. Afterwards
-    solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and, in its last
-    column, k'.
+
+@allocation_free
+def eliminate(rows, r, column, columns, filled, others, count):
+    """Scale row r to one in its pivot, and take it from all rows that have an entry there.
+
+    Args:
+        rows: (nc, nv + 1). columns: where row r has entries beside the pivot, the first `filled` of them.
+        others: the other rows with an entry in the column of the pivot, the first `count` of them.
     """
-    count, dofs = matrix.shape
-    rows = reduction.rows
+    source, dofs = rows[r], rows.shape[1] - 1
+    inverse = 1.0 / source[column]
+    for n in range(filled):
+        source[columns[n]] *= inverse
+    source[dofs] *= inverse
+    source[column] = 1.0
+    is_dense = DENSE * filled >= dofs
+    for m in range(count):
+        target = rows[others[m]]
+        factor = target[column]
+        if is_dense:
+            for c in range(dofs + 1):
+                target[c] -= factor * source[c]
+        else:
+            for n in range(filled):
+                c = columns[n]
+                target[c] -= factor * source[c]
+            target[dofs] -= factor * source[dofs]
+        target[column] = 0.0
+
+
+@allocation_free
+def plan_row(r, column, reduction):
+    """Note what the elimination of a column by row r touches, whatever the numbers are, and what it fills in."""
+    filled = 0
+    for n in range(reduction.row_filled[r]):
+        c = reduction.row_columns[r, n]
+        if c == column:
+            reduction.plan_place[r] = filled
+        if not reduction.is_pivot[c]:
+            reduction.plan_columns[r, filled] = c
+            filled += 1
+    count = 0
+    for m in range(reduction.column_filled[column]):
+        o = reduction.column_rows[column, m]
+        if o != r:
+            reduction.plan_rows[r, count] = o
+            count += 1
+    reduction.plan_filled[r], reduction.plan_count[r] = filled, count
+    for m in range(count):
+        o = reduction.plan_rows[r, m]
+        for n in range(filled):
+            c = reduction.plan_columns[r, n]
+            if not reduction.in_pattern[o, c]:
+                reduction.in_pattern[o, c] = True
+                reduction.row_columns[o, reduction.row_filled[o]] = c
+                reduction.row_filled[o] += 1
+                reduction.column_rows[c, reduction.column_filled[c]] = o
+                reduction.column_filled[c] += 1
+
+
+@inlined
+def reduce_as_planned(matrix, right, reduction, reuse):
+    """The elimination with the pivots of the last one and without any search; False where they are not the largest."""
+    rows, weight = reduction.rows, reduction.weight
+    copy_rows(matrix, right, reduction)
+    for r in range(matrix.shape[0]):
+        column, scale = reduction.pivot[r], 0.0
+        for n in range(reduction.row_start[r]):
+            scale = max(scale, abs(matrix[r, reduction.row_columns[r, n]]))
+        if not abs(rows[r, column]) > TOLERANCE_DEPENDENT_ROW * scale:
+            return False
+        if not reuse:
+            best = abs(rows[r, column]) * weight[column]
+            for n in range(reduction.plan_filled[r]):
+                c = reduction.plan_columns[r, n]
+                size = abs(rows[r, c]) * weight[c]
+                if not (size < best or (size == best and n >= reduction.plan_place[r])):  # of equal ones the first
+                    return False
+        eliminate(
+            rows, r, column, reduction.plan_columns[r], reduction.plan_filled[r], reduction.plan_rows[r],
+            reduction.plan_count[r],
+        )  # fmt: skip
+    return True
+
+
+@allocation_free
+def plan_and_reduce(matrix, right, reduction, reuse):
+    """As `reduce_rows`, with a new plan for those to come."""
+    count, rows = matrix.shape[0], reduction.rows
     reduction.is_pivot[:] = False
     copy_rows(matrix, right, reduction)
+    forget_fill(reduction)
     dependent = 0
     for r in range(count):
         best, column, scale = 0.0, -1, 0.0
@@ -114,36 +204,33 @@ def reduce_rows(matrix, right, reduction, reuse):
             continue
         reduction.pivot[r] = column
         reduction.is_pivot[column] = True
-        inverse = 1.0 / rows[r, column]
-        filled = 0
-        for n in range(reduction.row_filled[r]):
-            c = reduction.row_columns[r, n]
-            if rows[r, c] != 0.0 and c != column:
-                rows[r, c] *= inverse
-                reduction.nonzero[filled] = c
-                filled += 1
-        rows[r, dofs] *= inverse
-        rows[r, column] = 1.0
-        for m in range(reduction.column_filled[column]):
-            o = reduction.column_rows[column, m]
-            factor = rows[o, column]
-            if o == r or factor == 0.0:
-                continue
-            for n in range(filled):
-                c = reduction.nonzero[n]
-                if not reduction.in_pattern[o, c]:
-                    reduction.in_pattern[o, c] = True
-                    reduction.row_columns[o, reduction.row_filled[o]] = c
-                    reduction.row_filled[o] += 1
-                    reduction.column_rows[c, reduction.column_filled[c]] = o
-                    reduction.column_filled[c] += 1
-                rows[o, c] -= factor * rows[r, c]
-            rows[o, dofs] -= factor * rows[r, dofs]
-            rows[o, column] = 0.0
+        plan_row(r, column, reduction)
+        eliminate(
+            rows, r, column, reduction.plan_columns[r], reduction.plan_filled[r], reduction.plan_rows[r],
+            reduction.plan_count[r],
+        )  # fmt: skip
+    reduction.planned[0] = dependent == 0
     return dependent
 
 
 @allocation_free
+def reduce_rows(matrix, right, reduction, reuse):
+    """Gauss-Jordan on matrix (rows, dofs) with one right side; returns the number of dependent rows.
+
+    The matrix may have entries where K has them and nowhere else. With reuse the pivots of the last call are taken
+    again, so that the independent coordinates stay the same ones from one state to the next. Afterwards
+    solver.pivot[r] is the passive coordinate of row r (-1 where dependent) and solver.rows[r] holds D and, in its last
+    column, k'.
+
+    As long as the pivots stay the same ones, what the elimination touches does, too, and is not looked for again. What
+    comes out depends on the matrix alone, not on those before it.
+    """
+    if reduction.planned[0] and reduce_as_planned(matrix, right, reduction, reuse):
+        return 0
+    return plan_and_reduce(matrix, right, reduction, reuse)
+
+
+@inlined
 def independent_basis(dofs, reduction):
     """Fill basis G (dofs, y) and offset g from the reduced rows; returns the number y of independent coordinates.
 

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import impedance
-from ...numerics.compilation import compiled
-from ...numerics.linear_algebra import cholesky, cholesky_solve
+from ...numerics.compilation import allocation_free
+from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
 from ..dynamics.equations_of_motion import cable_efforts
@@ -47,6 +47,8 @@ from ..routing.late_call import call_routed_cables
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
+DIVERGED = 3
+"""Status when a number is not finite at the end."""
 PAST_END = 100
 """Status when a cable is wound past its end; the cable's number is added."""
 BROKEN_ROUTE = 100_000
@@ -92,16 +94,16 @@ Ends = namedtuple("Ends", "q radius longest")
 """Arrays over the cables: index of the involute joint in q, pulley radius, longest rest length."""
 
 
-travelled = compiled(impedance.travelled)
+travelled = allocation_free(impedance.travelled)
 
 
-@compiled
+@allocation_free
 def moves_on(drives, a):
     """Whether the set point of an actuator moves on by itself between commands."""
     return drives.mode[a] == IMPEDANCE or (drives.mode[a] == POSITION and drives.lead[a] > 0.0)
 
 
-@compiled
+@allocation_free
 def move_set_points(drives, step):
     """Move the set points that move on by themselves by `step` s; fills `middle` and `moving`."""
     slowest = step
@@ -130,7 +132,7 @@ def move_set_points(drives, step):
         drives.moving[a] = (after - before) / step
 
 
-@compiled
+@allocation_free
 def desired_accelerations(drives, q, v, step, implicit):
     """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos.
 
@@ -186,17 +188,18 @@ def desired_accelerations(drives, q, v, step, implicit):
     return servos
 
 
-@compiled
+@allocation_free
 def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
-    """Fill drives.torque and effort (nv,) for the next `step` s; returns a status of the forward dynamics."""
+    """Fill drives.torque and effort (nv,) for the next `step` s; returns a status of the forward dynamics, and whether
+    reduction.acceleration is that under these efforts."""
     servos = desired_accelerations(drives, q, v, step, implicit)
     for a in range(drives.q.shape[0]):
         effort[drives.v[a]] = drives.torque[a]
     if servos == 0:
-        return REGULAR
+        return REGULAR, False
     status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
     if status != REGULAR:
-        return status
+        return status, False
     count = 0
     for d in range(v.shape[0]):
         count += 0 if reduction.is_pivot[d] else 1
@@ -219,17 +222,28 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
         drives.mobility[i, i] *= 1.0 + 1e-9  # drives that depend on each other share
         drives.mobility[i, i] += drives.compliance[drives.servo[i]]
     if cholesky(drives.mobility, servos) >= 0:
-        return SINGULAR_MASS
+        return SINGULAR_MASS, False
     cholesky_solve(drives.mobility, servos, drives.column)
+    for k in range(count):
+        drives.response[k] = 0.0
     for i in range(servos):
         a = drives.servo[i]
-        torque = drives.torque[a] + drives.column[i]
-        drives.torque[a] = min(max(torque, -drives.effort[a]), drives.effort[a])
-        effort[drives.v[a]] = drives.torque[a]
-    return REGULAR
+        row, torque = drives.v[a], drives.torque[a] + drives.column[i]
+        torque = min(max(torque, -drives.effort[a]), drives.effort[a])
+        for k in range(count):
+            drives.response[k] += reduction.basis[row, k] * (torque - drives.torque[a])
+        drives.torque[a] = torque
+        effort[row] = torque
+    # what the torques change the accelerations by: the equations are linear in them
+    cholesky_solve(reduction.reduced, count, drives.response)
+    for d in range(v.shape[0]):
+        for n in range(reduction.basis_filled[d]):
+            k = reduction.basis_columns[d, n]
+            reduction.acceleration[d] += reduction.basis[d, k] * drives.response[k]
+    return REGULAR, True
 
 
-@compiled
+@allocation_free
 def past_end(ends, q):
     """Number of the first cable whose rest length is not between zero and its longest, or -1."""
     for c in range(ends.q.shape[0]):
@@ -239,7 +253,7 @@ def past_end(ends, q):
     return -1
 
 
-@compiled
+@allocation_free
 def broken_route(work):
     """Number of the first routed cable that cannot lie as its route says, or -1."""
     for c in range(work.route_results.shape[0]):
@@ -248,7 +262,7 @@ def broken_route(work):
     return -1
 
 
-@compiled
+@allocation_free
 def cable_powers(flat, q, v, work, out):
     """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
 
@@ -281,7 +295,7 @@ def cable_powers(flat, q, v, work, out):
     return energy
 
 
-@compiled
+@allocation_free
 def load_power(flat, q, v, work):
     """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
     loaded = flat.loads.shape[0] > 0
@@ -294,7 +308,7 @@ def load_power(flat, q, v, work):
     power = 0.0
     for i in range(work.load.shape[0]):
         moment, force, turning, moving = work.load[i, :3], work.load[i, 3:], work.velocity[i, :3], work.velocity[i, 3:]
-        x, y, z = work.position[i]
+        x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
         power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
         power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
         power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
@@ -304,7 +318,7 @@ def load_power(flat, q, v, work):
         i = int(row[LOAD_BODY])
         moment, force, turning, moving = row[LOAD_MOMENT:], row[LOAD_FORCE:], work.velocity[i, :3], work.velocity[i, 3:]
         world_point(work.rotation, work.position, i, row[LOAD_POINT:], work.point)
-        x, y, z = work.point
+        x, y, z = work.point[0], work.point[1], work.point[2]
         power += moment[0] * turning[0] + moment[1] * turning[1] + moment[2] * turning[2]
         power += force[0] * (moving[0] + turning[1] * z - turning[2] * y)
         power += force[1] * (moving[1] + turning[2] * x - turning[0] * z)
@@ -312,7 +326,7 @@ def load_power(flat, q, v, work):
     return power
 
 
-@compiled
+@allocation_free
 def powers_of(flat, q, v, work, out):
     """Fill out (4,) W: lost in damping, taken along by winding, given by loads, lost in friction but slip of cables.
 
@@ -336,37 +350,36 @@ def powers_of(flat, q, v, work, out):
     return energy
 
 
-@compiled
+@allocation_free
 def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers, work, reduction, stages, scratch):
     """Advance q and v by `steps` steps of `step` s; returns (status, steps done).
 
     works (5,) J grows by the work of the actuators, by what damping and what winding take, by the work of the loads,
     and by what friction takes. Where a cable would be wound past its end, the state stays as before that step.
     """
-    before_q, before_v = np.empty(q.shape[0]), np.empty(v.shape[0])
-    before_powers = np.empty(4)
+    before_q, before_v = scratch.before_q, scratch.before_v
     powers_of(flat, q, v, work, powers)
     for done in range(steps):
-        status = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
-        before_q[:] = q
-        before_v[:] = v
-        before_powers[:] = powers
+        status, known = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
+        copy(q, before_q)
+        copy(v, before_v)
+        lost, wound, loaded, rubbed = powers[0], powers[1], powers[2], powers[3]
         if status != REGULAR:
             return status, done
         if implicit:
             status = rosenbrock(flat, drives, q, v, effort, step, 1, work, reduction, stages, scratch)
         else:
-            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages)
+            status = runge_kutta(flat, q, v, effort, step, 1, 0.0, work, reduction, stages, known)
         cable = past_end(ends, q)
         if status != REGULAR or cable >= 0:
-            q[:] = before_q
-            v[:] = before_v
+            copy(before_q, q)
+            copy(before_v, v)
             return (status if cable < 0 else PAST_END + cable), done
         powers_of(flat, q, v, work, powers)
         broken = broken_route(work)
         if broken >= 0:
-            q[:] = before_q
-            v[:] = before_v
+            copy(before_q, q)
+            copy(before_v, v)
             return BROKEN_ROUTE + broken, done
         works[4] += keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
         impedance_efforts(drives, q, v, effort)
@@ -374,6 +387,13 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
             if drives.stiff[a]:  # the mean over the step
                 drives.torque[a] = 0.5 * (drives.torque[a] + effort[drives.v[a]])
             works[0] += drives.torque[a] * (q[drives.q[a]] - before_q[drives.q[a]])
-        for k in range(4):
-            works[1 + k] += 0.5 * step * (before_powers[k] + powers[k])
-    return REGULAR, steps
+        works[1] += 0.5 * step * (lost + powers[0])
+        works[2] += 0.5 * step * (wound + powers[1])
+        works[3] += 0.5 * step * (loaded + powers[2])
+        works[4] += 0.5 * step * (rubbed + powers[3])
+    total = 0.0
+    for k in range(q.shape[0]):
+        total += abs(q[k])
+    for k in range(v.shape[0]):
+        total += abs(v[k])
+    return (REGULAR if np.isfinite(total) else DIVERGED), steps

@@ -14,9 +14,19 @@ from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
-from ...simulation_interface import EFFORT, IMPEDANCE, MODES, POSITION, Energy, Observation, Simulator, checked_commands
+from ...simulation_interface import (
+    EFFORT,
+    IMPEDANCE,
+    MODES,
+    POSITION,
+    Energy,
+    Observation,
+    SensorReadings,
+    Simulator,
+    checked_commands,
+)
 from ..body_poses import BodyPoses
-from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
 from ..dynamics.rigid_tensions import RigidTensions, pushing
@@ -117,7 +127,9 @@ class MechanismSimulator(Simulator):
             make_stage_workspace(flat),
         )
         self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
-        self._poses = BodyPoses(model)
+        self._poses = BodyPoses(model, self._work)
+        rows = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
+        self._tension_rows = [(name, rows.get(name, -1)) for name in model.cable_names]
         self._rigid = RigidTensions(model)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
@@ -153,6 +165,18 @@ class MechanismSimulator(Simulator):
         self._v[:] = v
         project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
         self._drives.set_point[:] = self._q[self._drives.q]
+
+    def place(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
+        """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
+        self._q[:], self._v[:] = q, v
+        self._drives.set_point[:] = q[self._drives.q]
+
+    def give_efforts(self, efforts: NDArray[np.float64]) -> None:
+        """Command all actuators at once in effort mode: (a,) N m or N, finite."""
+        drives = self._drives
+        moving = drives.mode == IMPEDANCE
+        drives.set_point[moving] = self._q[drives.q[moving]]
+        drives.mode[:], drives.command[:], drives.lead[:] = EFFORT, efforts, 0.0
 
     def set_motion(self, velocity: ArrayLike) -> None:
         """Give the coordinates velocities (nv,); what would open a loop is taken out."""
@@ -271,17 +295,31 @@ class MechanismSimulator(Simulator):
             self._scratch,
         )  # fmt: skip
         self._steps += done
-        if status or not (np.isfinite(self._q).all() and np.isfinite(self._v).all()):
+        if status:
             raise TensegrityError(self._reason(int(status)))
 
+    def observe_sensors(self) -> SensorReadings | MechanismObservation:
+        if self.model.routes:
+            return self.observe()
+        rigid, drives = self._rigid_tensions(), self._drives
+        cable_efforts(self._flat, self._q, self._v, self._work)
+        poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
+        return SensorReadings(
+            lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
+            rest_lengths=dict(zip(names, poses.rest_lengths().tolist(), strict=True)),
+            tensions={name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows},
+            positions=dict(zip(self._names, self._q[drives.q].tolist(), strict=True)),
+            rates=dict(zip(self._names, self._v[drives.v].tolist(), strict=True)),
+            efforts=dict(zip(self._names, drives.torque.tolist(), strict=True)),
+        )
+
     def observe(self) -> MechanismObservation:
-        poses = self._poses.update(self._q, self._v)
+        rigid = self._rigid_tensions()
         evaluate(self._flat, self._q, self._v, self._work)
+        poses = self._poses.take(self._q)
         names, drives = self.model.cable_names, self._drives
-        by_cable = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
-        tensions = {name: float(self._work.tension[by_cable[name]]) for name in names if name in by_cable}
-        tensions |= self._rigid_tensions()
-        tensions = {name: tensions[name] for name in names}
+        elastic = self._work.tension.tolist()
+        tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
         routes = read_routes(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import compiled
-from ...numerics.linear_algebra import lu_factor, lu_solve
+from ...numerics.compilation import allocation_free
+from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
 from ..kinematics.loop_closure import project_onto_loops
@@ -21,7 +21,7 @@ from ..kinematics.loop_closure import project_onto_loops
 GAMMA = 1.0 + 1.0 / np.sqrt(2.0)
 
 
-@compiled
+@allocation_free
 def impedance_efforts(drives, q, v, effort):
     """Fill the torques (nv,) of the impedances among the drives at a state, within their limits."""
     for a in range(drives.q.shape[0]):
@@ -31,7 +31,7 @@ def impedance_efforts(drives, q, v, effort):
             effort[drives.v[a]] = min(max(torque, -drives.effort[a]), drives.effort[a])
 
 
-@compiled
+@allocation_free
 def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
     """As `state_derivative`, with the efforts of impedances as they are at the displaced state."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
@@ -44,15 +44,14 @@ def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, s
     return status
 
 
-@compiled
+@allocation_free
 def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages, scratch):
     """Advance q and v in place by `steps` steps of `step` s with constant efforts; returns 0 or a failing status.
 
     Efforts of impedances among the drives are not constant: their law is a part of f.
     """
     dofs = flat.dof_parent.shape[0]
-    pivots = np.empty(2 * dofs, dtype=np.int64)
-    u = np.zeros(2 * dofs)
+    pivots, u = scratch.pivots, scratch.u
     for _ in range(steps):
         # choose the independent coordinates of this step, and their rates
         impedance_efforts(drives, q, v, effort)
@@ -88,7 +87,7 @@ def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages,
                 matrix[r, c] = -GAMMA * step * (other[r] - first[r]) / h
             matrix[c, c] += 1.0
         lu_factor(matrix, size, pivots)
-        rate[:size] = first[:size]
+        copy(first, rate)
         lu_solve(matrix, size, pivots, rate)
         for r in range(size):
             right[r] = u[r] + step * rate[r]
@@ -102,7 +101,7 @@ def rosenbrock(flat, drives, q, v, effort, step, steps, work, reduction, stages,
             u[r] += 1.5 * step * rate[r] + 0.5 * step * second[r]
         if not displaced_state(flat, q, count, u[:count], u[count:size], work, reduction, stages, scratch):
             return NOT_CLOSED
-        q[:] = scratch.q
-        v[:] = scratch.v
+        copy(scratch.q, q)
+        copy(scratch.v, v)
         project_onto_loops(flat, q, v, work, reduction, stages)
     return REGULAR

@@ -9,17 +9,21 @@ from ..kinematics.loop_closure import project_onto_loops
 
 
 @allocation_free
-def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages):
-    """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status."""
-    for _ in range(count):
+def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, known):
+    """Advance q and v in place by `count` steps of `step` s with constant efforts; returns 0, or the failing status.
+
+    known: reduction.acceleration is already that of the start.
+    """
+    for n in range(count):
         for k in range(q.shape[0]):
             stages.q[k] = stages.q_sum[k] = q[k]
         for k in range(v.shape[0]):
             stages.v[k] = stages.v_sum[k] = v[k]
         for stage in range(4):
-            status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, reduction, False)
-            if status != REGULAR:
-                return status
+            if n > 0 or stage > 0 or not known:
+                status, _ = accelerate(flat, stages.q, stages.v, effort, gain, work, reduction, False)
+                if status != REGULAR:
+                    return status
             configuration_rate(flat, stages.q, stages.v, stages.q_rate)
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             ahead = step if stage == 2 else 0.5 * step

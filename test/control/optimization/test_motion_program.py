@@ -31,6 +31,18 @@ def random_state(name, seed):
     return q, v - np.linalg.pinv(loop) @ (loop @ v)
 
 
+@pytest.mark.parametrize("name", ["manipulator", "single_strut"])
+def test_stretches_move_the_actuators_as_momentum_says(name):
+    made, (q, v) = MADE[name], random_state(name, 7)
+    arrays = made.update(q, v)
+    stretch = np.random.default_rng(7).normal(size=(len(made.cables), 2))
+    pulled = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, stretch)
+    moved, efforts = made.stretched(stretch)
+    np.testing.assert_allclose(moved, arrays.inputs @ arrays.pull_solved.T @ pulled, rtol=1e-9)
+    np.testing.assert_allclose(arrays.tension_1 @ efforts, pulled, atol=1e-8 * np.max(np.abs(pulled)))
+    np.testing.assert_array_equal(made.moved(stretch), moved)
+
+
 def whole(made, q, v, effort):
     """Tensions and accelerations (nv,) from all equations at once: M a + c = B u - P'T + K'z, K a = k, E a = 0."""
     mechanism, parts = made.mechanism, made.parts

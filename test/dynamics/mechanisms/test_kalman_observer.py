@@ -12,8 +12,11 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
+from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import MechanismSimulator
 
 PERIOD = 5e-3
 
@@ -48,6 +51,39 @@ def test_observer_follows_positions_and_velocities_of_a_moving_mechanism(name):
     np.testing.assert_allclose(estimate.twist, seen.twist, atol=2e-3)
     for cable, tension in seen.tensions.items():
         assert estimate.tensions[cable] == pytest.approx(tension, abs=0.2)
+
+
+@pytest.mark.parametrize("name", ["manipulator", "biglide"])
+def test_a_state_in_one_call_is_that_of_its_parts(name):
+    robot = load_robot(name)
+    model, rng = ReducedModel(robot), np.random.default_rng(1)
+    start = robot.model.start
+    for _ in range(5):
+        w = start[model.q_index] + 1e-2 * rng.normal(size=model.index.size)
+        rate = rng.normal(size=model.index.size)
+        q, v, tension = model.state_at(start, w, rate)
+        np.testing.assert_allclose(q, model.closed_configuration(start, w), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(v, model.velocity(q, rate), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(tension, equations(robot.mechanism, q, v).tension)
+    with pytest.raises(TensegrityError, match=r"cannot close|stop being independent"):
+        model.state_at(start, np.full(model.index.size, np.nan), rate)
+
+
+def test_a_copy_put_where_it_was_goes_on_as_if_its_state_had_been_set():
+    robot = load_robot("manipulator")
+    copies = [MechanismSimulator(robot, None, "rk4", start="file") for _ in range(2)]
+    simulation = Simulation(robot)
+    held = simulation.observe().efforts
+    state = simulation.advance(40, effort={name: 1.05 * value for name, value in held.items()})
+    efforts = np.array([1.02 * value for value in held.values()])
+    copies[0].place(state.q, state.v)
+    copies[0].give_efforts(efforts)
+    copies[1].set_state(state.q, state.v)
+    copies[1].command("effort", dict(zip(held, efforts.tolist(), strict=True)))
+    for each in copies:
+        each.advance(5)
+    np.testing.assert_allclose(copies[0].state.q, copies[1].state.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(copies[0].state.v, copies[1].state.v, rtol=0, atol=1e-9)
 
 
 def test_a_swing_that_was_not_known_at_the_start_is_found():

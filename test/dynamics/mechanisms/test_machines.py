@@ -30,7 +30,7 @@ def run(mechanism, q, effort, step, count, method="rk4"):
         make_stage_workspace(mechanism.flat),
     )
     if method == "rk4":
-        status = runge_kutta(mechanism.flat, q, v, effort, step, count, 0.0, work, solver, stages)
+        status = runge_kutta(mechanism.flat, q, v, effort, step, count, 0.0, work, solver, stages, False)
     else:
         scratch = make_displacement_workspace(mechanism.flat, q.size)
         drives = make_drives((), (), (), v.size)

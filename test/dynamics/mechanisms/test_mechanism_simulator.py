@@ -94,8 +94,35 @@ def test_momentum_of_a_free_mechanism_is_conserved():
         return total
 
     before = momentum()
-    assert runge_kutta(flat, q, v, np.zeros(v.size), 1e-4, 2000, 0.0, work, solver, stages) == 0
+    assert runge_kutta(flat, q, v, np.zeros(v.size), 1e-4, 2000, 0.0, work, solver, stages, False) == 0
     np.testing.assert_allclose(momentum(), before, atol=1e-8 * np.max(np.abs(before)))
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator"])
+def test_a_step_of_servos_is_one_under_the_torques_that_they_give(name):
+    robot = load_robot(name)
+    simulation = Simulation(robot, 1e-3)
+    shown = simulation.observe().positions
+    simulation.advance(3, position={each: value + 0.05 for each, value in shown.items()})
+    before = simulation.state
+    after, torques = simulation.advance(1), simulation.observe().efforts
+    flat, effort = robot.mechanism.flat, np.zeros(before.v.size)
+    for actuator in robot.actuators:
+        joint = robot.model.joint_of(actuator.drives)
+        effort[robot.mechanism.velocities_of(joint)] = torques[actuator.name]
+    q, v = before.q.copy(), before.v.copy()
+    arrays = make_workspace(flat), make_reduction_workspace(flat), make_stage_workspace(flat)
+    assert runge_kutta(flat, q, v, effort, 1e-3, 1, 0.0, *arrays, False) == 0
+    np.testing.assert_allclose(after.q, q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(after.v, v, rtol=0, atol=1e-9 * np.max(np.abs(v)))
+
+
+def test_sensors_alone_read_what_the_whole_observation_has():
+    simulation = Simulation(load_robot("manipulator"), 1e-3)
+    simulation.advance(20, position={name: value + 0.1 for name, value in simulation.observe().positions.items()})
+    sensors, seen = simulation.observe_sensors(), simulation.observe()
+    for field, values in sensors._asdict().items():
+        assert values == getattr(seen, field), field
 
 
 @pytest.mark.parametrize("name", ["single_strut", "manipulator"])

@@ -8,13 +8,15 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
 
+from rclpy.serialization import deserialize_message
 from tensegrity.msg import StructureState, TendonState
 
 from tensegrity_dynamics import Simulation, TensegrityError, load_robot
 from tensegrity_dynamics.robots.robot_types import type_of
+from tensegrity_dynamics.robots.state_record import StateRecord
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
-from tensegrity_dynamics.ros.state_decoding import StateDecoder, state_record
-from tensegrity_dynamics.ros.state_encoding import state_message
+from tensegrity_dynamics.ros.state_decoding import StateDecoder, coordinate_record, state_record
+from tensegrity_dynamics.ros.state_encoding import StateBuffer, state_message
 
 FIELDS = (
     "node_position", "node_velocity", "body_position", "body_quaternion", "body_twist", "q", "v", "output_twist",
@@ -43,6 +45,39 @@ def test_a_record_survives_the_message(name):
     decoder = StateDecoder(robot)
     np.testing.assert_array_equal(decoder.configuration(message), simulation.state.configuration)
     np.testing.assert_array_equal(decoder.state(message).velocity, simulation.state.velocity)
+
+
+@pytest.mark.parametrize("name", ["three_prism", "single_strut"])
+def test_the_buffer_is_read_as_the_message_record_after_record(name):
+    robot = load_robot(name)
+    simulation, codec, buffer = Simulation(robot), type_of(robot).codec(robot), StateBuffer()
+    rng = np.random.default_rng(2)
+    for k in range(6):
+        simulation.set_motion(1e-2 * rng.normal(size=simulation.state.velocity.shape))
+        simulation.advance(2)
+        seen, stamp = simulation.observe(), time_message(int(rng.integers(0, 2**60)))
+        pose, twist = (None, None) if k == 3 else (seen.pose, seen.twist)
+        record = codec.encode(simulation.state, pose, twist, residual=rng.normal(), converged=k != 4)
+        assert deserialize_message(buffer(record, stamp, "x"), StructureState) == state_message(record, stamp, "x")
+
+
+def test_a_robot_without_anything_has_bytes_too():
+    record, stamp = StateRecord(), time_message(7)
+    assert deserialize_message(StateBuffer()(record, stamp, "x"), StructureState) == state_message(record, stamp, "x")
+
+
+def test_coordinates_alone_are_those_of_the_whole_record_and_refused_like_it():
+    robot = load_robot("single_strut")
+    simulation = Simulation(robot)
+    message = state_message(type_of(robot).codec(robot).encode(simulation.state), time_message(0), "simulator")
+    whole, part = state_record(message), coordinate_record(message)
+    assert part.coordinate_name == whole.coordinate_name
+    np.testing.assert_array_equal(part.q, whole.q)
+    np.testing.assert_array_equal(part.v, whole.v)
+    message.body_pose = message.body_pose[:-3]
+    for function in (state_record, coordinate_record):
+        with pytest.raises(TensegrityError, match="bod"):
+            function(message)
 
 
 def test_every_field_of_the_message_is_in_the_record():
