@@ -47,8 +47,10 @@ def launch_description(use: str) -> LaunchDescription:
 
     What the choice of arguments refuses ends the launch with its sentence before any process starts.
     """
-    declared = [*_arguments(use), DeclareLaunchArgument(RVIZ, default_value="false", choices=YES_NO,
-                                                        description="start rviz2 with the display of this use")]  # fmt: skip
+    rviz = DeclareLaunchArgument(
+        RVIZ, default_value="false", choices=YES_NO, description="start rviz2 with the display of this use"
+    )
+    declared = [*_arguments(use), rviz]
 
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
@@ -83,7 +85,8 @@ def _arguments(use: str) -> list[DeclareLaunchArgument]:
 
 def _actions(graph: NodeGraph) -> list[Any]:
     """The nodes; all end with one that the others need, none with one that only shows."""
-    waiting, others = [], []
+    waiting: list[Any] = []
+    others: list[Any] = []
     for process in graph.processes():
         drives = graph.emulator is not None and graph.source in process.nodes
         (waiting if drives else others).extend(_node(process, graph))
