@@ -33,7 +33,7 @@ class StructurePicture(Picture):
         self.links = with_frame_names(
             [
                 *(_bar_link(structure, int(row), sizes.bar) for row in bars),
-                *(Link(output.name) for output in robot.outputs),
+                *(Link(each.name, still=bool(structure.fixed[each.nodes].all())) for each in robot.outputs),
             ]
         )
         self.solids = tuple(
@@ -171,4 +171,5 @@ def _bar_link(structure: Structure, row: int, radius: float) -> Link:
     mass, length = float(structure.masses[row]), float(structure.rest_lengths[row])
     # Half of the mass sits at each end, as in the simulation; along its axis a solid cylinder of the shown radius.
     across, along = 0.25 * mass * length**2, 0.5 * mass * radius**2
-    return Link(structure.member_names[row], mass, inertia=np.diag([across, across, along]))
+    still = bool(structure.fixed[structure.members[row]].all())
+    return Link(structure.member_names[row], mass, inertia=np.diag([across, across, along]), still=still)

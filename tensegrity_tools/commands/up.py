@@ -70,6 +70,9 @@ def up(
     frame_prefix: Annotated[
         str, typer.Option(help="before the names of the robot's frames; empty for the namespace with a slash")
     ] = "",
+    mount: Annotated[
+        str, typer.Option(help="where base_link stands in the world: x y z in m, then roll pitch yaw in degrees")
+    ] = "",
     parameters: Annotated[
         bool, typer.Option("--parameters", help="print every parameter that the nodes would get, and start nothing")
     ] = False,
@@ -91,7 +94,7 @@ def up(
         what, robot=robot, controller=controller, state=state, control_period=control_period, lockstep=lockstep,
         composed=composed, real_time_factor=real_time_factor, command_delay=command_delay, paused=paused, port=port,
         board_port=board, calibration=calibration, deactivate=deactivate, bag=robot if what == "replay" else bag,
-        rate=rate, start=start, loop=loop, namespace=namespace, frame_prefix=frame_prefix, view=view,
+        rate=rate, start=start, loop=loop, namespace=namespace, frame_prefix=frame_prefix, mount=mount, view=view,
         view_port=view_port, view_address=view_address,
     )  # fmt: skip
     if paused and tour:

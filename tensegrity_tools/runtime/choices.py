@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.visualization.mount import parse_mount
 
 from .node_graph import STATES, NodeGraph, Watching, hardware_graph, simulation_graph
 from .replay_graph import replay_graph
@@ -74,6 +75,10 @@ class Choices:
     loop: bool = _choice(False, "from the end to the start again", "replay")
     namespace: str = _choice("", "of all nodes, where several robots share a ROS domain; then the clock is theirs, too")
     frame_prefix: str = _choice("", "before the names of the robot's frames; empty: the namespace with a slash")
+    mount: str = _choice(
+        "", "where the robot's base_link stands in the world: x y z in m, then roll pitch yaw in degrees",
+        "sim hardware replay",
+    )  # fmt: skip
     view: bool = _choice(True, "the browser view", "sim hardware replay")
     view_port: int = _choice(
         8080, "where browsers find the view; the next free port where it is taken", "sim hardware replay"
@@ -130,6 +135,7 @@ def resolve(choices: Choices) -> NodeGraph:
         raise TensegrityError(unknown_name("use", choices.use, USES))
     if not 1 <= choices.view_port <= 65535:
         raise TensegrityError(f"the view cannot listen at port {choices.view_port}; give 1 to 65535.")
+    parse_mount(choices.mount)
     if choices.use == "replay":
         return _replay(choices)
     common: dict[str, Any] = {
@@ -150,6 +156,8 @@ def resolve(choices: Choices) -> NodeGraph:
             deactivate=choices.deactivate, emulator_folder=choices.folder, watching=choices.watching, **common,
         )  # fmt: skip
     graph = graph.in_namespace(choices.namespace, choices.frame_prefix)
+    if choices.mount:
+        graph = graph.with_parameters("markers", mount=choices.mount)
     return graph.as_composed() if choices.composed else graph
 
 
@@ -160,7 +168,7 @@ def _replay(choices: Choices) -> NodeGraph:
         raise TensegrityError("a replay needs a folder for the robot file of its bag.")
     return replay_graph(
         choices.bag, choices.folder, rate=choices.rate, start=choices.start, loop=choices.loop, paused=choices.paused,
-        watching=choices.watching,
+        mount=choices.mount, watching=choices.watching,
     )  # fmt: skip
 
 
