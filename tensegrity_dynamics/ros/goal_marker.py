@@ -1,6 +1,6 @@
 """The interactive goal marker of RViz: drag it, click its ball, and the pose is published on `goal_pose`.
 
-The protocol of interactive markers (topics `update` and `feedback`, service `get_interactive_markers` under one name) is
+The protocol of interactive markers (topics `update` and `feedback`, service `get_interactive_markers` of one name) is
 spoken here by itself, since the package `interactive_markers` has no Python server. Nothing moves while it is dragged.
 """
 

@@ -176,6 +176,14 @@ class Picture(ABC):
         """(k, 2, 3) m, a line for each contact force: from where it acts along it, as long as it is strong."""
         return np.zeros((0, 2, 3))
 
+    def footing(self, configuration: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(k,) rows of `label_names` on which the robot stands.
+
+        Args:
+            contacts: (c, 2, 3) m, from `contact_lines` at the same configuration.
+        """
+        return np.zeros(0, dtype=np.int64)
+
     @property
     def link_names(self) -> tuple[str, ...]:
         """Names of the links, in the order of `Snapshot.link_poses`."""

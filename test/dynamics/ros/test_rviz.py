@@ -126,7 +126,7 @@ def test_markers_stand_in_the_world_where_the_mount_says(node: Any, bus: dict[st
     assert (turn.w, turn.z) == pytest.approx((np.sqrt(0.5), np.sqrt(0.5)))
     np.testing.assert_allclose([[p.x, p.y, p.z] for p in balls.points], nodes)
     bars = load_robot("tensebot").structure
-    first = bars.members[[k for k, kind in enumerate(bars.kinds) if kind == "bar"][0]]
+    first = bars.members[bars.kinds.index("bar")]
     middle = nodes[first].mean(axis=0)
     at = next(each for each in markers if each.ns == "bars" and each.id == 0).pose.position
     np.testing.assert_allclose([at.x, at.y, at.z], [1.0 - middle[1], middle[0], middle[2]], atol=1e-9)
