@@ -12,6 +12,10 @@ from tensegrity_dynamics.visualization.picture import Snapshot
 
 LEAVE, ARRIVE = 0.25, 0.02
 """Parts of the span: how far the robot goes from the middle before the camera follows, and until where it does."""
+UPRIGHT = 0.65
+"""Width over height of a page below which it is a phone's."""
+HIDDEN = 0.28
+"""Part of a phone's page by which the robot is moved up from the middle."""
 SHARE = 0.15
 """Of the way that is left, how much the camera goes with every picture."""
 
@@ -58,7 +62,7 @@ class FollowingCamera:
             with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has told nothing yet
                 if not client.camera.update_timestamp:
                     continue
-                if key not in self._given:
+                if key not in self._given and 0.0 < client.camera.aspect < UPRIGHT:
                     self._fit(client.camera)
                 step = self._shift - self._given.setdefault(key, np.zeros(3))
                 if np.abs(step).max() > 1e-4 * self._span:
@@ -66,8 +70,14 @@ class FollowingCamera:
                     self._given[key] = self._shift.copy()
 
     def _fit(self, camera: viser.CameraHandle) -> None:
-        """Step back where the page is narrower than high, as on a phone: the first camera fits the height."""
-        if 0.0 < camera.aspect < 1.0:
-            aim = np.array(camera.look_at)
-            camera.position = aim + (np.array(camera.position) - aim) / camera.aspect
-            camera.look_at = aim
+        """Step back where the page is narrower than high, as on a phone, since the first camera fits the height, and
+        show the robot in the upper part, since the panel hides the lower one."""
+        aim = np.array(camera.look_at)
+        camera.position = aim + (np.array(camera.position) - aim) * (UPRIGHT / camera.aspect)
+        camera.look_at = aim
+        away = camera.position - aim
+        distance = float(np.linalg.norm(away))
+        side = np.cross((0.0, 0.0, 1.0), away / distance)
+        up = np.cross(away / distance, side / max(float(np.linalg.norm(side)), 1e-9))
+        height = 2.0 * distance * np.tan(0.5 * camera.fov)  # m, of what the page shows around the robot
+        camera.position = camera.position - HIDDEN * height * up

@@ -252,7 +252,8 @@ class RobotScene:
         if self._face is not None:
             corners = snapshot.label_positions[feet] if feet is not None else np.zeros((0, 3))
             if len(corners) > 2:
-                around = outline(corners)[:MOST_CORNERS]
+                # feet sink into the ground a little: a face above it is seen
+                around = outline(corners)[:MOST_CORNERS] + [0.0, 0.0, 5e-3 * self._picture.sizes.span]
                 self._face.vertices = np.concatenate((around, np.tile(around[-1], (MOST_CORNERS - len(around), 1))))
             self._face.visible = len(corners) > 2
         if self._contacts is not None and contacts is not None:
