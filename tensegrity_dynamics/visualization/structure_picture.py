@@ -13,7 +13,6 @@ from .geometry import cylinders_between
 from .picture import Balls, LineSet, Link, Picture, Snapshot, Solid, with_frame_names
 from .style import BAR_COLOUR, FIXED_COLOUR, Sizes, smallest_full_scale
 
-
 FLAT = 1e-3
 """Thickness of points, as a part of their size, below which they are a plate."""
 FOOTING = 0.02

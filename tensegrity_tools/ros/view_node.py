@@ -13,8 +13,8 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
 from rclpy.client import Client
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
@@ -194,9 +194,7 @@ class ViewNode(PacedNode):
             return Answer(False, response)
         if response.accepted:
             return Answer(True, response.reason)
-        return Answer(
-            False, response.reason or NO_REASON, pose_from_message(response.nearest), tuple(response.binding)
-        )
+        return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest), tuple(response.binding))
 
     def _trigger(self, client: Client) -> Answer:
         response = self._call(client, Trigger.Request())

@@ -14,6 +14,8 @@ LEAVE, ARRIVE = 0.25, 0.02
 """Parts of the span: how far the robot goes from the middle before the camera follows, and until where it does."""
 UPRIGHT = 0.65
 """Width over height of a page below which it is a phone's."""
+WIDTH = 0.92
+"""Width over height of the part of a phone's page in which the robot is to fit."""
 HIDDEN = 0.28
 """Part of a phone's page by which the robot is moved up from the middle."""
 SHARE = 0.15
@@ -31,7 +33,7 @@ class FollowingCamera:
     """Moves the cameras of all browsers by what the robot has moved.
 
     Args:
-        server: the viser server. start: middle of the robot (3,) m, where the first camera looks. span: m, of the robot.
+        server: the viser server. start: middle of the robot (3,) m, where the first camera looks. span: m, of it.
     """
 
     def __init__(self, server: viser.ViserServer, start: NDArray[np.float64], span: float) -> None:
@@ -47,8 +49,8 @@ class FollowingCamera:
         """(3,) m, how far the cameras have gone."""
         return self._shift.copy()
 
-    def update(self, middle: NDArray[np.float64]) -> None:
-        """Go on towards the middle of the robot (3,) m."""
+    def update(self, middle: NDArray[np.float64]) -> bool:
+        """Go on towards the middle of the robot (3,) m; tells whether there is some way left."""
         if self.follows:
             left = middle - self._start - self._shift
             distance = float(np.linalg.norm(left))
@@ -68,16 +70,17 @@ class FollowingCamera:
                 if np.abs(step).max() > 1e-4 * self._span:
                     client.camera.position = client.camera.position + step  # takes what it looks at along
                     self._given[key] = self._shift.copy()
+        return self._under_way and self.follows
 
     def _fit(self, camera: viser.CameraHandle) -> None:
         """Step back where the page is narrower than high, as on a phone, since the first camera fits the height, and
         show the robot in the upper part, since the panel hides the lower one."""
         aim = np.array(camera.look_at)
-        camera.position = aim + (np.array(camera.position) - aim) * (UPRIGHT / camera.aspect)
-        camera.look_at = aim
-        away = camera.position - aim
+        away = (np.array(camera.position) - aim) * (WIDTH / camera.aspect)
         distance = float(np.linalg.norm(away))
         side = np.cross((0.0, 0.0, 1.0), away / distance)
         up = np.cross(away / distance, side / max(float(np.linalg.norm(side)), 1e-9))
         height = 2.0 * distance * np.tan(0.5 * camera.fov)  # m, of what the page shows around the robot
-        camera.position = camera.position - HIDDEN * height * up
+        aim = aim - HIDDEN * height * up
+        camera.position = aim + away
+        camera.look_at = aim

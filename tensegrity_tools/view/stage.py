@@ -12,9 +12,7 @@ FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so
 FLAT = 0.1  # of the span; the camera looks at lower robots from above
 
 
-def set_up_stage(
-    server: viser.ViserServer, points: NDArray[np.float64], span: float
-) -> tuple[float, viser.GridHandle]:
+def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> tuple[float, viser.GridHandle]:
     """Add ground, light and camera for points (n, 3) m of a robot of this span [m].
 
     Returns:

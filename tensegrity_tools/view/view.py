@@ -257,7 +257,8 @@ class View:
         self._standing = ", ".join(self._picture.label_names[row] for row in feet)
         binding = self.goal.binding if self.goal is not None else ()
         self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding)
-        self.camera.update(middle_of(snapshot))
+        if self.camera.update(middle_of(snapshot)):
+            self._changed.set()  # also where no new state comes
         self._scene.follow(self.camera.shift)
         self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
