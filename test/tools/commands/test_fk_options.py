@@ -26,7 +26,7 @@ def test_a_looser_tolerance_takes_fewer_iterations_and_a_step_too_long_is_refuse
     relaxed = ("three_prism", "--method", "relaxation")
     exact, rough = fk(*relaxed, "--tolerance", "1e-3"), fk(*relaxed, "--tolerance", "1e-1")
     assert rough["iterations"] < exact["iterations"]
-    with pytest.raises(TensegrityError, match="delta 10 m/N and epsilon 0.2 diverged"):
+    with pytest.raises(TensegrityError, match="delta 10 m/N"):
         fk(*relaxed, "--delta", "10", "--epsilon", "0.2")
 
 
@@ -37,9 +37,9 @@ def test_gravity_the_start_and_the_picture_are_taken(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     moved = fk("three_prism", "--start", str(start))
     assert moved["iterations"] != usual["iterations"]
-    assert moved["pose"]["position"] == pytest.approx(usual["pose"]["position"], abs=1e-6)
+    assert moved["pose"]["position_m"] == pytest.approx(usual["pose"]["position_m"], abs=1e-6)
     heavy = fk("tensebot", "--gravity", "0,0,-30")
-    assert heavy["pose"]["position"][2] < fk("tensebot", "--gravity", "0,0,0")["pose"]["position"][2]
+    assert heavy["pose"]["position_m"][2] < fk("tensebot", "--gravity", "0,0,0")["pose"]["position_m"][2]
 
 
 @pytest.mark.parametrize(
