@@ -117,7 +117,7 @@ class MechanismReport(RobotReport):
         return Report(
             figures,
             equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions),
-            shape=(found.q, found.tensions),
+            shape=(found.q, np.array([found.tensions.get(name, np.nan) for name in self.model.cable_names])),
         )
 
     def _loaded(self, options: KinematicsOptions) -> Robot:
