@@ -45,9 +45,11 @@ def draw_shape(robot: Robot, configuration: NDArray[np.float64], tensions: NDArr
     for group, lines in zip(picture.line_sets, snapshot.lines, strict=True):
         loose = slack[group.rows]
         drawn.append(lines.reshape(-1, 3))
-        axes.add_collection3d(Line3DCollection(lines[~loose], colors=colours[group.rows[~loose]], linewidths=1.6))
-        grey = np.array(SLACK_COLOUR) / 255.0
-        axes.add_collection3d(Line3DCollection(lines[loose], colors=[grey], linewidths=1.2, linestyles="dashed"))
+        if not loose.all():  # matplotlib draws no empty collections
+            axes.add_collection3d(Line3DCollection(lines[~loose], colors=colours[group.rows[~loose]], linewidths=1.6))
+        if loose.any():
+            grey = np.array(SLACK_COLOUR) / 255.0
+            axes.add_collection3d(Line3DCollection(lines[loose], colors=[grey], linewidths=1.2, linestyles="dashed"))
     points = np.concatenate(drawn)
     low, high = points.min(axis=0), points.max(axis=0)
     half = 0.5 * float((high - low).max()) or 0.5
