@@ -68,12 +68,14 @@ class Driver:
         self.active = False
         store.read = lambda: {} if self.active else self._positions()
         self._gate: CommandGate | None = None
+        self._gains: dict[str, float] = robot.servos.get("gains") or {}
         self._cycle = self._make_cycle(calibration)
         self._gate = self._cycle.gate
 
     def _make_cycle(self, calibration: RobotCalibration) -> DriverCycle:
         spools = make_spools(self.robot, calibration)
-        return DriverCycle(self.link, spools, make_loops(spools, self.period), self.settings.safety, self._gate)
+        loops = make_loops(spools, self.period, self._gains)
+        return DriverCycle(self.link, spools, loops, self.settings.safety, self._gate)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -323,7 +325,7 @@ class Driver:
         check = fit_spool(self.robot, spool, readings, lengths)
         changed = with_fit(self.calibration, name, spool.measured_by, check.fit)
         fresh = make_spools(self.robot, changed)[name]
-        loop = make_loops({name: fresh}, self.period)[name]
+        loop = make_loops({name: fresh}, self.period, self._gains)[name]
         if save:
             changed = self.store.save(changed)
         self.calibration = changed

@@ -61,6 +61,8 @@ from .state_conversion import StateReader, command_message
 
 FAILURES = (Exception,)
 """What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
+READY = "ready: "
+"""How the line begins that this node logs once, when it has taken over."""
 STREAM_PAUSE = 1.0
 """s between two goals on `goal_pose` after which they belong to another stream."""
 UNHEARD_RATE = 2.0
@@ -286,6 +288,8 @@ class ControllerNode(RobotNode):
         self._failed = None
         if self._stamp is not None:
             self._finish(False, "the simulation was reset")
+        else:  # the line that people wait for, last of all nodes since it needs the others
+            self.get_logger().info(f"{READY}{self._robot.name} is held by the controller {self._settings.name}")
         return True
 
     def _publish_reference(self, stamp: Time, command: Command) -> None:

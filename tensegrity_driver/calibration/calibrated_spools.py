@@ -114,15 +114,16 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
     return spools
 
 
-def make_loops(spools: Mapping[str, Spool], period: float) -> dict[str, Loop]:
+def make_loops(spools: Mapping[str, Spool], period: float, gains: Mapping[str, float] | None = None) -> dict[str, Loop]:
     """Position loop of every spool: positions for multi-turn servos and for boards, velocities for wheel mode.
 
     Args:
         spools: by actuator. period: of the bus cycle [s].
+        gains: `proportional` and `integral` of servos in wheel mode, see `FreeRunLoop`; what is not there is usual.
     """
     return {
         name: PositionLoop(spool, period)
         if spool.measured_by == "encoder" or spool.on_board
-        else FreeRunLoop(spool, period)
+        else FreeRunLoop(spool, period, **(gains or {}))
         for name, spool in spools.items()
     }

@@ -47,12 +47,20 @@ class BoardBlock(Block):
     channels: Count | None = None
 
 
+class GainsBlock(Block):
+    """Gains of the position loops of servos in wheel mode; the driver refuses those that its period makes unstable."""
+
+    proportional: Annotated[float, Field(gt=0)] | None = None
+    integral: Annotated[float, Field(ge=0)] | None = None
+
+
 class HardwareBlock(Block):
     """The servo bus and its servos."""
 
     protocol: Literal[1, 2] = 2
     baud_rate: Count = 1_000_000
     position_loop: Literal["driver", "board"] = "driver"
+    gains: GainsBlock = GainsBlock()
     calibration: Text | None = None
     safety: SafetySettings = SafetySettings()
     homing: HomingSettings = HomingSettings()
@@ -75,6 +83,7 @@ def read_servos(block: HardwareBlock, actuators: tuple[Actuator, ...], problems:
         **block.model_dump(include={"protocol", "baud_rate", "position_loop", "calibration", "board"}),
         "safety": block.safety.model_dump(mode="json", exclude_unset=True),
         "homing": block.homing.model_dump(mode="json", exclude_unset=True),
+        "gains": block.gains.model_dump(exclude_none=True),
         "servos": servos,
     }
 

@@ -104,9 +104,10 @@ class MechanismReport(RobotReport):
 
     def forward_kinematics(self, options: KinematicsOptions) -> Report:
         """The equilibrium for positions of the actuators; those that are not named stay at their start."""
-        if options.competing or options.rigid_bars or options.method != "newton":
+        if unfit := [f"--{name}" for name in options.for_structures]:
             raise TensegrityError(
-                f"{self.robot.name} is a mechanism: of the options, --length, --force, --payload and --json are for it."
+                f"{', '.join(unfit)}: {self.robot.name} is a mechanism; --length, --force, --payload, --plot-to and "
+                "--json are for it."
             )
         found = MechanismEstimator(self._loaded(options)).solve(read_positions(options.lengths, self.robot))
         at = {each.name: self.model.mechanism.positions_of(self.model.joint_of(each.drives))
@@ -115,7 +116,9 @@ class MechanismReport(RobotReport):
         figures = {**equilibrium_figures(found.pose, found.equilibrium, found.tensions), "positions": positions}
         title = f"shape of {self.robot.name}"
         return Report(
-            figures, equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions)
+            figures,
+            equilibrium_parts(self.robot, title, found.pose, found.equilibrium, found.tensions, positions),
+            shape=(found.q, np.array([found.tensions.get(name, np.nan) for name in self.model.cable_names])),
         )
 
     def _loaded(self, options: KinematicsOptions) -> Robot:

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import TensegrityError
 from .robot import Robot
 
@@ -38,6 +41,7 @@ class Report:
         parts: sections and plain sentences, in order.
         heading: (bold, plain) first line, or None.
         notes: what a user should know before driving the robot. verdict: the last sentence, where there are no notes.
+        shape: the configuration and the tensions (m,) N that it tells of, where it is one shape.
     """
 
     figures: Any
@@ -45,6 +49,7 @@ class Report:
     heading: tuple[str, str] | None = None
     notes: Sequence[str] = ()
     verdict: str = ""
+    shape: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,9 @@ class KinematicsOptions:
     Attributes:
         lengths: NAME=VALUE of what is driven. forces: NAME=X,Y,Z. payloads: NAME=MASS. method: "newton", or one that
             the kind has.
-        rigid_bars, competing: switches of structures.
+        rigid_bars, competing: switches of structures. tolerance: N, largest out-of-balance force; None for the usual
+            one. delta, epsilon: of the method "relaxation". gravity: (3,) m/s^2 instead of the robot's own.
+        start: node positions (n, 3) m to start from. starts, seed: random starts of `competing`.
     """
 
     lengths: Sequence[str] = ()
@@ -63,6 +70,21 @@ class KinematicsOptions:
     method: str = "newton"
     rigid_bars: bool = False
     competing: bool = False
+    tolerance: float | None = None
+    delta: float | None = None
+    epsilon: float | None = None
+    gravity: Sequence[float] | None = None
+    start: NDArray[np.float64] | None = None
+    starts: int = 200
+    seed: int = 0
+
+    @property
+    def for_structures(self) -> dict[str, Any]:
+        """What only structures have, by the names of the options, where it was given."""
+        given = {"rigid-bars": self.rigid_bars, "competing": self.competing, "method": self.method != "newton"}
+        values = {name: getattr(self, name) for name in ("tolerance", "delta", "epsilon", "gravity", "start")}
+        changed = {"starts": self.starts != 200, "seed": self.seed != 0}
+        return {k: v for k, v in {**given, **values, **changed}.items() if v is not None and v is not False}
 
 
 class RobotReport(ABC):

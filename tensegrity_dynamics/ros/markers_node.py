@@ -1,19 +1,24 @@
-"""Node `markers`: shows the robot in RViz by markers, frames and a robot description.
+"""Node `markers`: shows the robot in RViz by markers, frames, a robot description and a goal that can be dragged.
 
-Subscribes structure_state, tendon_states, reference. Publishes markers, robot_description (latched), /tf (where the
-package tf2_msgs is installed) and /diagnostics.
+Subscribes structure_state, tendon_states, reference, goal. Publishes markers, robot_description (latched), /tf and
+/tf_static (where the package tf2_msgs is installed), the interactive marker `goal_marker`, goal_pose and /diagnostics.
+Markers are drawn again while nothing moves, last a few seconds, and are deleted when the node ends: what RViz shows is
+the robot as it is, or nothing.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point, TransformStamped
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import ColorRGBA, String
-from tensegrity.msg import Reference, StructureState, TendonState
+from tensegrity.msg import Goal, Reference, StructureState, TendonState
 from visualization_msgs.msg import Marker as MarkerMessage
 from visualization_msgs.msg import MarkerArray
 
@@ -22,9 +27,12 @@ from ..robots.load_robot import load_robot
 from ..robots.output_frame import Pose
 from ..visualization.marker import Marker
 from ..visualization.markers import MarkerDrawer
+from ..visualization.mount import BASE_LINK, Mount, parse_mount
 from ..visualization.picture import make_picture
+from ..visualization.trace import Trace
 from ..visualization.urdf import make_urdf
-from .geometry_messages import fill_pose, pose_from_message
+from .geometry_messages import fill_pose, pose_from_message, seconds
+from .goal_marker import GoalMarker
 from .paced_node import PacedNode
 from .robot_node import LATCHED, OK, WARN, WORLD, heard, run_node
 from .state_decoding import StateDecoder
@@ -35,7 +43,14 @@ except ImportError:  # in no package registry; it comes with a ROS installation
     TFMessage = None
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+STATIC = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NO_TF = "tf2_msgs is not installed, so /tf is not published; it comes with a ROS installation"
+LIFETIME = 3.0
+"""s of wall time after which RViz deletes markers that nobody draws again."""
+AGAIN = 0.5
+"""s of wall time after which a picture is published again where no new state came."""
+MOST_WORDS = 100
+"""Characters of a reason in the picture; the whole of it is on `goal`."""
 
 KINDS = {
     "cylinder": MarkerMessage.CYLINDER,
@@ -44,31 +59,47 @@ KINDS = {
     "lines": MarkerMessage.LINE_LIST,
     "triangles": MarkerMessage.TRIANGLE_LIST,
     "spheres": MarkerMessage.SPHERE_LIST,
+    "strip": MarkerMessage.LINE_STRIP,
+    "text": MarkerMessage.TEXT_VIEW_FACING,
 }
 
 
 class MarkersNode(PacedNode):
-    """Parameters: robot, frame_prefix, rate."""
+    """Parameters: robot, frame_prefix, mount, goal_marker, rate."""
 
     def __init__(self) -> None:
         super().__init__("markers")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         self._prefix = self.parameter("frame_prefix", "", "before the names of the robot's frames on /tf")
         self.rate = self.parameter("rate", 20.0, "largest number of pictures per second", low=0.5, high=200.0)
+        self._mount = parse_mount(
+            self.parameter("mount", "", "where base_link is in the world: x y z in m, then roll pitch yaw in degrees")
+        )
+        wanted = self.parameter("goal_marker", True, "offer a goal that RViz can drag, on goal_marker and goal_pose")
         self._decoder = StateDecoder(robot)
         self._picture = make_picture(robot)
         self._drawer = MarkerDrawer(self._picture)
+        self._trace = Trace(0.005 * self._picture.sizes.span)
+        self._answer: Goal | None = None
+        self._last: tuple[float, list[MarkerMessage]] = (-AGAIN, [])
+        self._pace, self._seen = 1.0, (0.0, 0.0)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
         self._reference: Reference | None = None
         self._drawn = 0
         self._markers = self.create_publisher(MarkerArray, "markers", QoSProfile(depth=1))
         self._transforms = self.create_publisher(TFMessage, "/tf", QoSProfile(depth=100)) if TFMessage else None
+        self._static = self._publish_static() if TFMessage else None
+        takes_goals = wanted and bool(robot.outputs) and not robot.model.takes_no_goals
+        self._goal_marker = GoalMarker(self, self._picture, self._mount) if takes_goals else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=make_urdf(self._picture, robot.actuators)))
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
+        self.create_subscription(Goal, "goal", self._keep_answer, LATCHED)
+        if TFMessage is None:
+            self.get_logger().info(NO_TF)
         self.tell(OK, "waiting for structure_state", robot=robot.name, tf=NO_TF if TFMessage is None else "published")
 
     def _keep_state(self, message: StructureState) -> None:
@@ -80,10 +111,35 @@ class MarkersNode(PacedNode):
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
 
+    def _keep_answer(self, message: Goal) -> None:
+        self._answer = message
+        if self._goal_marker is not None and message.request == Goal.POSE:
+            self._goal_marker.answered(message.accepted, message.reason)
+
+    def close(self) -> None:
+        """Take everything out of the picture."""
+        self._markers.publish(MarkerArray(markers=[MarkerMessage(action=MarkerMessage.DELETEALL)]))
+        if self._goal_marker is not None:
+            self._goal_marker.close()
+
+    def _publish_static(self) -> Any:
+        """Latched: where base_link is, and what never moves."""
+        publisher = self.create_publisher(TFMessage, "/tf_static", STATIC)
+        poses = self._picture.at(self._picture.start).link_poses
+        still = [
+            (link.name, pose) for link, pose in zip(self._picture.links, poses, strict=True) if link.still
+        ]  # fmt: skip
+        stamp = self.get_clock().now().to_msg()
+        base = _transform(WORLD, self._prefix + BASE_LINK, self._mount.pose, stamp)
+        publisher.publish(TFMessage(transforms=[base, *self._frames(still, stamp)]))
+        return publisher
+
     def work(self) -> None:
-        """Draw the newest state, where there is one."""
+        """Draw the newest state, where there is one; else the same picture again before it fades."""
         state, self._state = self._state, None
         if state is None:
+            if self._last[1] and time.monotonic() - self._last[0] >= AGAIN and heard(self._markers):
+                self._publish(self._last[1])
             return
         if not heard(self._markers) and (self._transforms is None or not heard(self._transforms)):
             self.tell(OK, "nobody looks", pictures=self._drawn)
@@ -100,40 +156,91 @@ class MarkersNode(PacedNode):
             return
         tensions = self._decoder.tensions(self._tendons, configuration)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
-        frame = state.header.frame_id or WORLD
+        refused, reason = self._refused()
         snapshot = self._picture.at(configuration)
         contacts = self._picture.contact_lines(configuration, decoded.velocity)
-        markers = self._drawer.draw(snapshot, tensions, goal, contacts)
-        self._markers.publish(MarkerArray(markers=[_marker(each, frame, state.header.stamp) for each in markers]))
+        if snapshot.output is not None:
+            self._trace.add(seconds(state.header.stamp), snapshot.output[0])
+            if self._goal_marker is not None:
+                self._goal_marker.place(snapshot.output)
+        trace = self._trace.points if snapshot.output is not None else None
+        markers = self._drawer.draw(
+            snapshot, tensions, goal, contacts, refused=refused, trace=trace, words=self._words(tensions, reason)
+        )
+        self._follow_pace(seconds(state.header.stamp))
+        self._publish([_marker(each, self._mount, state.header.stamp) for each in markers])
         if self._transforms is not None:
-            transforms = self._frames(snapshot.link_poses, frame, state.header.stamp)
-            self._transforms.publish(TFMessage(transforms=transforms))
+            moving = [
+                (link.name, pose) for link, pose in zip(self._picture.links, snapshot.link_poses, strict=True)
+                if not link.still
+            ]  # fmt: skip
+            self._transforms.publish(TFMessage(transforms=self._frames(moving, state.header.stamp)))
         self._drawn += 1
         self.tell(OK, "drawing", pictures=self._drawn)
 
-    def _frames(self, poses: Sequence[Pose], frame: str, stamp: object) -> list[TransformStamped]:
-        transforms = []
-        for name, (position, quaternion) in zip(self._picture.link_names, poses, strict=True):
-            message = TransformStamped(child_frame_id=self._prefix + name)
-            message.header.frame_id, message.header.stamp = frame, stamp
-            moved, turned = message.transform.translation, message.transform.rotation
-            moved.x, moved.y, moved.z = (float(value) for value in position)
-            turned.w, turned.x, turned.y, turned.z = (float(value) for value in quaternion)
-            transforms.append(message)
-        return transforms
+    def _publish(self, messages: list[MarkerMessage]) -> None:
+        """Publish markers that fade where this node no longer draws them."""
+        life = max(1.0, self._pace) * LIFETIME  # RViz counts it by the clock of the robot
+        whole = int(life)
+        lifetime = Duration(sec=whole, nanosec=int(1e9 * (life - whole)))
+        for each in messages:
+            each.lifetime = lifetime
+        self._markers.publish(MarkerArray(markers=messages))
+        self._last = (time.monotonic(), messages)
+
+    def _follow_pace(self, stamp: float) -> None:
+        """Robot seconds per second, from one look to the next about a second later."""
+        wall = time.monotonic()
+        before, then = self._seen
+        if wall - then > 1.0 or stamp < before:
+            self._pace = max(1.0, (stamp - before) / (wall - then)) if then > 0.0 and wall > then else 1.0
+            self._seen = (stamp, wall)
+
+    def _refused(self) -> tuple[Pose | None, str]:
+        """The goal that was asked for last, where it was refused, and why."""
+        answer = self._answer
+        if answer is None or answer.request != Goal.POSE or answer.accepted:
+            return None, ""
+        found = pose_from_message(answer.waypoint[0]) if answer.waypoint else None
+        return found, answer.reason[:MOST_WORDS]
+
+    def _words(self, tensions: np.ndarray, reason: str) -> str:
+        """What stands above the robot: what it does, its tensions, and why a goal was refused."""
+        known = tensions[self._picture.unilateral & np.isfinite(tensions)]
+        parts = [f"{self._picture.name}: {self._reference.mode}" if self._reference is not None else self._picture.name]
+        if known.size:
+            parts.append(f"{known.min():.3g} to {known.max():.3g} N")
+        return "\n".join([*parts, *([f"goal refused: {reason}"] if reason else [])])
+
+    def _frames(self, poses: Sequence[tuple[str, Pose]], stamp: Any) -> list[TransformStamped]:
+        base = self._prefix + BASE_LINK
+        return [_transform(base, self._prefix + name, pose, stamp) for name, pose in poses]
 
 
-def _marker(marker: Marker, frame: str, stamp: object) -> MarkerMessage:
-    message = MarkerMessage(ns=marker.namespace, id=marker.number, type=KINDS[marker.kind])
-    message.header.frame_id, message.header.stamp = frame, stamp
+def _transform(parent: str, child: str, pose: Pose, stamp: Any) -> TransformStamped:
+    message = TransformStamped(child_frame_id=child)
+    message.header.frame_id, message.header.stamp = parent, stamp
+    moved, turned = message.transform.translation, message.transform.rotation
+    moved.x, moved.y, moved.z = (float(value) for value in pose[0])
+    turned.w, turned.x, turned.y, turned.z = (float(value) for value in pose[1])
+    return message
+
+
+def _marker(marker: Marker, mount: Mount, stamp: Any) -> MarkerMessage:
+    """The message of a marker, put into the world by the mount."""
+    message = MarkerMessage(ns=marker.namespace, id=marker.number, type=KINDS[marker.kind], text=marker.text)
+    message.header.frame_id, message.header.stamp = WORLD, stamp
     if marker.position is None and not len(marker.points):
         message.action = MarkerMessage.DELETE
         return message
     message.scale.x, message.scale.y, message.scale.z = (float(value) for value in marker.scale)
     if marker.position is not None and marker.quaternion is not None:
-        fill_pose(message.pose, marker.position, marker.quaternion)
+        pose = marker.position, marker.quaternion
+        fill_pose(message.pose, *(pose if mount.is_identity else mount.to_world(pose)))
+    else:
+        fill_pose(message.pose, *mount.pose)  # which RViz applies to the points
     message.points = [Point(x=x, y=y, z=z) for x, y, z in marker.points.tolist()]
-    red, green, blue = np.atleast_2d(marker.colours)[0].tolist()
+    red, green, blue = (marker.colours if marker.colours.ndim == 1 else marker.colours[0]).tolist()
     message.color = ColorRGBA(r=red, g=green, b=blue, a=marker.opacity)
     if marker.colours.ndim == 2:
         message.colors = [ColorRGBA(r=r, g=g, b=b, a=marker.opacity) for r, g, b in marker.colours.tolist()]

@@ -121,21 +121,37 @@ class StructureReport(RobotReport):
         robot, method = self.robot, options.method
         lengths = read_lengths(options.lengths, robot)
         forces = read_forces(options.forces, robot)
+        gravity = self.structure.gravity if options.gravity is None else np.asarray(options.gravity, dtype=np.float64)
         for name, mass in read_payloads(options.payloads, "node", self.structure.node_names):
-            forces[name] = forces.get(name, np.zeros(3)) + mass * self.structure.gravity
+            forces[name] = forces.get(name, np.zeros(3)) + mass * gravity
+        common: dict[str, Any] = {"gravity": options.gravity, "start": options.start, "rigid_bars": options.rigid_bars}
         if options.competing:
             if method != "newton":
                 raise TensegrityError("--competing uses newton; leave --method out.")
-            return self._competing(lengths, forces, options.rigid_bars)
-        shape = forward_kinematics(robot, lengths, forces, method=method, rigid_bars=options.rigid_bars)
+            unfit = [f"--{name}" for name in ("tolerance", "delta", "epsilon") if name in options.for_structures]
+            if unfit:
+                raise TensegrityError(f"{', '.join(unfit)}: not with --competing.")
+            return self._competing(lengths, forces, options, common)
+        if {"starts", "seed"} & set(options.for_structures):
+            raise TensegrityError("--starts and --seed are for --competing.")
+        tuning = {name: value for name in ("delta", "epsilon") if (value := getattr(options, name)) is not None}
+        if tuning and method != "relaxation":
+            raise TensegrityError("--delta and --epsilon are for --method relaxation.")
+        shape = forward_kinematics(
+            robot, lengths, forces, method=method, tolerance=options.tolerance, **common, **tuning
+        )
         title = f"shape of {robot.name}, {'rigid' if options.rigid_bars else 'elastic'} bars"
         parts: list[Section | str] = [Section(title, ("", ""), shape_rows(shape)), _members(shape)]
         if not options.rigid_bars and "bar" in self.structure.kinds:
             parts.append(RIGID_NOTE)
-        return Report(shape_figures(shape), parts)
+        return Report(shape_figures(shape), parts, shape=(shape.nodes, shape.tensions))
 
-    def _competing(self, lengths: dict[str, float], forces: dict[str, Any], rigid_bars: bool) -> Report:
-        found = find_equilibria(self.robot, lengths or None, forces=forces or None, rigid_bars=rigid_bars)
+    def _competing(
+        self, lengths: dict[str, float], forces: dict[str, Any], options: KinematicsOptions, common: dict[str, Any]
+    ) -> Report:
+        found = find_equilibria(
+            self.robot, lengths or None, forces=forces or None, count=options.starts, seed=options.seed, **common
+        )
         rows = [
             (
                 f.label,

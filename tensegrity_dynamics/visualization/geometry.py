@@ -56,6 +56,12 @@ def box_edges(position: NDArray[np.float64], axes: NDArray[np.float64], size: ND
     return np.asarray((position + (CORNERS * size) @ axes.T)[EDGES])
 
 
+def outline(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (k, 3) m that lie about level, in the order in which a line runs around them."""
+    middle = points - points.mean(axis=0)
+    return points[np.argsort(np.arctan2(middle[:, 1], middle[:, 0]))]
+
+
 def patch(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Flat patch spanned by points (k, 3), as vertices (k + 1, 3) and triangles (k, 3): a fan around their centroid.
 

@@ -18,13 +18,15 @@ class Marker:
     Args:
         namespace: what it shows; RViz switches namespaces on and off.
         number: its number within the namespace.
-        kind: "cylinder", "box" or "sphere" at a pose; "lines", "triangles" or "spheres" at points.
+        kind: "cylinder", "box", "sphere" or "text" at a pose; "lines", "strip" (one line through all points),
+            "triangles" or "spheres" at points.
         scale: (3,) m; of lines and of spheres at points the first is the width.
         colours: (3,) for all or (k, 3) one per point, 0 to 1.
         points: (k, 3) m; empty for a marker with a pose. A marker with neither points nor a pose deletes the one
             that was drawn before.
         opacity: 0 to 1.
         position, quaternion: of a cylinder along z, a box or a sphere; (3,) m and (4,) wxyz.
+        text: what a text says; its height is the third scale.
     """
 
     namespace: str
@@ -36,3 +38,4 @@ class Marker:
     opacity: float = 1.0
     position: NDArray[np.float64] | None = None
     quaternion: NDArray[np.float64] | None = None
+    text: str = ""

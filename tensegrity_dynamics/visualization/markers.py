@@ -16,7 +16,10 @@ from .style import (
     GOAL_COLOUR,
     LOOKS,
     PLATE_COLOUR,
+    REFUSED_COLOUR,
     SLACK_COLOUR,
+    TEXT_COLOUR,
+    TRACE_COLOUR,
     Colour,
     round_up,
     tension_colours,
@@ -42,7 +45,8 @@ class MarkerDrawer:
 
     def draw(
         self, snapshot: Snapshot, tensions: NDArray[np.float64], goal: Pose | None = None,
-        contacts: NDArray[np.float64] | None = None,
+        contacts: NDArray[np.float64] | None = None, *, refused: Pose | None = None,
+        trace: NDArray[np.float64] | None = None, words: str = "",
     ) -> list[Marker]:  # fmt: skip
         """All markers of a snapshot.
 
@@ -51,6 +55,9 @@ class MarkerDrawer:
             tensions: (m,) N in the order of `Picture.tension_names`, NaN where unknown.
             goal: the last accepted goal, or None.
             contacts: (k, 2, 3) m, from `Picture.contact_lines`.
+            refused: a goal that was refused last, or None.
+            trace: (k, 3) m, where the output was.
+            words: written above the robot.
         """
         return [
             *self._draw_ground(),
@@ -58,8 +65,32 @@ class MarkerDrawer:
             *self._draw_solids(snapshot),
             *self._draw_balls(snapshot),
             *self._draw_lines(snapshot, tensions),
-            *self._draw_goal(goal),
+            *self._draw_goal("goal", goal, GOAL_COLOUR),
+            *self._draw_goal("refused", refused, REFUSED_COLOUR),
+            *self._draw_trace(trace),
+            *self._draw_words(snapshot, words),
         ]
+
+    def _draw_trace(self, trace: NDArray[np.float64] | None) -> list[Marker]:
+        if trace is None:
+            return []
+        points = trace if len(trace) > 1 else np.zeros((0, 3))  # a line has two ends
+        return [Marker("trace", 0, "strip", (self._picture.sizes.tendon, 0.0, 0.0), rgb(TRACE_COLOUR), points)]
+
+    def _draw_words(self, snapshot: Snapshot, words: str) -> list[Marker]:
+        """Above the robot, wherever it went."""
+        if not words:
+            return []
+        size = 0.06 * self._picture.sizes.span
+        shown = [snapshot.label_positions, snapshot.solid_positions, self._picture.outline[:1]]
+        points = next((each for each in shown if len(each)), np.zeros((1, 3)))
+        above = np.array([*points[:, :2].mean(axis=0), points[:, 2].max() + 2.5 * size])
+        return [
+            Marker(
+                "text", 0, "text", (0.0, 0.0, size), rgb(TEXT_COLOUR), position=above,
+                quaternion=np.array([1.0, 0.0, 0.0, 0.0]), text=words,
+            )
+        ]  # fmt: skip
 
     def _draw_contacts(self, contacts: NDArray[np.float64] | None) -> list[Marker]:
         """Contact forces of a robot that stands on a ground; none are lines of no length, so that old ones go."""
@@ -127,7 +158,7 @@ class MarkerDrawer:
         width, dashed = 1.5 * picture.sizes.tendon, dashes(np.concatenate(loose)).reshape(-1, 3)
         return [*markers, Marker("slack", 0, "lines", (width, 0.0, 0.0), rgb(SLACK_COLOUR), dashed)]
 
-    def _draw_goal(self, goal: Pose | None) -> list[Marker]:
+    def _draw_goal(self, name: str, goal: Pose | None, colour: Colour) -> list[Marker]:
         """Axes in red, green and blue, and a patch or a ball; both are deleted while there is no goal."""
         corners, sizes = self._picture.goal_corners, self._picture.sizes
         if not len(corners):
@@ -145,8 +176,8 @@ class MarkerDrawer:
                 points = vertices[np.concatenate((triangles, triangles[:, ::-1]))].reshape(-1, 3)  # both faces
         axes_colours = np.repeat(np.eye(3), 2, axis=0)[: len(axes)]
         return [
-            Marker("goal", 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), axes_colours, axes),
-            Marker("goal", 1, kind, scale, rgb(GOAL_COLOUR), points, opacity=GOAL_OPACITY),
+            Marker(name, 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), axes_colours, axes),
+            Marker(name, 1, kind, scale, rgb(colour), points, opacity=GOAL_OPACITY),
         ]
 
 

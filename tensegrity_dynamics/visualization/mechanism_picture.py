@@ -50,10 +50,11 @@ class MechanismPicture(Picture):
         self.name = robot.name
         self.start = np.array(model.start)
         self.sizes = self._find_sizes()
+        still = _still_bodies(model)
         self.links = with_frame_names(
             [
-                *(_body_link(bodies[name], model.mechanism.payloads) for name in model.body_names),
-                *(Link(output.name) for output in robot.outputs),
+                *(_body_link(bodies[name], model.mechanism.payloads, name in still) for name in model.body_names),
+                *(Link(output.name, still=output.body in still) for output in robot.outputs),
             ]
         )
         limits = {model.joint_of(each.drives): each.position for each in robot.actuators}
@@ -291,8 +292,17 @@ def _rod(link: int, role: str, first: NDArray[np.float64], second: NDArray[np.fl
     return Solid(link, role, "cylinder", size, centres[0], matrix_from_quaternion(quaternions[0]))
 
 
-def _body_link(body: Body, payloads: Sequence[Payload]) -> Link:
-    return Link(body.name, *loaded_inertia(body, [each for each in payloads if each.body == body.name]))
+def _body_link(body: Body, payloads: Sequence[Payload], still: bool) -> Link:
+    return Link(body.name, *loaded_inertia(body, [each for each in payloads if each.body == body.name]), still)
+
+
+def _still_bodies(model: MechanismModel) -> set[str]:
+    """Names of what fixed joints tie to the world; a joint comes after that of its parent."""
+    still = {WORLD}
+    for joint in model.mechanism.joints:
+        if joint.kind == "fixed" and joint.parent in still:
+            still.add(joint.body)
+    return still
 
 
 def _body_roles(model: MechanismModel) -> dict[str, str]:

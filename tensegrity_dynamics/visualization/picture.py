@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..robots.output_frame import Pose
 from ..robots.robot import Robot
 from ..robots.robot_types import type_of
+from .mount import BASE_LINK
 from .style import SLACK_FRACTION, Sizes
 
 WORLD = "world"
@@ -30,12 +31,14 @@ class Link:
         mass: kg.
         centre: centre of mass (3,) [m] in the link's frame.
         inertia: (3, 3) [kg m^2] about the centre of mass, along the link's axes.
+        still: it never moves.
     """
 
     name: str
     mass: float = 0.0
     centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
+    still: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +176,14 @@ class Picture(ABC):
         """(k, 2, 3) m, a line for each contact force: from where it acts along it, as long as it is strong."""
         return np.zeros((0, 2, 3))
 
+    def footing(self, configuration: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(k,) rows of `label_names` on which the robot stands.
+
+        Args:
+            contacts: (c, 2, 3) m, from `contact_lines` at the same configuration.
+        """
+        return np.zeros(0, dtype=np.int64)
+
     @property
     def link_names(self) -> tuple[str, ...]:
         """Names of the links, in the order of `Snapshot.link_poses`."""
@@ -194,7 +205,7 @@ def with_frame_names(links: Iterable[Link]) -> tuple[Link, ...]:
 
     Names that differ by `-` and `_` alone count as one, since people do not tell them apart.
     """
-    taken, renamed = {WORLD}, []
+    taken, renamed = {WORLD, BASE_LINK}, []
     for link in links:
         base = frame_name(link.name)
         name, number = base, 2

@@ -13,6 +13,11 @@ from .geometry import cylinders_between
 from .picture import Balls, LineSet, Link, Picture, Snapshot, Solid, with_frame_names
 from .style import BAR_COLOUR, FIXED_COLOUR, Sizes, smallest_full_scale
 
+FLAT = 1e-3
+"""Thickness of points, as a part of their size, below which they are a plate."""
+FOOTING = 0.02
+"""Part of the weight that a node carries which the robot stands on."""
+
 
 class StructurePicture(Picture):
     """Picture of a robot whose model is a structure; a configuration is its node positions (n, 3) [m].
@@ -33,7 +38,7 @@ class StructurePicture(Picture):
         self.links = with_frame_names(
             [
                 *(_bar_link(structure, int(row), sizes.bar) for row in bars),
-                *(Link(output.name) for output in robot.outputs),
+                *(Link(each.name, still=bool(structure.fixed[each.nodes].all())) for each in robot.outputs),
             ]
         )
         self.solids = tuple(
@@ -56,7 +61,7 @@ class StructurePicture(Picture):
         axial_stiffness = structure.stiffness * structure.rest_lengths
         self.smallest_full_scale = smallest_full_scale(axial_stiffness[structure.unilateral])
         self.outline = self.start
-        self.goal_corners = robot.output.points if robot.outputs else np.zeros((0, 3))
+        self.goal_corners = _goal_corners(robot)
         self.has_orientation = bool(robot.outputs) and len(robot.output.nodes) > 1
         self.goal_sets_orientation = any("r" in axis for output in robot.outputs[:1] for axis in output.controlled)
         self.label_kind, self.label_names = "nodes", structure.node_names
@@ -104,6 +109,15 @@ class StructurePicture(Picture):
             if point_force(self._ground, nodes[i, 0], nodes[i, 1], nodes[i, 2], moving[i], 0.0, away, force, out):
                 lines.append((nodes[i], nodes[i] + self._metres_per_newton * force))
         return np.array(lines).reshape(-1, 2, 3)
+
+    def footing(self, nodes: NDArray[np.float64], contacts: NDArray[np.float64]) -> NDArray[np.int64]:
+        """See `Picture`; those that carry a part of the weight that counts."""
+        if not len(contacts):
+            return np.zeros(0, dtype=np.int64)
+        long = np.linalg.norm(contacts[:, 1] - contacts[:, 0], axis=1) > FOOTING * self.sizes.span
+        feet = contacts[long, 0]
+        rows = [int(np.argmin(np.linalg.norm(np.asarray(nodes) - foot, axis=1))) for foot in feet]
+        return np.array(sorted(rows), dtype=np.int64)
 
     def problem(self, nodes: NDArray[np.float64]) -> str | None:
         """Why node positions cannot be drawn, or None."""
@@ -167,8 +181,20 @@ def bar_triangles(structure: Structure) -> NDArray[np.int64]:
     return np.array(triangles, dtype=np.int64).reshape(-1, 3)
 
 
+def _goal_corners(robot: Robot) -> NDArray[np.float64]:
+    """The output's points where they make a flat plate that goals turn; else a ball at its origin says all."""
+    if not robot.outputs:
+        return np.zeros((0, 3))
+    points = np.asarray(robot.output.points, dtype=np.float64)
+    turned = any("r" in axis for axis in robot.output.controlled)
+    size = float(np.abs(points - points.mean(axis=0)).max()) if len(points) >= 3 else 0.0
+    flat = size > 0.0 and np.linalg.svd(points - points.mean(axis=0), compute_uv=False)[2] < FLAT * size
+    return points if turned and flat else np.zeros((1, 3))
+
+
 def _bar_link(structure: Structure, row: int, radius: float) -> Link:
     mass, length = float(structure.masses[row]), float(structure.rest_lengths[row])
     # Half of the mass sits at each end, as in the simulation; along its axis a solid cylinder of the shown radius.
     across, along = 0.25 * mass * length**2, 0.5 * mass * radius**2
-    return Link(structure.member_names[row], mass, inertia=np.diag([across, across, along]))
+    still = bool(structure.fixed[structure.members[row]].all())
+    return Link(structure.member_names[row], mass, inertia=np.diag([across, across, along]), still=still)

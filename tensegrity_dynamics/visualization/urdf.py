@@ -1,9 +1,10 @@
 """URDF of a robot, written from its Picture, so that RViz and other tools of ROS can show it.
 
-Every link hangs on the world by a floating joint, because URDF has no closed loops; /tf gives the poses of the links.
+Every link that moves hangs on `base_link` by a floating joint, because URDF has no closed loops; /tf gives their poses.
+What never moves is fixed to `base_link`, whose place in the world is on /tf_static.
 Tendons and cables are left out, because URDF has no element whose length changes; the markers show them. Their drives
 are there: every actuator is a joint of its name, so that each name in joint_states is one of the description. It moves
-an empty link `<actuator>_drive`, for a rest length along the x axis of the world.
+an empty link `<actuator>_drive`, for a rest length along the x axis of `base_link`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..numerics.rotations import roll_pitch_yaw
+from ..numerics.rotations import matrix_from_quaternion, roll_pitch_yaw
 from ..robots.actuator import Actuator
-from .picture import WORLD, Link, Picture, Solid, frame_name
+from .mount import BASE_LINK
+from .picture import Link, Picture, Solid, frame_name
 from .style import LOOKS
 
 COLLIDING = ("bars", "bodies", "blocks", "pulleys", "points")  # roles of solids that are part of the real robot
@@ -39,12 +41,17 @@ def make_urdf(picture: Picture, actuators: Sequence[Actuator] = ()) -> str:
     solids: dict[int, list[Solid]] = {}
     for solid in picture.solids:
         solids.setdefault(solid.link, []).append(solid)
-    for index, link in [(-1, Link(WORLD)), *enumerate(picture.links)]:
+    for index, link in [(-1, Link(BASE_LINK)), *enumerate(picture.links)]:
         _add_link(root, link, solids.get(index, ()))
-    for name in picture.link_names:
-        joint = ET.SubElement(root, "joint", name=f"{WORLD}_to_{name}", type="floating")
-        ET.SubElement(joint, "parent", link=WORLD)
-        ET.SubElement(joint, "child", link=name)
+    poses = picture.at(picture.start).link_poses
+    for link, (position, quaternion) in zip(picture.links, poses, strict=True):
+        kind = "fixed" if link.still else "floating"
+        joint = ET.SubElement(root, "joint", name=f"{BASE_LINK}_to_{link.name}", type=kind)
+        if link.still:
+            turn = roll_pitch_yaw(matrix_from_quaternion(quaternion))
+            ET.SubElement(joint, "origin", xyz=_text(position), rpy=_text(turn))
+        ET.SubElement(joint, "parent", link=BASE_LINK)
+        ET.SubElement(joint, "child", link=link.name)
     for actuator in actuators:
         _add_drive(root, actuator)
     ET.indent(root)
@@ -56,7 +63,7 @@ def _add_drive(root: ET.Element, actuator: Actuator) -> None:
     ET.SubElement(root, "link", name=child)
     kind = "revolute" if actuator.motion == "revolute" else "prismatic"
     joint = ET.SubElement(root, "joint", name=actuator.name, type=kind)
-    ET.SubElement(joint, "parent", link=WORLD)
+    ET.SubElement(joint, "parent", link=BASE_LINK)
     ET.SubElement(joint, "child", link=child)
     ET.SubElement(joint, "axis", xyz="1 0 0")
     low, high = actuator.position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from inspect import signature
@@ -14,6 +15,7 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
 
+from ..experiments._progress import listening
 from ..output import console, print_json, progress, table, without_series, write_json
 from .arguments import JsonOption, check_folder, check_picture
 from .running_robot import need_ros
@@ -63,8 +65,18 @@ def experiment(
     if series is not None:
         check_folder(series, "--series")
     given = _read_options(name, module, settings)
-    with progress.status(f"running {name}"):
-        result = module.run(nodes=True, **given) if nodes else module.run(**given)
+    with progress.status(f"running {name}") as status:
+        began = time.monotonic()
+
+        def show(text: str) -> None:
+            line = f"{name}, {time.monotonic() - began:.0f} s: {text}"
+            if progress.is_terminal:
+                status.update(line)
+            else:
+                progress.print(line, markup=False, highlight=False, soft_wrap=True)
+
+        with listening(show):
+            result = module.run(nodes=True, **given) if nodes else module.run(**given)
     if plot is not None:
         module.draw(result, plot)
     if series is not None:

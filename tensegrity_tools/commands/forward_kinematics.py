@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
 from ..output import print_json, print_report, progress
-from .arguments import JsonOption, RigidOption, RobotArgument
+from .arguments import JsonOption, RigidOption, RobotArgument, check_picture
+
+if TYPE_CHECKING:  # `--help` shall not load the library
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tensegrity_dynamics.robots.robot import Robot
 
 LengthOption = Annotated[
     list[str], typer.Option("--length", "-l", help="rest length, NAME=LENGTH such as draw_1=8.3in; may be repeated")
@@ -34,6 +45,17 @@ def fk(
     competing: Annotated[
         bool, typer.Option("--competing", help="look for other equilibria from random starts")
     ] = False,
+    starts: Annotated[int, typer.Option(help="--competing: random starts", min=1)] = 200,
+    seed: Annotated[int, typer.Option(help="--competing: of the random starts", min=0)] = 0,
+    tolerance: Annotated[float | None, typer.Option(help="N, largest force out of balance")] = None,
+    delta: Annotated[float | None, typer.Option(help="--method relaxation: step of the nodes, m/N")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="--method relaxation: share of new forces, 0 to 1")] = None,
+    gravity: Annotated[str | None, typer.Option(help="X,Y,Z in m/s^2 instead of the robot's own")] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(help="CSV of nodes to start from: name,x,y,z [m]; others start as in the file"),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot-to", "--plot", help="picture to write: shape.png")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Shape from rest lengths, or of a mechanism from positions of its actuators; the others are those of the file."""
@@ -42,10 +64,50 @@ def fk(
     from tensegrity_dynamics.robots.robot_types import type_of
 
     loaded = load_robot(robot)
-    options = KinematicsOptions(length, force, payload, method, rigid_bars, competing)
+    if plot is not None:
+        check_picture(plot)
+        if competing:
+            raise TensegrityError("--plot-to draws one shape; leave --competing out.")
+    options = KinematicsOptions(
+        length, force, payload, method, rigid_bars, competing, tolerance, delta, epsilon,
+        None if gravity is None else _vector("--gravity", gravity), None if start is None else _start(loaded, start),
+        starts, seed,
+    )  # fmt: skip
     with progress.status("finding the shape (the first time its kernels are compiled, about a minute)"):
         report = type_of(loaded).report(loaded).forward_kinematics(options)
+    if plot is not None and report.shape is not None:
+        from ..shape_plot import draw_shape
+
+        draw_shape(loaded, *report.shape, plot)
     if as_json:
         print_json(report.figures)
     else:
         print_report(report)
+
+
+def _vector(option: str, text: str) -> list[float]:
+    try:
+        numbers = [float(word) for word in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 3 or not all(math.isfinite(each) for each in numbers):
+        raise TensegrityError(f"{option} {text}: give three numbers, X,Y,Z.")
+    return numbers
+
+
+def _start(robot: Robot, path: Path) -> NDArray[np.float64]:
+    """(n, 3) m, the nodes of the robot file, with those that a table names where it puts them."""
+    if robot.kind != "structure":
+        raise TensegrityError(f"--start is for structures; {robot.name} is a {robot.kind}.")
+    nodes, names = robot.structure.nodes.copy(), list(robot.structure.node_names)
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TensegrityError(f"--start {path}: cannot be read ({error}).") from error
+    for number, row in enumerate(rows, start=1):
+        if not row or row[0].strip() == "name":
+            continue
+        if row[0].strip() not in names:
+            raise TensegrityError(f"--start {path}, line {number}: " + unknown_name("node", row[0].strip(), names))
+        nodes[names.index(row[0].strip())] = _vector(f"--start {path}, line {number}:", ",".join(row[1:]))
+    return nodes

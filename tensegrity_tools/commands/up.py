@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,11 @@ import typer
 from tensegrity_dynamics.ending import Ending, leave
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..output import console, table
-from ..runtime.node_graph import NodeGraph, Watching, hardware_graph, simulation_graph
+from ..output import console, print_json, table
+from ..runtime.choices import USES, Choices, parameter_table, resolve
+from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
+from .arguments import JsonOption
 from .running_robot import need_ros
 
 
@@ -47,16 +50,33 @@ def up(
         str, typer.Option(help="that the view listens on; 0.0.0.0 lets other machines in, with the token, unencrypted")
     ] = "127.0.0.1",
     port: Annotated[str, typer.Option(help="hardware: serial port of the servos, or 'emulated'")] = "",
-    board: Annotated[str, typer.Option(help="hardware: serial port of the potentiometer board")] = "",
+    board: Annotated[
+        str, typer.Option("--board", "--board-port", help="hardware: serial port of the potentiometer board")
+    ] = "",
     calibration: Annotated[str, typer.Option(help="hardware: calibration file, by default the robot's own")] = "",
+    deactivate: Annotated[
+        str, typer.Option(help="hardware: what the servos do at the end, 'hold' or 'torque off'")
+    ] = "hold",
     bag: Annotated[str, typer.Option(help="folder of a bag that everything is recorded into")] = "",
     rate: Annotated[
         float, typer.Option(help="replay: robot seconds per second; 0 compares in lock-step, as fast as it goes")
     ] = 0.0,
     loop: Annotated[bool, typer.Option(help="replay at a rate: from the end to the start again")] = False,
     start: Annotated[float, typer.Option(help="replay at a rate: s from the start of the bag")] = 0.0,
-    paused: Annotated[bool, typer.Option(help="replay at a rate: begin paused")] = False,
+    paused: Annotated[
+        bool, typer.Option(help="begin paused: a simulation until simulator/set_paused, a replay at a rate")
+    ] = False,
     namespace: Annotated[str, typer.Option(help="of all nodes, where several robots share a ROS domain")] = "",
+    frame_prefix: Annotated[
+        str, typer.Option(help="before the names of the robot's frames; empty for the namespace with a slash")
+    ] = "",
+    mount: Annotated[
+        str, typer.Option(help="where base_link stands in the world: x y z in m, then roll pitch yaw in degrees")
+    ] = "",
+    parameters: Annotated[
+        bool, typer.Option("--parameters", help="print every parameter that the nodes would get, and start nothing")
+    ] = False,
+    as_json: JsonOption = False,
     stay: Annotated[bool | None, typer.Option(help="keep running after the tour; by default on a terminal")] = None,
 ) -> None:
     """Start a robot: `tensegrity up sim tensebot --tour`, or `tensegrity up hardware tensebot --port /dev/ttyUSB0`.
@@ -64,41 +84,31 @@ def up(
     `tensegrity up replay BAG` lets estimator and controller answer a recording again and compares; with --rate it plays
     the bag for the view. Ctrl-C ends everything.
     """
-    if what not in ("sim", "hardware", "replay"):
+    if what not in USES:
         raise TensegrityError(f"there is no `up {what}`; known: sim, hardware, replay.")
-    if what == "replay":
-        _refuse_for_replay(tour=tour, lockstep=lockstep, composed=composed, namespace=namespace, controller=controller,
-                           state=state, port=port, board=board, calibration=calibration, bag=bag)  # fmt: skip
-        shown = view and bool(rate)
-        watching = Watching(markers=bool(rate), view=shown, view_port=view_port, view_address=view_address)
-        _replay(robot, rate, loop, start, paused, watching)
+    _refuse_foreign(what, port=port, board=board, calibration=calibration, tour=tour, lockstep=lockstep, rate=rate,
+                    composed=composed, namespace=namespace, frame_prefix=frame_prefix, controller=controller,
+                    state=state, bag=bag, loop=loop, start=start, command_delay=command_delay,
+                    paused=paused, deactivate=deactivate != "hold", control_period=control_period)  # fmt: skip
+    choices = Choices(
+        what, robot=robot, controller=controller, state=state, control_period=control_period, lockstep=lockstep,
+        composed=composed, real_time_factor=real_time_factor, command_delay=command_delay, paused=paused, port=port,
+        board_port=board, calibration=calibration, deactivate=deactivate, bag=robot if what == "replay" else bag,
+        rate=rate, start=start, loop=loop, namespace=namespace, frame_prefix=frame_prefix, mount=mount, view=view,
+        view_port=view_port, view_address=view_address,
+    )  # fmt: skip
+    if paused and tour:
+        raise TensegrityError("--paused and --tour: a simulation that stands still reaches no goals.")
+    if parameters:
+        _print_parameters(choices, as_json)
         return
-    if rate or loop or start or paused:
-        raise TensegrityError("--rate, --loop, --start and --paused are for `up replay BAG`.")
-    if what == "sim" and (port or board or calibration):
-        raise TensegrityError("--port, --board and --calibration are for `up hardware`; the view has its --view-port.")
+    if what == "replay":
+        _replay(choices)
+        return
     with contextlib.ExitStack() as release:
         with Ending() as ending:
-            common: dict[str, Any] = {
-                "controller": controller,
-                "state": state,
-                "control_period": control_period,
-                "lockstep": lockstep,
-                "watching": Watching(view=view, view_port=view_port, view_address=view_address),
-                "bag": bag,
-            }
-            if what == "sim":
-                graph = simulation_graph(
-                    robot, real_time_factor=real_time_factor, command_delay=_checked_delay(command_delay), **common
-                )
-            else:
-                folder = release.enter_context(temporary_folder("emulated"))
-                graph = hardware_graph(
-                    robot, port=port, board=board, calibration=calibration, emulator_folder=Path(folder), **common
-                )
-            graph = graph.in_namespace(namespace)
-            if composed:
-                graph = graph.as_composed()
+            folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
+            graph = resolve(replace(choices, folder=Path(folder) if folder else None))
             loaded, loose = _checked(robot, tour)
             if loose:
                 if tour or what != "sim":
@@ -120,29 +130,42 @@ def up(
     leave(ending, status)
 
 
-def _checked_delay(delay: float) -> float:
-    if not 0.0 <= delay <= 1.0:
-        raise TensegrityError(f"--command-delay is {delay} s; give 0 to 1.")
-    return delay
+FOREIGN = {
+    "sim": ("port", "board", "calibration", "deactivate", "rate", "loop", "start"),
+    "hardware": ("composed", "command_delay", "paused", "rate", "loop", "start"),
+    "replay": ("tour", "lockstep", "composed", "namespace", "frame_prefix", "controller", "state", "port", "board",
+               "calibration", "deactivate", "bag", "command_delay", "control_period"),
+}  # fmt: skip
+"""Options that a use does not have."""
+WHOSE = {"sim": "the view has its --view-port", "hardware": "servos are no simulation and no recording",
+         "replay": "it runs what the bag says"}  # fmt: skip
 
 
-def _refuse_for_replay(**given: Any) -> None:
-    """A replay runs what was recorded: the options that choose it are refused."""
-    names = [f"--{name}" for name, value in given.items() if value]
+def _refuse_foreign(what: str, **given: Any) -> None:
+    """Refuse options that another use has, instead of doing nothing with them."""
+    names = [f"--{name.replace('_', '-')}" for name in FOREIGN[what] if given[name]]
     if names:
-        raise TensegrityError(f"{', '.join(names)}: not for `up replay`; it runs what the bag says.")
+        raise TensegrityError(f"{', '.join(names)}: not for `up {what}`; {WHOSE[what]}.")
 
 
-def _replay(bag: str, rate: float, loop: bool, start: float, paused: bool, watching: Watching) -> None:
+def _print_parameters(choices: Choices, as_json: bool) -> None:
+    with temporary_folder("parameters") as folder:
+        rows = parameter_table(resolve(replace(choices, folder=Path(folder))))
+    if as_json:
+        print_json([{"node": node, "parameter": name, "value": value} for node, name, value in rows])
+    else:
+        console.print(table("parameters", ("node", "parameter", "value"), rows))
+
+
+def _replay(choices: Choices) -> None:
     """Run a replay; the process ends with status 1 where it differs from the recording."""
-    from ..runtime.replay_graph import replay_graph
     from ..runtime.replay_run import run_replay
 
     status = 0
     with contextlib.ExitStack() as release:
         with Ending() as ending:
             folder = release.enter_context(temporary_folder("replay"))
-            graph = replay_graph(bag, Path(folder), rate=rate, loop=loop, start=start, paused=paused, watching=watching)
+            graph = resolve(replace(choices, folder=Path(folder)))
             need_ros()
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
@@ -198,7 +221,7 @@ def _run(
         _wait(alive, watcher, lambda: _not_ready(watcher, graph, alive))
         if tour and not alive.runs("controller"):
             return 1
-        if "recorder" in graph and not alive.runs("recorder") and source.name == "simulator":
+        if "recorder" in graph and not alive.runs("recorder") and graph["recorder"].parameters.get("release"):
             watcher.call("simulator/set_paused", SetBool.Request(data=False))  # nobody else does
         alive.began = True
         domain = os.environ.get("ROS_DOMAIN_ID", "0")

@@ -26,6 +26,7 @@ from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
+from ._progress import tell
 from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "near_rigid"
@@ -100,16 +101,20 @@ def run(
     Args:
         nodes: run ours through the real nodes in lock-step as well.
     """
-    ours, variants = [], Variants()
-    printed = [_printed(variants, young) for young in moduli]
+    ours, variants, printed = [], Variants(), []
+    for young in moduli:
+        tell(f"the printed law with {young / 1e6:g} MPa")
+        printed.append(_printed(variants, young))
     for young in moduli:
         for period in periods:
+            tell(f"planning with {young / 1e6:g} MPa and a period of {1e3 * period:g} ms")
             file = strut_file(variants, young)
             robot = load_robot(str(file))
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
             for label, factors in PLANTS.items():
                 if round(factors.get("delay", period) / period) > 0:  # a delay below the period is none
+                    tell(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
                     ours.append(_ours(variants, young, period, label, nodes, file, control))
     return {
         "experiment": NAME,

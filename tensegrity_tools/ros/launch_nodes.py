@@ -1,16 +1,26 @@
-"""A node graph for the launch system: what both launch files share."""
+"""A node graph for the launch system: what the launch files share."""
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    Shutdown,
+)
+from launch.event_handlers import OnProcessIO
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -19,107 +29,141 @@ from launch_ros.substitutions import FindPackageShare
 from tensegrity_dynamics.ending import END_WITH_PARENT
 from tensegrity_dynamics.errors import TensegrityError
 
-from ..runtime.node_graph import COMPOSED, STATES, NodeGraph, ProcessDescription, Watching
+from ..runtime.choices import YES_NO, choices_for, choices_from_texts, resolve
+from ..runtime.emulator_process import emulator_words, prepare_emulator
+from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
+from ..runtime.processes import temporary_folder
 
-YES_NO = ("true", "false")
+READY = "ready: "
+"""In the line that the controller logs when it has taken over."""
 
-Arguments = Mapping[str, str]
-
-
-def argument(name: str, default: str, text: str, choices: tuple[str, ...] | None = None) -> DeclareLaunchArgument:
-    """A launch argument with its default, described, and restricted to choices where there are some."""
-    return DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
-
-
-VIEW_ARGUMENTS = (
-    argument("view", "true", "the browser view", YES_NO),
-    argument("view_port", "8080", "where browsers find the view; the next free port where it is taken"),
-    argument("view_address", "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token"),
-    argument("rviz", "false", "start rviz2 too", YES_NO),
-)
-COMMON_ARGUMENTS = (
-    argument("robot", "tensebot", "a shipped robot, or the path of a robot file"),
-    argument("controller", "", "which (docs/control.md); empty: the usual one of the robot"),
-    argument("state", "", "where the state comes from; empty: what the controller needs", ("", *STATES)),
-    argument("control_period", "0", "s between two commands; 0: what the controller needs"),
-    argument("namespace", "", "of all nodes, where several robots share a ROS domain; then the clock is theirs, too"),
-    argument("frame_prefix", "", "before the names of the robot's frames; empty: the namespace with a slash"),
-    *VIEW_ARGUMENTS,
-)
-BAG_ARGUMENT = argument("bag", "", "folder of a bag that everything is recorded into; empty: none")
+PARENT = {END_WITH_PARENT: str(os.getpid())}
+"""Whatever ends launch, even SIGKILL, ends its nodes."""
+RVIZ = "rviz"
 
 
-def description(
-    arguments: tuple[DeclareLaunchArgument, ...],
-    graph: Callable[[Arguments], NodeGraph],
-    common: tuple[DeclareLaunchArgument, ...] = COMMON_ARGUMENTS,
-) -> LaunchDescription:
-    """A launch description that starts the nodes of a graph.
+def launch_description(use: str) -> LaunchDescription:
+    """The arguments of a use, and the nodes that follow from them.
 
-    Args:
-        arguments: besides the common ones. common: those that several launch files have.
-        graph: makes the graph of the arguments' texts; what it refuses ends the launch with its sentence before any
-            process starts.
+    What the choice of arguments refuses ends the launch with its sentence before any process starts.
     """
-    declared = (*common, *arguments)
+    rviz = DeclareLaunchArgument(
+        RVIZ, default_value="false", choices=YES_NO, description="start rviz2 with the display of this use"
+    )
+    declared = [*_arguments(use), rviz]
 
     def start(context: LaunchContext) -> list[Any]:
         texts = {each.name: LaunchConfiguration(each.name).perform(context) for each in declared}
+        folder = temporary_folder("launch")
+        atexit.register(folder.cleanup)
         try:
-            if texts["rviz"] == "true":
+            if texts[RVIZ] == "true":
                 _check_rviz()
-            made = graph(texts)
-            if "namespace" in texts:
-                made = made.in_namespace(texts["namespace"], texts["frame_prefix"])
+            graph = resolve(choices_from_texts(use, texts, Path(folder.name)))
+            if graph.emulator is not None:
+                prepare_emulator(graph.emulator)
         except TensegrityError as error:
             raise RuntimeError(str(error)) from None
-        return [*_nodes(made), *_rviz(made, texts)]
+        return [*_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
-def common_choices(texts: Arguments) -> dict[str, Any]:
-    """What the arguments that both launch files have mean to a graph."""
-    return {
-        "controller": texts["controller"],
-        "state": texts["state"],
-        "control_period": number(texts, "control_period"),
-        "watching": watching(texts),
-    }
-
-
-def watching(texts: Arguments) -> Watching:
-    """Who shows what happens."""
-    return Watching(
-        view=texts["view"] == "true",
-        view_port=int(number(texts, "view_port")),
-        view_address=texts["view_address"],
-    )
-
-
-def number(texts: Arguments, name: str) -> float:
-    """The number of an argument. Raises TensegrityError where it is none."""
-    try:
-        return float(texts[name])
-    except ValueError:
-        raise TensegrityError(f"{name}:={texts[name]} is no number.") from None
-
-
-def _nodes(graph: NodeGraph) -> list[Node]:
-    """The nodes; all end with one that the others need, none with one that only shows."""
-    return [
-        Node(
-            package="tensegrity",
-            executable=f"{process.name}_node",
-            namespace=graph.namespace or None,
-            output="screen",
-            # whatever ends launch, even SIGKILL, ends its nodes
-            additional_env={END_WITH_PARENT: str(os.getpid())},
-            on_exit=None if process.may_end else Shutdown(reason=f"the {graph.process(process.name)} ended"),
-            **_settings(process),
+def _arguments(use: str) -> list[DeclareLaunchArgument]:
+    """The choices of a use as launch arguments, described, with defaults, and restricted where there are few."""
+    arguments = []
+    for choice in choices_for(use):
+        default, among = choice.default, choice.metadata["among"]
+        if isinstance(default, bool):
+            default, among = str(default).lower(), YES_NO
+        text = choice.metadata["text"]
+        arguments.append(
+            DeclareLaunchArgument(choice.name, default_value=str(default), description=text, choices=among)
         )
-        for process in graph.processes()
-    ]
+    return arguments
+
+
+def _actions(graph: NodeGraph) -> list[Any]:
+    """The nodes; all end with one that the others need, none with one that only shows."""
+    waiting: list[Any] = []
+    others: list[Any] = []
+    for process in graph.processes():
+        drives = graph.emulator is not None and graph.source in process.nodes
+        (waiting if drives else others).extend(_node(process, graph))
+    return [*(_emulator(graph.emulator, waiting) if graph.emulator is not None else []), *others]
+
+
+def _node(process: ProcessDescription, graph: NodeGraph) -> list[Any]:
+    words = _Words()
+    node = Node(
+        package="tensegrity",
+        executable=f"{process.name}_node",
+        namespace=graph.namespace or None,
+        output="screen",
+        additional_env=PARENT,
+        on_exit=_at_end(process, graph, words),
+        **_settings(process),
+    )
+    listener = OnProcessIO(target_action=node, on_stdout=words.hear, on_stderr=words.hear)
+    return [RegisterEventHandler(listener), node]
+
+
+def _at_end(process: ProcessDescription, graph: NodeGraph, words: _Words) -> Callable[..., list[Any]]:
+    """What follows from the end of a process: the end of all, or a line where the others go on.
+
+    Raises:
+        RuntimeError: out of the function, where the others need it and it failed: the launch then ends with status 1.
+    """
+    who = graph.process(process.name)
+
+    def ended(event: Any, context: LaunchContext) -> list[Any]:
+        if context.is_shutdown:
+            return []
+        # a simulated robot that no controller can hold is shown without one
+        unfit = process.name == "controller" and "simulator" in graph and event.returncode == 1 and words.refused
+        if process.may_end or unfit:
+            return [LogInfo(msg=f"the {who} ended with status {event.returncode}; the robot goes on without it")]
+        if event.returncode:
+            raise RuntimeError(f"the {who} ended with status {event.returncode}; all others are ended too")
+        return [Shutdown(reason=f"the {who} has ended")]
+
+    return ended
+
+
+class _Words:
+    """What a process has said so far, as far as it matters at its end."""
+
+    def __init__(self) -> None:
+        self._began = self._crashed = False
+
+    def hear(self, event: Any) -> None:
+        """Keep note of its output."""
+        self._began |= READY.encode() in event.text
+        self._crashed |= b"Traceback" in event.text
+
+    @property
+    def refused(self) -> bool:
+        """Whether it neither began its work nor crashed."""
+        return not (self._began or self._crashed)
+
+
+def _emulator(emulator: Emulator, then: list[Any]) -> list[Any]:
+    """Emulated servos as a process of their own; the driver starts when their ports are there."""
+    process = ExecuteProcess(
+        cmd=[sys.executable, *emulator_words(emulator)], name="emulator", output="screen",
+        additional_env={**PARENT, "PYTHONUNBUFFERED": "1"},
+        on_exit=lambda event, context: [] if context.is_shutdown else [Shutdown(reason="the emulator ended")],
+    )  # fmt: skip
+    waiting = list(then)
+
+    def look(_: Any) -> list[Any]:
+        if not waiting or not emulator.is_ready:
+            return []
+        found = list(waiting)
+        waiting.clear()
+        return found
+
+    return [RegisterEventHandler(OnProcessIO(target_action=process, on_stdout=look)), process]
 
 
 def _settings(process: ProcessDescription) -> dict[str, Any]:
@@ -141,13 +185,12 @@ def _check_rviz() -> None:
         raise TensegrityError("rviz:=true, but rviz2 is not installed; install ros-$ROS_DISTRO-rviz2, or leave it out.")
 
 
-def _rviz(graph: NodeGraph, texts: Arguments) -> list[Node]:
-    if texts["rviz"] != "true":
-        return []
+def _rviz(graph: NodeGraph, use: str) -> list[Node]:
     node = Node(
         package="rviz2",
         executable="rviz2",
-        arguments=["-d", PathJoinSubstitution([FindPackageShare("tensegrity"), "rviz", "tensegrity.rviz"])],
+        namespace=graph.namespace or None,
+        arguments=["-d", PathJoinSubstitution([FindPackageShare("tensegrity"), "rviz", f"{use}.rviz"])],
         parameters=[{"use_sim_time": graph.simulated_time}],
     )
     return [node]

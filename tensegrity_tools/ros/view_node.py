@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
 from rclpy.client import Client
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -33,8 +34,38 @@ from ..view.guard import EXPOSED
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
 NO_REASON = "the controller gave no reason"
+FORGOTTEN = 3.0
+"""s after which a warning that is not repeated is over; nodes repeat theirs every second."""
 SILENCE = 2.0  # s without a state before a warning
 FACTOR_TIME = 2.0  # s over which the real-time factor is measured
+
+
+class Faults:
+    """What is wrong with the robot and what to do about it, from the diagnostics of its nodes.
+
+    Args:
+        namespace: of the robot. own: name of this node, whose own warnings the view shows by itself.
+    """
+
+    def __init__(self, namespace: str, own: str) -> None:
+        self._prefix, self._own = namespace.strip("/"), own
+        self._said: dict[str, tuple[float, str]] = {}
+
+    def hear(self, message: DiagnosticArray) -> None:
+        """Keep what is a warning or an error, and forget what is over."""
+        for status in message.status:
+            if status.name == self._own or not status.name.startswith(self._prefix):
+                continue
+            if status.level > OK:
+                who = status.name.removeprefix(f"{self._prefix}/")
+                self._said[status.name] = (time.monotonic(), f"{who}: {status.message}")
+            else:
+                self._said.pop(status.name, None)
+
+    def lines(self) -> tuple[str, ...]:
+        """One line each; what nobody repeats any more is left out."""
+        now = time.monotonic()
+        return tuple(text for heard, text in self._said.values() if now - heard < FORGOTTEN)
 
 
 class ViewNode(PacedNode):
@@ -76,6 +107,8 @@ class ViewNode(PacedNode):
         self.create_subscription(StructureState, "structure_state", self._keep_state, NEWEST)
         self.create_subscription(TendonState, "tendon_states", self._keep_tendons, NEWEST)
         self.create_subscription(Reference, "reference", self._keep_reference, LATCHED)
+        self._faults = Faults(self.get_namespace(), self.diagnostic_name)
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._faults.hear, QoSProfile(depth=50))
         self.tell(OK, "waiting for structure_state", robot=robot.name, url=self.view.url)
 
     def close(self) -> None:
@@ -121,6 +154,7 @@ class ViewNode(PacedNode):
             real_time_factor=self._real_time_factor(now),
             converged=message.converged,
             velocity=decoded.velocity,
+            notes=self._faults.lines(),
         )
         if self.view.show(state):
             self.view.warn("")
@@ -160,7 +194,7 @@ class ViewNode(PacedNode):
             return Answer(False, response)
         if response.accepted:
             return Answer(True, response.reason)
-        return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest))
+        return Answer(False, response.reason or NO_REASON, pose_from_message(response.nearest), tuple(response.binding))
 
     def _trigger(self, client: Client) -> Answer:
         response = self._call(client, Trigger.Request())

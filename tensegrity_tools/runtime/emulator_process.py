@@ -16,6 +16,16 @@ PATIENCE = 60.0
 """s of wall time that the emulator may take to begin."""
 
 
+def emulator_words(emulator: Emulator) -> list[str]:
+    """What Python runs."""
+    return ["-m", "tensegrity_driver.emulator", emulator.robot, "--directory", str(emulator.folder), "--no-wire"]
+
+
+def prepare_emulator(emulator: Emulator) -> None:
+    """Write down the calibration that its spools have, for the driver."""
+    calibrate_emulated(load_robot(emulator.robot), emulator.folder / "calibration.json")
+
+
 def start_emulator(nodes: NodeProcesses, emulator: Emulator, check: Callable[[], None] = lambda: None) -> None:
     """Start the emulator and wait until its servos can be reached.
 
@@ -25,12 +35,11 @@ def start_emulator(nodes: NodeProcesses, emulator: Emulator, check: Callable[[],
     Raises:
         TensegrityError: it did not begin, with its last output.
     """
-    words = ["-m", "tensegrity_driver.emulator", emulator.robot, "--directory", str(emulator.folder), "--no-wire"]
-    nodes.run("emulator", words)
+    nodes.run("emulator", emulator_words(emulator))
     limit = time.monotonic() + PATIENCE
-    while not (emulator.folder / "servos").exists():
+    while not emulator.is_ready:
         check()
         if "emulator" in nodes.ended() or time.monotonic() > limit:
             raise TensegrityError(f"the emulator did not begin. Its last words:\n{nodes.last_words('emulator')}")
         time.sleep(0.05)
-    calibrate_emulated(load_robot(emulator.robot), emulator.folder / "calibration.json")
+    prepare_emulator(emulator)

@@ -133,6 +133,11 @@ class Emulator:
     robot: str
     folder: Path
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its servos can be reached."""
+        return (self.folder / "servos").exists()
+
 
 @dataclass(frozen=True)
 class NodeGraph:
@@ -292,6 +297,7 @@ def simulation_graph(
     lockstep: bool = False,
     real_time_factor: float = 1.0,
     command_delay: float = 0.0,
+    paused: bool = False,
     watching: Watching | None = None,
     bag: str = "",
 ) -> NodeGraph:
@@ -302,6 +308,7 @@ def simulation_graph(
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
         real_time_factor: simulated seconds per second, where it is not in lock-step.
         command_delay: s by which commands come late on purpose, rounded to whole periods.
+        paused: the simulator waits for `set_paused`.
         bag: folder of a bag that everything goes into, from the first state on; "" records nothing.
 
     Raises:
@@ -317,11 +324,13 @@ def simulation_graph(
         "truth_as_state": choice.state == "truth",
         "command_delay": float(command_delay),
     }
+    if paused:
+        simulator["paused"] = True
     followers = _followers(name, choice, lockstep, True, watching or Watching())
     recorder = []
     if bag:  # the recorder lets the simulator go as soon as it hears everything
         simulator["paused"] = True
-        recorder = [recorder_node(name, bag, wait_for=HEARD_FIRST, release=True)]
+        recorder = [recorder_node(name, bag, wait_for=HEARD_FIRST, release=not paused)]
     return NodeGraph(name, choice, (NodeDescription("simulator", simulator), *recorder, *followers), True)
 
 

@@ -35,6 +35,7 @@ def replay_graph(
     loop: bool = False,
     start: float = 0.0,
     paused: bool = False,
+    mount: str = "",
     watching: Watching | None = None,
 ) -> NodeGraph:
     """The nodes of a replay.
@@ -42,7 +43,7 @@ def replay_graph(
     Args:
         bag: to be replayed. folder: where the recorded robot file is put.
         rate: robot seconds per second at which it is shown; 0: estimator and controller answer again, in lock-step.
-        loop, start, paused: of a replay at a rate; start in s.
+        loop, start, paused: of a replay at a rate; start in s. mount: where the robot stands, see `parse_mount`.
 
     Raises:
         TensegrityError: there is no bag, no robot in it, or nothing to compare; one sentence.
@@ -63,6 +64,7 @@ def replay_graph(
         player |= {"rate": rate, "loop": loop, "position": float(start), "paused": paused}
         player["listeners"] = int((watching or Watching()).markers) + int((watching or Watching()).view)
     nodes = [NodeDescription("player", player)]
+    placed = {"mount": mount} if mount else {}
     choice = choose(load_robot(robot))
     if plan is not None:
         for name, runs in (("estimator", plan.estimator), ("controller", plan.controller)):
@@ -71,7 +73,8 @@ def replay_graph(
                 remapped = tuple((each, f"replay/{each}") for each in OUTPUTS[name])
                 nodes.append(NodeDescription(name, {**own, **common, "lockstep": True}, remappings=remapped))
     if shown.markers:
-        nodes.append(NodeDescription("markers", common, may_end=True))
+        # nobody's goals go out of a replay
+        nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **placed}, may_end=True))
     if shown.view:
         nodes.append(NodeDescription("view", {**common, "port": shown.view_port}, may_end=True))
     return NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)

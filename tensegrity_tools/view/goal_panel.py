@@ -38,6 +38,9 @@ class GoalPanel:
         start: pose of that frame now.
         unit: of the lengths in the fields.
         on_goal: called with a goal that is sent; None makes the panel read-only.
+
+    Attributes:
+        binding: names of the tendons that stop the goal which was refused last, until the handle is moved.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class GoalPanel:
         self._present = start
         self._accepted: Pose | None = None
         self._nearest: Pose | None = None
+        self.binding: tuple[str, ...] = ()
         self._handle = server.scene.add_transform_controls(
             "/goal",
             scale=0.22 * picture.sizes.span,
@@ -166,6 +170,7 @@ class GoalPanel:
         """Note that the handle was moved by hand; the last answer does not belong to this goal, so it is hidden."""
         self._touched = True
         self._answer.visible = self._near.visible = False
+        self.binding = ()
 
     def move_handle(self, pose: Pose) -> None:
         """Move the handle to a pose, as by dragging it."""
@@ -192,10 +197,11 @@ class GoalPanel:
             self._touched = False
             self._show_answer("Accepted" + (f": {answer.text}" if answer.text else "."), "#1b7f5f")
         else:
-            self._show_answer(f"Refused: {answer.text}", "#b3261e")
+            stopped = f" Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
+            self._show_answer(f"Refused: {answer.text}{stopped}", "#b3261e")
             if client is not None:
                 client.add_notification("Goal refused", shorten(answer.text, 160), color="red", auto_close_seconds=8.0)
-        self._nearest = answer.nearest
+        self._nearest, self.binding = answer.nearest, answer.binding
         self._near.visible = answer.nearest is not None
         return answer
 

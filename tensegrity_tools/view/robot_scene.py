@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes
+from tensegrity_dynamics.visualization.geometry import cylinders_between, dashes, outline
 from tensegrity_dynamics.visualization.picture import LineSet, Picture, Snapshot
 from tensegrity_dynamics.visualization.style import (
     CONTACT_COLOUR,
     EDGE_COLOUR,
     LOOKS,
     PLATE_COLOUR,
+    REFUSED_COLOUR,
     SLACK_COLOUR,
     tension_colours,
 )
@@ -22,6 +25,10 @@ from .stage import set_up_stage
 
 UNIT_EXTENTS = {"cylinder": (0.5, 0.5, 1.0), "box": (1.0, 1.0, 1.0), "sphere": (0.5, 0.5, 0.5)}
 """Scale that gives each mesh extents of 1: cylinder and ball have radius 1, a box has sides of 1."""
+
+
+MOST_CORNERS = 8
+"""Of the face that a robot stands on."""
 
 
 class SolidBatch:
@@ -112,7 +119,7 @@ class RobotScene:
     def __init__(self, server: viser.ViserServer, picture: Picture) -> None:
         self._server, self._picture, sizes = server, picture, picture.sizes
         self._snapshot = start = picture.at(picture.start)
-        self.cell = set_up_stage(server, picture.outline, sizes.span)
+        self.cell, self.grid = set_up_stage(server, picture.outline, sizes.span)
         groups: dict[tuple[str, float], list[int]] = {}
         for row, solid in enumerate(picture.solids):
             groups.setdefault((solid.kind, LOOKS[solid.role].opacity), []).append(row)
@@ -136,6 +143,7 @@ class RobotScene:
         self._plates = self._add_plates(start)
         self._output = self._add_output(start)
         self._contacts = self._add_surface()
+        self._face = self._add_face()
         self._labels: list[viser.LabelHandle] = []
 
     def _add_edges(self, start: Snapshot) -> viser.LineSegmentsHandle | None:
@@ -203,6 +211,7 @@ class RobotScene:
             side="double",
             flat_shading=True,
             cast_shadow=False,
+            position=(0.0, 0.0, -1e-3 * picture.sizes.span),  # below the grid, which is in the same plane
         )
         return self._server.scene.add_line_segments(
             "/robot/contacts",
@@ -212,22 +221,48 @@ class RobotScene:
             visible=False,
         )
 
+    def _add_face(self) -> viser.MeshHandle | None:
+        """The face that the robot stands on."""
+        if self._picture.surface is None:
+            return None
+        row = np.arange(1, MOST_CORNERS - 1)
+        return self._server.scene.add_mesh_simple(
+            "/robot/face", np.zeros((MOST_CORNERS, 3)), np.column_stack((np.zeros_like(row), row, row + 1)),
+            color=CONTACT_COLOUR, opacity=0.35, side="double", flat_shading=True, cast_shadow=False, visible=False,
+        )  # fmt: skip
+
+    def follow(self, shift: NDArray[np.float64]) -> None:
+        """Let the grid go along with the camera, in whole sections, so that its lines stay where they are."""
+        section = 5.0 * self.cell
+        x, y = (float(section * np.round(value / section)) for value in shift[:2])
+        if (x, y) != (self.grid.position[0], self.grid.position[1]):
+            self.grid.position = (x, y, float(self.grid.position[2]))
+
     def update(
         self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float,
-        contacts: NDArray[np.float64] | None = None,
+        contacts: NDArray[np.float64] | None = None, feet: NDArray[np.int64] | None = None,
+        binding: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Show a snapshot and tensions (m,) [N], NaN where unknown, on a colour scale from 0 to `full_scale` [N].
 
-        contacts: (k, 2, 3) m, from `Picture.contact_lines`.
+        contacts: (k, 2, 3) m, from `Picture.contact_lines`. feet: (k,) from `Picture.footing`. binding: names of
+        tendons that stop a goal; they are drawn in red.
         """
         self._snapshot = snapshot
+        if self._face is not None:
+            corners = snapshot.label_positions[feet] if feet is not None else np.zeros((0, 3))
+            if len(corners) > 2:
+                # feet sink into the ground a little: a face above it is seen
+                around = outline(corners)[:MOST_CORNERS] + [0.0, 0.0, 5e-3 * self._picture.sizes.span]
+                self._face.vertices = np.concatenate((around, np.tile(around[-1], (MOST_CORNERS - len(around), 1))))
+            self._face.visible = len(corners) > 2
         if self._contacts is not None and contacts is not None:
             if len(contacts):
                 self._contacts.points = contacts
             self._contacts.visible = bool(len(contacts))
         for solids in self._solids:
             solids.update(snapshot)
-        self._update_lines(snapshot, tensions, full_scale)
+        self._update_lines(snapshot, tensions, full_scale, binding)
         if self._edges is not None:
             self._edges.points = snapshot.edges
         if self._balls is not None:
@@ -239,17 +274,21 @@ class RobotScene:
         for label, position in zip(self._labels, snapshot.label_positions, strict=False):
             label.position = position
 
-    def _update_lines(self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float) -> None:
+    def _update_lines(
+        self, snapshot: Snapshot, tensions: NDArray[np.float64], full_scale: float, binding: Sequence[str]
+    ) -> None:
         if not self._lines:
             return
         slack = self._picture.slack(tensions, full_scale)
         colours = tension_colours(tensions, full_scale)
         colours[slack] = SLACK_COLOUR
+        stopping = np.isin(self._picture.tension_names, binding)
+        colours[stopping] = REFUSED_COLOUR
         loose = [np.zeros((0, 2, 3))]
         for batch, points in zip(self._lines, snapshot.lines, strict=True):
             rows = batch.lines.rows
             # A slack strand is dashed; a slack coil, and what is wound on a pulley, stays as it is, in grey.
-            hidden = slack[rows] & (batch.lines.form == "strand")
+            hidden = slack[rows] & (batch.lines.form == "strand") & ~stopping[rows]
             loose.append(points[hidden])
             batch.update(points, colours[rows], hidden)
         dashed = dashes(np.concatenate(loose))

@@ -12,8 +12,12 @@ FIELD_OF_VIEW = np.radians(38.0)  # from the lower to the upper edge; narrow, so
 FLAT = 0.1  # of the span; the camera looks at lower robots from above
 
 
-def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> float:
-    """Add ground, light and camera for points (n, 3) m of a robot of this span [m]; returns a grid cell's size [m]."""
+def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: float) -> tuple[float, viser.GridHandle]:
+    """Add ground, light and camera for points (n, 3) m of a robot of this span [m].
+
+    Returns:
+        The size of a grid cell [m], and the grid.
+    """
     scene = server.scene
     scene.set_up_direction("+z")
     scene.configure_default_lights(True, cast_shadow=True)
@@ -25,7 +29,7 @@ def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: f
     low, high = points.min(axis=0), points.max(axis=0)
     middle = 0.5 * (low + high)
     side = 2.0 * cell * np.ceil(1.7 * span / cell)
-    scene.add_grid(
+    grid = scene.add_grid(
         "/ground",
         width=side,
         height=side,
@@ -48,4 +52,4 @@ def set_up_stage(server: viser.ViserServer, points: NDArray[np.float64], span: f
     direction = np.array([0.42, -0.62, 0.85] if flat else [0.80, -0.52, 0.30])
     camera.position = middle + reach / np.sin(0.5 * FIELD_OF_VIEW) * direction / np.linalg.norm(direction)
     camera.up = (0.0, 0.0, 1.0)
-    return cell
+    return cell, grid

@@ -19,11 +19,13 @@ class Answer(NamedTuple):
         accepted: whether the request is carried out.
         text: the reason for a refusal, or a remark (for example that the motion takes longer than requested).
         nearest: the nearest reachable pose, where a goal is refused because it is out of reach.
+        binding: names of the tendons that stop it there.
     """
 
     accepted: bool
     text: str = ""
     nearest: Pose | None = None
+    binding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

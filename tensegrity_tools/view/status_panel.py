@@ -20,12 +20,12 @@ MAX_NAMES = 8
 
 def status_html(
     picture: Picture, state: ViewState | None, pose: Pose | None, full_scale: float, unit: LengthUnit,
-    notes: tuple[str, ...],
+    notes: tuple[str, ...], standing: str = "",
 ) -> str:  # fmt: skip
     """The status table of one instant.
 
     Args:
-        pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings.
+        pose: of the output, or None. full_scale: N, of tension. notes: shown as warnings. standing: on what it stands.
     """
     if state is None:
         return _table([("", "waiting for the first state of the robot ...")]) + _warnings(notes)
@@ -43,6 +43,8 @@ def status_html(
             rows.append(("Roll, pitch, yaw", f"{angles} °"))
         if state.goal is not None:
             rows.append(("Error to goal", _error(state.goal, pose, unit, picture.goal_sets_orientation)))
+    if picture.surface is not None:
+        rows.append(("Stands on", escape(standing) or "nothing"))
     tensions = state.tensions
     if tensions is not None and picture.unilateral.any():
         rows.append(("Tension", _tension_range(picture, tensions)))

@@ -18,6 +18,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_dynamics.visualization.style import round_up
 
+from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
@@ -102,7 +103,9 @@ class View:
         self._closing = False
         with self._server.atomic():
             self._scene = RobotScene(self._server, picture)
-            self._pose = picture.at(picture.start).output
+            start = picture.at(picture.start)
+            self._pose, self._standing = start.output, ""
+            self.camera = FollowingCamera(self._server, middle_of(start), picture.sizes.span)
             self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_hold, on_stop)
         self._server.on_client_connect(lambda _: self._changed.set())
@@ -148,6 +151,8 @@ class View:
         with gui.add_folder("Picture", expand_by_default=False):
             names = gui.add_checkbox(f"Names of {self._picture.label_kind}", False)
             names.on_update(lambda event: self._scene.show_names(event.target.value))
+            follow = gui.add_checkbox("Camera goes along", True)
+            follow.on_update(lambda event: setattr(self.camera, "follows", bool(event.target.value)))
             if self.goal is not None:
                 handle = gui.add_checkbox("Goal handle", on_goal is not None)
                 handle.on_update(lambda event: self.goal.show_handle(event.target.value) if self.goal else None)
@@ -248,7 +253,13 @@ class View:
     def _draw(self, state: ViewState, tensions: NDArray[np.float64]) -> None:
         snapshot = self._picture.at(state.configuration)
         contacts = self._picture.contact_lines(state.configuration, state.velocity)
-        self._scene.update(snapshot, tensions, self._full_scale, contacts)
+        feet = self._picture.footing(state.configuration, contacts)
+        self._standing = ", ".join(self._picture.label_names[row] for row in feet)
+        binding = self.goal.binding if self.goal is not None else ()
+        self._scene.update(snapshot, tensions, self._full_scale, contacts, feet, binding)
+        if self.camera.update(middle_of(snapshot)):
+            self._changed.set()  # also where no new state comes
+        self._scene.follow(self.camera.shift)
         self._pose = snapshot.output
         if self.goal is not None and self._pose is not None:
             self.goal.update(self._pose, state.goal)
@@ -256,7 +267,8 @@ class View:
 
     def _write(self, state: ViewState | None) -> None:
         notes = tuple(note for note in (self._warning, self._problem, self._failure) if note)
-        self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes)
+        self._status.content = status_html(self._picture, state, self._pose, self._full_scale, self._unit, notes,
+                                           self._standing)  # fmt: skip
         if self._legend is not None:
             self._legend.content = legend_html(self._full_scale, self._scene.cell, self._unit)
             self._chart.content = self._plot.svg(self._full_scale)

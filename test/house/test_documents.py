@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,6 +38,76 @@ def test_names_that_the_documents_import_exist(document: Path) -> None:
 def test_files_that_the_documents_link_exist(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", document.read_text(encoding="utf-8")):
         assert (document.parent / target).exists(), f"{document.name} links {target}"
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that mkdocs and GitHub make of headings."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?)\s*$", document.read_text(encoding="utf-8"), re.MULTILINE):
+        plain = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading)).strip().lower()
+        found.add(plain.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_anchors_that_the_documents_link_exist(document: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", document.read_text(encoding="utf-8")):
+        page = document.parent / target if target else document
+        assert anchor in anchors(page), f"{document.name} links {target}#{anchor}"
+
+
+def test_every_page_is_in_the_navigation_of_the_manual_once() -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+    def pages(part: object) -> list[str]:
+        if isinstance(part, str):
+            return [part]
+        return [page for each in (part.values() if isinstance(part, dict) else part) for page in pages(each)]
+
+    listed = pages(settings["nav"])
+    assert sorted(listed) == sorted(path.name for path in (ROOT / settings["docs_dir"]).glob("*.md"))
+
+
+COMMAND_LINE = re.compile(r"^(?:\$ )?(?:\w+=\S+ )?tensegrity ((?:[^#\n\\]|\\\n)+)", re.MULTILINE)
+
+
+def documented_commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `tensegrity ...` line of the command blocks, as words."""
+    for document in DOCUMENTS:
+        for block in (*blocks(document, "sh"), *blocks(document, "bash"), *blocks(document, "console")):
+            for line in COMMAND_LINE.findall(block):
+                words = shlex.split(line.replace("\\\n", " "))
+                for stop in (">", "|", "&&", "2>", "&", ";"):
+                    words = words[: words.index(stop)] if stop in words else words
+                yield document.name, words
+
+
+def test_every_command_line_of_the_documents_is_one() -> None:
+    """The real parser takes it: command, options, numbers and choices; nothing runs."""
+    import typer
+    from typer.main import get_command
+
+    from tensegrity_tools.cli import program
+
+    seen: set[str] = set()
+    for document, words in documented_commands():
+        line = " ".join(words)
+        if line in seen:
+            continue
+        seen.add(line)
+        command, name, rest = get_command(program), "tensegrity", list(words)
+        try:
+            while hasattr(command, "get_command"):  # a group: what it does not take itself is its command and the rest
+                context = command.make_context(name, rest[:1])
+                name, rest = rest[0], rest[1:]
+                command = command.get_command(context, name)
+                assert command is not None, f"there is no command {name}"
+            command.make_context(name, rest)
+        except typer.Exit:
+            pass  # --help
+        except Exception as error:
+            raise AssertionError(f"{document}: tensegrity {line}: {error}") from error
+    assert len(seen) > 25
 
 
 def test_the_programs_in_the_readme_run() -> None:

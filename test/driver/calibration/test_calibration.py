@@ -33,6 +33,7 @@ from tensegrity_driver.calibration.line_fit import (
     fit_line,
 )
 from tensegrity_driver.calibration.spring_rate import STANDARD_GRAVITY, spring_from_weights
+from tensegrity_driver.spools.position_loop import FreeRunLoop
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -446,6 +447,10 @@ def test_spools_come_from_the_robot_file_and_its_calibration() -> None:
     assert not first.load_at_rest  # an AX-12A pushes only while it is asked to move
     assert first.wrap == pytest.approx(2.0 * np.pi * 4.85e-3)
     assert {type(each).__name__ for each in make_loops(rough, 0.02).values()} == {"FreeRunLoop"}
+    tuned = make_loops(rough, 0.02, {"proportional": 4.0})["draw_1"]
+    assert isinstance(tuned, FreeRunLoop) and (tuned.proportional, tuned.integral) == (4.0, 4.0)
+    with pytest.raises(TensegrityError, match="at most 25 1/s at"):
+        make_loops(rough, 0.02, {"proportional": 26.0})
     with pytest.raises(CalibrationError, match="saddle_1 was never calibrated"):
         make_spools(robot, calibration())
     full = calibration()

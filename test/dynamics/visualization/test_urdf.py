@@ -58,8 +58,8 @@ def test_yourdfpy_reads_file_and_string_without_complaint(name, caplog):
     robot = load_robot(name)
     picture, drives = make_picture(robot), {each.name for each in robot.actuators}
     for model in models:
-        assert set(model.link_map) == {"world", *picture.link_names, *(f"{drive}_drive" for drive in drives)}
-        assert set(model.joint_map) == {f"world_to_{link}" for link in picture.link_names} | drives
+        assert set(model.link_map) == {"base_link", *picture.link_names, *(f"{drive}_drive" for drive in drives)}
+        assert set(model.joint_map) == {f"base_link_to_{link}" for link in picture.link_names} | drives
         masses = [link.inertial.mass for link in model.robot.links if link.inertial is not None]
         assert sum(masses) == pytest.approx(sum(link.mass for link in picture.links))
 
@@ -82,10 +82,10 @@ def test_description_is_a_tree_of_floating_links(name):
     links = [link.get("name") for link in root.findall("link")]
     children = [joint.find("child").get("link") for joint in root.findall("joint")]
     assert len(set(links)) == len(links)
-    assert sorted([*children, "world"]) == sorted(links)
-    assert {joint.find("parent").get("link") for joint in root.findall("joint")} == {"world"}
-    floating = {joint.get("name") for joint in root.findall("joint") if joint.get("type") == "floating"}
-    assert floating == {f"world_to_{link}" for link in links if link != "world" and not link.endswith("_drive")}
+    assert sorted([*children, "base_link"]) == sorted(links)
+    assert {joint.find("parent").get("link") for joint in root.findall("joint")} == {"base_link"}
+    hung = {joint.get("name") for joint in root.findall("joint") if joint.get("type") in ("floating", "fixed")}
+    assert hung == {f"base_link_to_{link}" for link in links if link != "base_link" and not link.endswith("_drive")}
 
 
 @pytest.mark.parametrize("name", shipped_robots())
@@ -122,7 +122,7 @@ def test_solids_of_the_description_stand_where_the_picture_shows_them(name):
     for row, solid in enumerate(picture.solids):
         drawn.setdefault(solid.link, []).append(row)
     for index, rows in drawn.items():
-        link = links["world" if index < 0 else picture.link_names[index]]
+        link = links["base_link" if index < 0 else picture.link_names[index]]
         position, quaternion = (np.zeros(3), [1.0, 0.0, 0.0, 0.0]) if index < 0 else snapshot.link_poses[index]
         axes = matrix_from_quaternion(quaternion)
         for row, visual in zip(rows, link.findall("visual"), strict=True):

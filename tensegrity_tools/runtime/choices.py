@@ -1,0 +1,184 @@
+"""What is chosen when a robot is started, through whichever door: `tensegrity up` or a launch file.
+
+Both fill a `Choices`; `resolve` makes the node graph of it and refuses in one sentence what does not go together,
+before any process starts. Texts and defaults of launch arguments stand here, so that nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.visualization.mount import parse_mount
+
+from .node_graph import STATES, NodeGraph, Watching, hardware_graph, simulation_graph
+from .replay_graph import replay_graph
+
+USES = ("sim", "hardware", "replay")
+YES_NO = ("true", "false")
+LONGEST_DELAY = 1.0
+"""s by which commands may come late on purpose."""
+
+
+def _choice(default: Any, text: str, uses: str = "sim hardware", among: tuple[str, ...] | None = None) -> Any:
+    """A field: its default, what it means, which uses have it, and what it may be."""
+    return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": among})
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was asked for; the names are those of the launch arguments.
+
+    Args:
+        use: one of `USES`. folder: for the pseudo-terminals of emulated servos, or for the robot file of a bag; made
+            and removed by whoever starts the nodes.
+    """
+
+    use: str
+    folder: Path | None = None
+    robot: str = _choice("tensebot", "a shipped robot, or the path of a robot file")
+    controller: str = _choice("", "which (docs/control.md); empty: the usual one of the robot")
+    state: str = _choice("", "where the state comes from; empty: what the controller needs", among=("", *STATES))
+    control_period: float = _choice(0.0, "s between two commands; 0: what the controller needs")
+    lockstep: bool = _choice(
+        False, "true: simulator (or emulated servos) and controller wait for each other; every run gives the same "
+        "numbers",
+    )  # fmt: skip
+    composed: bool = _choice(
+        False, "true: one process for simulator, estimator, controller and markers; faster in lock-step, quicker to "
+        "start", "sim",
+    )  # fmt: skip
+    real_time_factor: float = _choice(1.0, "simulated seconds per second, where lockstep is false", "sim")
+    command_delay: float = _choice(0.0, "s by which commands come late on purpose, rounded to control periods", "sim")
+    paused: bool = _choice(
+        False, "begin paused; the service simulator/set_paused, of a replay `ros2 param set /player paused false`, "
+        "goes on", "sim replay",
+    )  # fmt: skip
+    port: str = _choice("", "serial port of the servos, or `emulated` for servos without hardware", "hardware")
+    board_port: str = _choice("", "serial port of the potentiometer board, where there is one", "hardware")
+    calibration: str = _choice("", "calibration file; empty: that of the robot file", "hardware")
+    deactivate: str = _choice(
+        "hold", "what the servos do when the driver is deactivated or ends", "hardware", ("hold", "torque off")
+    )
+    bag: str = _choice(
+        "", "folder of a bag that everything is recorded into, or the bag to replay (folder, .mcap or .db3)",
+        "sim hardware replay",
+    )  # fmt: skip
+    rate: float = _choice(
+        1.0, "robot seconds per second; 0: estimator and controller answer again and are compared", "replay"
+    )
+    start: float = _choice(0.0, "s from the start of the bag", "replay")
+    loop: bool = _choice(False, "from the end to the start again", "replay")
+    namespace: str = _choice("", "of all nodes, where several robots share a ROS domain; then the clock is theirs, too")
+    frame_prefix: str = _choice("", "before the names of the robot's frames; empty: the namespace with a slash")
+    mount: str = _choice(
+        "", "where the robot's base_link stands in the world: x y z in m, then roll pitch yaw in degrees",
+        "sim hardware replay",
+    )  # fmt: skip
+    view: bool = _choice(True, "the browser view", "sim hardware replay")
+    view_port: int = _choice(
+        8080, "where browsers find the view; the next free port where it is taken", "sim hardware replay"
+    )
+    view_address: str = _choice(
+        "127.0.0.1", "that the view listens on; 0.0.0.0 lets other machines in, with the token", "sim hardware replay"
+    )
+
+    @property
+    def watching(self) -> Watching:
+        """Who shows what happens."""
+        if self.use == "replay" and not self.rate:  # compared as fast as it goes: there is nothing to look at
+            return Watching(markers=False, view=False)
+        return Watching(view=self.view, view_port=self.view_port, view_address=self.view_address)
+
+
+def choices_for(use: str) -> tuple[dataclasses.Field[Any], ...]:
+    """Those that a use has."""
+    return tuple(each for each in dataclasses.fields(Choices) if use in each.metadata.get("uses", ()))
+
+
+def choices_from_texts(use: str, texts: Mapping[str, str], folder: Path | None = None) -> Choices:
+    """The choices that texts say, by their names (`name:=text`); what is not among them keeps its default.
+
+    Raises:
+        TensegrityError: a text is no number, or not among what there is.
+    """
+    known = {each.name: each for each in choices_for(use)}
+    return Choices(use, folder, **{name: _value(known[name], text) for name, text in texts.items() if name in known})
+
+
+def _value(choice: dataclasses.Field[Any], text: str) -> Any:
+    among = YES_NO if isinstance(choice.default, bool) else choice.metadata["among"]
+    if among is not None and text not in among:
+        raise TensegrityError(f"{choice.name}:={text} is none of {', '.join(repr(each) for each in among)}.")
+    if isinstance(choice.default, bool):
+        return text == "true"
+    if not isinstance(choice.default, (int, float)):
+        return text
+    try:
+        return type(choice.default)(text)
+    except ValueError:
+        kind = "whole number" if isinstance(choice.default, int) else "number"
+        raise TensegrityError(f"{choice.name}:={text} is no {kind}.") from None
+
+
+def resolve(choices: Choices) -> NodeGraph:
+    """The nodes that choices lead to, with every parameter.
+
+    Raises:
+        TensegrityError: what was asked for does not exist or does not go together; one sentence.
+    """
+    if choices.use not in USES:
+        raise TensegrityError(unknown_name("use", choices.use, USES))
+    if not 1 <= choices.view_port <= 65535:
+        raise TensegrityError(f"the view cannot listen at port {choices.view_port}; give 1 to 65535.")
+    parse_mount(choices.mount)
+    if choices.use == "replay":
+        return _replay(choices)
+    common: dict[str, Any] = {
+        name: getattr(choices, name) for name in ("controller", "state", "control_period", "lockstep", "bag")
+    }
+    if choices.use == "sim":
+        if not 0.0 <= choices.command_delay <= LONGEST_DELAY:
+            raise TensegrityError(f"the command delay is {choices.command_delay} s; give 0 to {LONGEST_DELAY:g}.")
+        if not 0.01 <= choices.real_time_factor <= 100.0:
+            raise TensegrityError(f"the real time factor is {choices.real_time_factor:g}; give 0.01 to 100.")
+        graph = simulation_graph(
+            choices.robot, real_time_factor=choices.real_time_factor, command_delay=choices.command_delay,
+            paused=choices.paused, watching=choices.watching, **common,
+        )  # fmt: skip
+    else:
+        graph = hardware_graph(
+            choices.robot, port=choices.port, board=choices.board_port, calibration=choices.calibration,
+            deactivate=choices.deactivate, emulator_folder=choices.folder, watching=choices.watching, **common,
+        )  # fmt: skip
+    graph = graph.in_namespace(choices.namespace, choices.frame_prefix)
+    if choices.mount:
+        graph = graph.with_parameters("markers", mount=choices.mount)
+    return graph.as_composed() if choices.composed else graph
+
+
+def _replay(choices: Choices) -> NodeGraph:
+    if not choices.bag:
+        raise TensegrityError("name the bag to replay: its folder, or a .mcap or .db3 file.")
+    if choices.folder is None:
+        raise TensegrityError("a replay needs a folder for the robot file of its bag.")
+    return replay_graph(
+        choices.bag, choices.folder, rate=choices.rate, start=choices.start, loop=choices.loop, paused=choices.paused,
+        mount=choices.mount, watching=choices.watching,
+    )  # fmt: skip
+
+
+def parameter_table(graph: NodeGraph) -> list[tuple[str, str, str]]:
+    """Node, parameter and value of everything that a graph sets, in order; a folder of this run is `FOLDER`."""
+    folder = graph.emulator.folder if graph.emulator is not None else None
+    rows = []
+    for node in graph:
+        for name, value in sorted(node.parameters.items()):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            rows.append((node.name, name, text.replace(str(folder), "FOLDER") if folder else text))
+        rows += [(node.name, "remapping", f"{used} -> {given}") for used, given in node.remappings]
+    return rows

@@ -1,0 +1,116 @@
+"""What an operator sees beside the robot: a camera that goes along, the face it stands on, faults."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_tools.view.camera import FollowingCamera, middle_of
+
+
+class Camera:
+    """Takes what it looks at along, as viser's does."""
+
+    def __init__(self, aspect: float = 1.6) -> None:
+        self._position, self.look_at = np.array([3.0, 0.0, 1.0]), np.zeros(3)
+        self.aspect, self.fov, self.update_timestamp = aspect, 0.66, 1.0
+
+    @property
+    def position(self) -> np.ndarray:
+        return self._position
+
+    @position.setter
+    def position(self, value: np.ndarray) -> None:
+        self.look_at = self.look_at + value - self._position
+        self._position = np.array(value)
+
+
+def server(*cameras: Camera) -> Any:
+    clients = {key: SimpleNamespace(camera=camera) for key, camera in enumerate(cameras)}
+    return SimpleNamespace(get_clients=lambda: clients)
+
+
+def test_the_camera_stays_where_the_robot_stays_and_goes_along_where_it_leaves() -> None:
+    camera = Camera()
+    follower = FollowingCamera(server(camera), np.zeros(3), span=1.0)
+    for _ in range(50):
+        assert not follower.update(np.array([0.2, 0.0, 0.0]))  # it bends
+    np.testing.assert_array_equal(camera.position, [3.0, 0.0, 1.0])
+    while follower.update(np.array([1.5, -0.8, 0.0])):
+        pass
+    assert np.linalg.norm(camera.look_at - [1.5, -0.8, 0.0]) < 0.03
+    np.testing.assert_allclose(
+        camera.position - camera.look_at, [3.0, 0.0, 1.0], atol=1e-12
+    )  # people's own direction and distance
+    follower.follows = False
+    follower.update(np.array([5.0, 0.0, 0.0]))
+    assert np.linalg.norm(camera.look_at - [1.5, -0.8, 0.0]) < 0.03
+
+
+def test_a_browser_that_comes_later_looks_at_the_robot_too() -> None:
+    late = Camera()
+    clients: dict[int, Any] = {}
+    follower = FollowingCamera(SimpleNamespace(get_clients=lambda: clients), np.zeros(3), span=1.0)
+    while follower.update(np.array([4.0, 0.0, 0.0])):
+        pass
+    clients[7] = SimpleNamespace(camera=late)
+    follower.update(np.array([4.0, 0.0, 0.0]))
+    assert np.linalg.norm(late.look_at - [4.0, 0.0, 0.0]) < 0.03
+
+
+def test_on_a_phone_the_camera_steps_back_and_shows_the_robot_above_the_middle() -> None:
+    phone = Camera(aspect=0.46)
+    FollowingCamera(server(phone), np.zeros(3), span=1.0).update(np.zeros(3))
+    away = phone.position - phone.look_at
+    assert np.linalg.norm(away) == pytest.approx(2.0 * np.sqrt(10.0))
+    assert phone.look_at[2] < -0.5 and abs(np.dot(phone.look_at, away)) < 1e-9  # moved across the line of sight
+
+
+def test_the_face_that_a_robot_stands_on_are_the_nodes_that_carry_it() -> None:
+    picture = make_picture(load_robot("six_bar"))
+    sunk = picture.start - [0.0, 0.0, 3e-3]
+    contacts = picture.contact_lines(sunk)
+    feet = picture.footing(sunk, contacts)
+    lowest = np.argsort(sunk[:, 2])[:3]
+    assert sorted(feet) == sorted(lowest) and len(contacts) == 3
+    raised = picture.start + [0.0, 0.0, 1.0]
+    assert not len(picture.footing(raised, picture.contact_lines(raised)))
+
+
+def test_a_plate_shows_a_goal_only_where_the_output_is_one_that_goals_turn() -> None:
+    assert len(make_picture(load_robot("tensebot")).goal_corners) >= 3
+    corners = make_picture(load_robot("six_bar")).goal_corners  # twelve nodes around it
+    np.testing.assert_array_equal(corners, np.zeros((1, 3)))
+
+
+def test_the_middle_of_a_mechanism_is_that_of_its_bodies() -> None:
+    picture = make_picture(load_robot("single_strut"))
+    start = picture.at(picture.start)
+    middle = middle_of(start)
+    assert np.all(middle > start.solid_positions.min(axis=0) - 1e-9)
+    assert np.all(middle < start.solid_positions.max(axis=0) + 1e-9)
+
+
+def test_faults_of_the_own_robot_are_shown_until_they_are_over() -> None:
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    pytest.importorskip("tensegrity.msg", reason="the interfaces are not built")
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+
+    from tensegrity_tools.ros.view_node import Faults
+
+    def say(name: str, level: bytes, message: str) -> DiagnosticArray:
+        return DiagnosticArray(status=[DiagnosticStatus(name=name, level=level, message=message)])
+
+    faults = Faults("/left", "left/view")
+    faults.hear(say("left/driver", DiagnosticStatus.ERROR, "draw_3 stalls; free it, then call driver/release"))
+    faults.hear(say("right/driver", DiagnosticStatus.ERROR, "of another robot"))
+    faults.hear(say("left/view", DiagnosticStatus.WARN, "no structure_state"))
+    faults.hear(say("left/estimator", DiagnosticStatus.OK, "estimating"))
+    assert faults.lines() == ("driver: draw_3 stalls; free it, then call driver/release",)
+    faults.hear(say("left/driver", DiagnosticStatus.OK, "active"))
+    assert faults.lines() == ()
