@@ -16,6 +16,7 @@ from .start_up import end_at_once
 
 # Name, module under commands/ and function of every command: one more command is one more line.
 COMMANDS = {
+    "new": ("new", "new"),
     "check": ("check", "check"),
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
