@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "robot_blocks",
     ),
     "tensegrity_tools": (
-        "start_up", "formatting", "output", "dependency_errors", "bags", "view", "runtime", "experiments", "commands",
+        "start_up", "formatting", "output", "dependency_errors", "bags", "view", "runtime", "experiments", "sweeps", "commands",
         "ros", "cli",
     ),
 }  # fmt: skip

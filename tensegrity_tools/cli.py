@@ -23,6 +23,7 @@ COMMANDS = {
     "urdf": ("urdf", "urdf"),
     "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),
+    "sweep": ("sweep", "sweep"),
     "experiment": ("experiment", "experiment"),
     "compile": ("compile_kernels", "compile_kernels"),
     "up": ("up", "up"),
