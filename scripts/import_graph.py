@@ -34,8 +34,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "robot_blocks",
     ),
     "tensegrity_tools": (
-        "start_up", "formatting", "output", "dependency_errors", "bags", "view", "runtime", "experiments", "sweeps", "commands",
-        "ros", "cli",
+        "start_up", "formatting", "output", "dependency_errors", "bags", "view", "runtime", "experiments", "sweeps",
+        "learning", "commands", "ros", "cli",
     ),
 }  # fmt: skip
 # The packages that a package may import.

@@ -175,7 +175,9 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             for sign in (1.0, -1.0):
                 matrix = np.column_stack((balance, -sign * pushes[row]))
                 found = linprog(cost, A_eq=matrix, b_eq=loads / unit, bounds=bounds, method="highs")
-                least = min(least, unit * float(found.x[-1]) if found.status == 0 else 0.0 if found.status == 2 else np.inf)
+                least = min(
+                    least, unit * float(found.x[-1]) if found.status == 0 else 0.0 if found.status == 2 else np.inf
+                )
         return least
 
     @property

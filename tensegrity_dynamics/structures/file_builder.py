@@ -26,7 +26,10 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     values = {
         name: _values(block, name, otherwise, problems)
         for name, otherwise in (
-            ("rest_length", None if block.form is None else np.nan), ("stiffness", None), ("mass", 0.0), ("damping", 0.0)
+            ("rest_length", None if block.form is None else np.nan),
+            ("stiffness", None),
+            ("mass", 0.0),
+            ("damping", 0.0),
         )
     }
     names = tuple(block.nodes)

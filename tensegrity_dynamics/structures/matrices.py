@@ -158,7 +158,9 @@ def _checked(arrays: Mapping[str, Any], where: Callable[[str], str]) -> Structur
     connectivity = np.asarray(arrays["C"])
     count, size = connectivity.shape
     if not count or size < 2:
-        raise TensegrityError(f"{where('C')}: it is {count} x {size}; a row for each member and a column for each node.")
+        raise TensegrityError(
+            f"{where('C')}: it is {count} x {size}; a row for each member and a column for each node."
+        )
     members = np.zeros((count, 2), dtype=np.int64)
     for k, row in enumerate(connectivity, 1):
         odd = np.flatnonzero(~np.isin(row, (-1.0, 0.0, 1.0)))
@@ -238,7 +240,9 @@ def _held(array: NDArray | None, size: int, where: str) -> NDArray[np.bool_]:
             f"{where}: it is {array.shape[0]} x {array.shape[1]}; give {size} numbers, or {size} x 3 by axis."
         )
     for row, column in np.argwhere(~np.isin(array, (0.0, 1.0))):
-        raise TensegrityError(f"{where}, row {row + 1}, column {column + 1}: {array[row, column]:g} is neither 0 nor 1.")
+        raise TensegrityError(
+            f"{where}, row {row + 1}, column {column + 1}: {array[row, column]:g} is neither 0 nor 1."
+        )
     flags = array if array.shape == (size, 3) else np.repeat(array.reshape(size, 1), 3, axis=1)
     return np.asarray(flags == 1.0)
 
@@ -250,7 +254,9 @@ def _names(given: list[str] | None, usual: list[str], where: str) -> tuple[str, 
         raise TensegrityError(f"{where}: {len(given)} names, C says {len(usual)}.")
     for row, name in enumerate(given, 1):
         if not NAME.fullmatch(name):
-            raise TensegrityError(f"{where}, row {row}: {name[:70]!r} is no name: letters, digits, _ and -, 64 at most.")
+            raise TensegrityError(
+                f"{where}, row {row}: {name[:70]!r} is no name: letters, digits, _ and -, 64 at most."
+            )
         if name in given[: row - 1]:
             raise TensegrityError(f"{where}, row {row}: the name {name!r} is used twice.")
     return tuple(given)

@@ -16,7 +16,9 @@ from .arguments import RobotArgument
 def export(
     robot: RobotArgument,
     to: Annotated[str, typer.Option("--to", help="mjcf (MuJoCo), or matrices (of structures: C, d, t, k, m)")] = "mjcf",
-    out: Annotated[Path | None, typer.Option("--out", help="write to this file (matrices: folder or .npz) instead of printing")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="write to this file (matrices: folder or .npz) instead of printing")
+    ] = None,
 ) -> None:
     """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""
     from tensegrity_dynamics import load_robot

@@ -65,7 +65,15 @@ def sweep(
         raise TensegrityError("give --workers (processes here) or --scheduler (a cluster), not both.")
     assert loaded.path is not None
     plan = SweepPlan(
-        read_text(loaded.path), loaded.path.name, str(loaded.path.resolve()), axes, random, seed, chunk, wrench, rigid_bars
+        read_text(loaded.path),
+        loaded.path.name,
+        str(loaded.path.resolve()),
+        axes,
+        random,
+        seed,
+        chunk,
+        wrench,
+        rigid_bars,
     )
     for row in {0, len(plan.points.outer) - 1}:  # wrong names are said before the work begins
         plan.robot(plan.points.outer[row].tolist())
@@ -94,7 +102,9 @@ def sweep(
     if as_json:
         print_json({"robot": loaded.name, "folder": str(folder), **figures})
         return
-    rows: list[tuple[Any, ...]] = [(name.replace("_", " "), str(figures[name])) for name in ("points", "reached", "out_of_reach")]
+    rows: list[tuple[Any, ...]] = [
+        (name.replace("_", " "), str(figures[name])) for name in ("points", "reached", "out_of_reach")
+    ]
     rows += [
         (name, f"{each['least']:.4g} to {each['largest']:.4g}, median {each['median']:.4g}")
         for name, each in figures.items()
@@ -102,5 +112,7 @@ def sweep(
     ]
     if figures["binding"]:
         rows.append(("stopped by", ", ".join(f"{name} ({n})" for name, n in figures["binding"].items())))
-    console.print(table(f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s", ("", ""), rows))
+    console.print(
+        table(f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s", ("", ""), rows)
+    )
     console.print(f"\n{folder}/report.html, {folder}/points.csv", markup=False, highlight=False)

@@ -85,7 +85,9 @@ def read_axis(text: str) -> SweepAxis:
         if unit != other:
             raise TensegrityError(f"--over {text!r}: give both ends the same unit.")
     else:
-        raise TensegrityError(f"--over {text!r}: " + unknown_name("axis", name, (*AXES, "load.NAME.z", "parameter.NAME")))
+        raise TensegrityError(
+            f"--over {text!r}: " + unknown_name("axis", name, (*AXES, "load.NAME.z", "parameter.NAME"))
+        )
     if not (math.isfinite(low) and math.isfinite(high)):
         raise TensegrityError(f"--over {text!r}: both ends must be finite numbers.")
     if count == 1 and low != high:
@@ -150,7 +152,8 @@ def _to_and_fro(values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float
     for axis in reversed(values):
         forth = np.arange(len(axis))
         blocks = [
-            np.column_stack((np.full(len(indices), k), indices if k % 2 == 0 else indices[::-1])) for k in forth.tolist()
+            np.column_stack((np.full(len(indices), k), indices if k % 2 == 0 else indices[::-1]))
+            for k in forth.tolist()
         ]
         indices = np.concatenate(blocks)
     shape = [len(axis) for axis in values]

@@ -50,7 +50,9 @@ def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, 
                 "least": float(values.min()),
                 "median": float(np.median(values)),
                 "largest": float(values.max()),
-                "least_at": {axis.name: value for axis, value in zip(plan.axes, _values(plan, results, at), strict=True)},
+                "least_at": {
+                    axis.name: value for axis, value in zip(plan.axes, _values(plan, results, at), strict=True)
+                },
             }
     return result
 
@@ -76,7 +78,12 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
             writer.writerow(heads)
             for row in range(len(results["figures"])):
                 numbers = np.concatenate(
-                    (_values(plan, results, row), results["figures"][row], results["pose"][row], results["positions"][row])
+                    (
+                        _values(plan, results, row),
+                        results["figures"][row],
+                        results["pose"][row],
+                        results["positions"][row],
+                    )
                 )
                 writer.writerow([*(f"{value:.9g}" for value in numbers), results["binding"][row]])
     except OSError as error:
@@ -105,7 +112,9 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         if column in figures:
             each = figures[column]
             where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
-            facts.append((column, f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}"))
+            facts.append(
+                (column, f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}")
+            )
     kind = f"{plan.random} random poses, seed {plan.seed}" if plan.random else "grid"
     body = [
         f"<h1>{html.escape(name)}: sweep</h1><p>{kind}; lengths in m, angles in rad, from the pose at rest.</p>",
@@ -114,7 +123,10 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
           for title, data in pictures),
     ]  # fmt: skip
     style = "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}td,th{text-align:left;padding:2px 1em}img{max-width:100%}"
-    page = f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{style}</style>' + "".join(body)
+    page = (
+        f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{style}</style>'
+        + "".join(body)
+    )
     try:
         (folder / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
@@ -167,7 +179,9 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
             else:
                 xs, ys = plan.axes[x].values, plan.axes[y].values
                 grid = np.full((len(ys), len(xs)), np.nan)
-                grid[np.searchsorted(ys, table[rows, y]) % len(ys), np.searchsorted(xs, table[rows, x]) % len(xs)] = values[rows]
+                grid[np.searchsorted(ys, table[rows, y]) % len(ys), np.searchsorted(xs, table[rows, x]) % len(xs)] = (
+                    values[rows]
+                )
                 mapped = drawn.pcolormesh(xs, ys, grid, shading="nearest", vmin=low, vmax=high)
             drawn.set_xlabel(plan.axes[x].label)
             drawn.set_ylabel(plan.axes[y].label)

@@ -91,7 +91,9 @@ def run_on_cluster(plan: SweepPlan, numbers: Sequence[int], scheduler: str) -> I
         ) from None
     try:
         if not client.scheduler_info()["workers"]:
-            raise TensegrityError(f"the scheduler at {scheduler} has no workers; start some: `dask worker {scheduler}`.")
+            raise TensegrityError(
+                f"the scheduler at {scheduler} has no workers; start some: `dask worker {scheduler}`."
+            )
         shared = client.scatter(plan, broadcast=True, hash=False)
         futures = {client.submit(sample_chunk, shared, number, pure=False): number for number in numbers}
         for future in as_completed(list(futures)):

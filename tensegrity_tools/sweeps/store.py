@@ -51,7 +51,9 @@ class SweepFolder:
             if record.is_file():
                 self._compare(json.loads(record.read_text(encoding="utf-8")), wanted)
             elif any(self.chunks.iterdir()):
-                raise TensegrityError(f"{folder} holds chunks of a sweep without its sweep.json; choose another folder.")
+                raise TensegrityError(
+                    f"{folder} holds chunks of a sweep without its sweep.json; choose another folder."
+                )
             else:
                 _write(record, json.dumps(wanted, indent=1).encode())
         except OSError as error:

@@ -209,7 +209,9 @@ class _Problem:
         """Nodes near these, and tensions, that balance."""
         structure, free = self.structure, self.structure.free
         nodes, tensions = np.array(nodes), np.array(tensions)
-        cheap = 0.1  # a tension that changes by all of the prestress counts like nodes that move by this part of the size
+        cheap = (
+            0.1  # a tension that changes by all of the prestress counts like nodes that move by this part of the size
+        )
         for _ in range(MAX_STEPS):
             if self._imbalance(nodes, tensions) <= BALANCED:
                 return nodes, tensions
