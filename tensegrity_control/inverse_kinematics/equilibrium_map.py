@@ -87,7 +87,7 @@ class EquilibriumMap(ABC, Generic[E]):
         return None
 
     def force_capacity(self, equilibrium: E) -> float:
-        """N, the force that the output can take in every direction with tensions within their limits; NaN if unknown."""
+        """N that the output can take along its controlled axes with tensions within their limits; NaN where unknown."""
         return float("nan")
 
     @property

@@ -147,7 +147,7 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             return None
 
     def force_capacity(self, equilibrium: StructureEquilibrium) -> float:
-        """N that the output can take along each controlled axis of its position, either way, with the nodes where they are.
+        """N that the output can take along each controlled axis of its position, either way, its nodes where they are.
 
         Driven tendons between minimum tension and effort, bars any force, all others as they are: a linear programme
         for each direction, over A t = w + s J' direction.

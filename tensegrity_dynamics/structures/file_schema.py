@@ -91,7 +91,7 @@ class FormBlock(Block):
     """The nodes are the wanted shape: members without a rest length get the one that holds it."""
 
     prestress: PositiveForce | None = None
-    tensions: dict[Name, Force] = {}
+    tensions: dict[Name, Force] = Field(default={})
     move: Annotated[Length, Field(ge=0)] | None = None
 
 

@@ -1,4 +1,4 @@
-"""A structure as the matrices of document 001, chapter 4 (TR-parameters): C, d, t, k and m, as CSV files or one NPZ file.
+"""A structure as the matrices of document 001, chapter 4 (TR-parameters), in CSV files or in one NPZ file.
 
 | matrix | size | holds |
 | --- | --- | --- |
@@ -9,7 +9,7 @@
 | `m` | m | mass [kg] |
 
 Beside these, where they are known: `N` (n x 3) positions of the nodes [m], which the document gives its algorithm apart
-from the parameters, `fixed` (n, or n x 3 by axis) 1 for what is held, `gravity` (3) [m/s^2], `nodes` and `members` with names.
+from the parameters, `fixed` (n) 1 for nodes that are held, `gravity` (3) [m/s^2], `nodes` and `members` with names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StructureMatrices:
 
     Attributes:
         members: (m, 2) node indices, the node of the 1 first. rest_lengths, stiffness, masses: (m,).
-        pushes: (m,) bool, bars. nodes: (n, 3) m, or None. held: (n, 3) bool. node_names, member_names.
+        pushes: (m,) bool, bars. nodes: (n, 3) m, or None. held: (n,) bool. node_names, member_names.
         gravity: (3,) m/s^2, or None.
     """
 
@@ -234,16 +234,10 @@ def _nodes(array: NDArray | None, size: int, where: str) -> NDArray[np.float64] 
 
 def _held(array: NDArray | None, size: int, where: str) -> NDArray[np.bool_]:
     if array is None:
-        return np.zeros((size, 3), dtype=np.bool_)
-    if array.shape not in ((size, 1), (1, size), (size, 3)):
-        raise TensegrityError(
-            f"{where}: it is {array.shape[0]} x {array.shape[1]}; give {size} numbers, or {size} x 3 by axis."
-        )
-    for row, column in np.argwhere(~np.isin(array, (0.0, 1.0))):
-        raise TensegrityError(
-            f"{where}, row {row + 1}, column {column + 1}: {array[row, column]:g} is neither 0 nor 1."
-        )
-    flags = array if array.shape == (size, 3) else np.repeat(array.reshape(size, 1), 3, axis=1)
+        return np.zeros(size, dtype=np.bool_)
+    flags = _vector(array, size, where, "C has as many columns")
+    for row in np.flatnonzero(~np.isin(flags, (0.0, 1.0))):
+        raise TensegrityError(f"{where}, row {row + 1}: {flags[row]:g} is neither 0 nor 1.")
     return np.asarray(flags == 1.0)
 
 
@@ -276,6 +270,9 @@ def _guess(matrices: StructureMatrices) -> NDArray[np.float64]:
     best = np.argsort(values)[::-1][:3]
     nodes = np.zeros((size, 3))
     nodes[:, : best.size] = vectors[:, best] * np.sqrt(np.maximum(values[best], 0.0))
+    # paths along members are longer than the way through space
+    lengths = np.linalg.norm(nodes[matrices.members[:, 0]] - nodes[matrices.members[:, 1]], axis=1)
+    nodes *= float(matrices.rest_lengths @ lengths) / max(float(lengths @ lengths), 1e-300)
     # a flat or doubled guess is no start: every node has a place of its own in space
     away = np.cos(1.0 + 1.7 * np.arange(3 * size)).reshape(size, 3)
     return np.asarray(nodes + 0.02 * float(np.median(matrices.rest_lengths)) * away)

@@ -17,7 +17,7 @@ def export(
     robot: RobotArgument,
     to: Annotated[str, typer.Option("--to", help="mjcf (MuJoCo), or matrices (of structures: C, d, t, k, m)")] = "mjcf",
     out: Annotated[
-        Path | None, typer.Option("--out", help="write to this file (matrices: folder or .npz) instead of printing")
+        Path | None, typer.Option("--out", help="file to write instead of printing; of matrices a folder or .npz")
     ] = None,
 ) -> None:
     """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""

@@ -94,7 +94,7 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
         "nodes:",
     ]
     for node, place, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):
-        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{_fixed(held)}}}")
+        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{', fixed: true' if held else ''}}}")
     lines += ["", "# A bar carries push and pull, a tendon only pulls.", "members:"]
     rows = zip(made.member_names, made.members.tolist(), made.pushes.tolist(), strict=True)
     for k, (member, ends, pushes) in enumerate(rows):
@@ -117,10 +117,3 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
             f"#   - {{name: tip, nodes: {{{made.node_names[-1]}: [0, 0, 0]}}, controlled: [x, y, z]}}",
         ]
     return "\n".join(lines) + "\n"
-
-
-def _fixed(held: list[bool]) -> str:
-    if all(held):
-        return ", fixed: true"
-    axes = [axis for axis, is_held in zip("xyz", held, strict=True) if is_held]
-    return f", fixed: [{', '.join(axes)}]" if axes else ""

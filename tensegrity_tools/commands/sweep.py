@@ -38,7 +38,7 @@ def sweep(
     chunk: Annotated[int, typer.Option("--chunk", min=1, help="points in one piece of work")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Reach, tension margins, stiffness and singular values over a grid; the same command again goes on after a kill."""
+    """Reach, tension margins, stiffness, singular values over a grid; the same command again goes on after a kill."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.yaml_source import read_text
 
@@ -64,17 +64,8 @@ def sweep(
     if scheduler is not None and workers is not None:
         raise TensegrityError("give --workers (processes here) or --scheduler (a cluster), not both.")
     assert loaded.path is not None
-    plan = SweepPlan(
-        read_text(loaded.path),
-        loaded.path.name,
-        str(loaded.path.resolve()),
-        axes,
-        random,
-        seed,
-        chunk,
-        wrench,
-        rigid_bars,
-    )
+    text, path = read_text(loaded.path), str(loaded.path.resolve())
+    plan = SweepPlan(text, loaded.path.name, path, axes, random, seed, chunk, wrench, rigid_bars)
     for row in {0, len(plan.points.outer) - 1}:  # wrong names are said before the work begins
         plan.robot(plan.points.outer[row].tolist())
     folder = out or Path(f"{loaded.name}_sweep")

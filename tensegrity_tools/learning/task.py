@@ -137,7 +137,9 @@ class RobotTask:
         """
         values = np.asarray(action, dtype=np.float64)
         if values.shape != (self.action_size,) or not np.all(np.isfinite(values)):
-            raise TensegrityError(f"an action has {self.action_size} finite numbers between -1 and 1, found {action!r}.")
+            raise TensegrityError(
+                f"an action has {self.action_size} finite numbers between -1 and 1, found {action!r}."
+            )
         return np.asarray(self._middle + self._half * np.clip(values, -1.0, 1.0))
 
     def draw_goal(self, random: np.random.Generator) -> Pose | None:
@@ -222,7 +224,15 @@ class Episode:
         error = task.error(seen, self.goal)
         reward = task.reward(
             Transition(
-                task.robot, seen, np.asarray(action, np.float64), configuration, velocity, before, self.goal, error, period
+                task.robot,
+                seen,
+                np.asarray(action, np.float64),
+                configuration,
+                velocity,
+                before,
+                self.goal,
+                error,
+                period,
             )
         )
         self.observation = task.observed(seen, self.goal)

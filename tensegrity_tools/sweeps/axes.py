@@ -150,11 +150,8 @@ def _to_and_fro(values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float
     """Points (p, a) of a grid, each beside the one before, and their indices with the last axis fastest."""
     indices = np.zeros((1, 0), dtype=np.int64)
     for axis in reversed(values):
-        forth = np.arange(len(axis))
-        blocks = [
-            np.column_stack((np.full(len(indices), k), indices if k % 2 == 0 else indices[::-1]))
-            for k in forth.tolist()
-        ]
+        there, back = indices, indices[::-1]
+        blocks = [np.column_stack((np.full(len(indices), k), there if k % 2 == 0 else back)) for k in range(len(axis))]
         indices = np.concatenate(blocks)
     shape = [len(axis) for axis in values]
     points = np.column_stack([axis[indices[:, k]] for k, axis in enumerate(values)]) if values else np.zeros((1, 0))

@@ -22,9 +22,13 @@ MAPS = (
     ("lowest_margin", "tension above its floor [N]"),
     ("stiffness_min", "least stiffness of the output [N/m]"),
     ("singular_min", "least singular value, actuators to output"),
-    ("wrench", "force taken in every direction [N]"),
+    ("wrench", "force taken along every controlled axis [N]"),
 )
 """What is drawn over the points, beside whether they are reached."""
+STYLE = (
+    "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
+    "td,th{text-align:left;padding:2px 1em}img{max-width:100%}"
+)
 MOST_PANELS = 9
 """Of one picture: slices along a third axis."""
 
@@ -103,10 +107,11 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         if column == "status" or np.isfinite(results["figures"][:, COLUMNS.index(column)]).any()
     ]
     rows = [(axis.label, f"{axis.low:.5g} to {axis.high:.5g}", str(axis.count)) for axis in plan.axes]
+    stops = ", ".join(f"{key} ({n})" for key, n in figures["binding"].items())
     facts = [
         ("points", str(figures["points"])), ("reached", str(figures["reached"])),
         ("out of reach", str(figures["out_of_reach"])), ("no robot or no equilibrium", str(figures["no_robot"])),
-        ("what stops the motion there", ", ".join(f"{key} ({n})" for key, n in figures["binding"].items()) or "nothing"),
+        ("what stops the motion there", stops or "nothing"),
     ]  # fmt: skip
     for column in COLUMNS[1:]:
         if column in figures:
@@ -122,11 +127,8 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
         *(f'<h2>{html.escape(title)}</h2><img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
           for title, data in pictures),
     ]  # fmt: skip
-    style = "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}td,th{text-align:left;padding:2px 1em}img{max-width:100%}"
-    page = (
-        f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{style}</style>'
-        + "".join(body)
-    )
+    head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{STYLE}</style>'
+    page = head + "".join(body)
     try:
         (folder / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
@@ -194,3 +196,8 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=100, metadata={"Software": None})
     return base64.b64encode(out.getvalue()).decode()
+
+
+def _nearest(values: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Indices of the values nearest to those that are wanted; axes may run downwards, too."""
+    return np.asarray(np.abs(wanted[:, None] - values[None, :]).argmin(axis=1), dtype=np.int64)

@@ -112,7 +112,8 @@ COLUMNS = (
 )  # fmt: skip
 """Figures of every point: margin of the tension that is nearest to its floor [N]; least and largest tension [N]; least
 eigenvalue of the stiffness along the controlled axes [N/m, turning measured at the reach]; singular values of the map
-from actuators to these axes [turning measured at the reach]; force that can be taken in every direction [N]."""
+from actuators to these axes [turning measured at the reach]; force that can be taken along every controlled axis,
+either way [N]."""
 
 
 def sample_chunk(plan: SweepPlan, number: int) -> dict[str, NDArray]:

@@ -8,13 +8,14 @@ no equilibrium for any tensions, Newton's method on both, shortest steps first, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
+from ..analysis.feasible_self_stress import tension_only
 from ..structure import Structure
 from .force_density import equilibrium_matrix, member_directions, moving_members, null_space, stress_matrix
 
@@ -73,7 +74,7 @@ def find_rest_lengths(
     if not (np.isfinite(allowed) and allowed >= 0.0):
         raise TensegrityError(f"nodes may move by {move} m; give a finite length, zero or more.")
     nodes, found = problem.solve(allowed)
-    directions, lengths = member_directions(structure, nodes)
+    _, lengths = member_directions(structure, nodes)
     rest = np.where(problem.kept, structure.rest_lengths, lengths - _stretches(structure, found))
     for k in np.flatnonzero(~(rest > 0.0)):
         raise NoEquilibriumError(
@@ -119,7 +120,7 @@ class _Problem:
         self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])
 
     def solve(self, allowed: float) -> tuple[NDArray, NDArray]:
-        structure, free = self.structure, self.structure.free
+        structure = self.structure
         nodes = np.array(structure.nodes)
         tensions = self._even(nodes)
         if self._imbalance(nodes, tensions) > BALANCED:
@@ -140,18 +141,12 @@ class _Problem:
         self._check_pulls(tensions)
         full = np.zeros(len(structure.member_names))
         full[self.moving] = tensions
-        assert free.size
         return nodes, full
 
     def _check_pulls(self, tensions: NDArray) -> None:
-        structure = self.structure
-        pushing = [k for k in self.pulls if not tensions[k] > 0.0 and k not in self.named]
+        pushing = [k for k in self.pulls.tolist() if not tensions[k] > 0.0 and k not in self.named]
         if pushing:
-            names = ", ".join(structure.member_names[self.moving[k]] for k in pushing[:8])
-            raise NoEquilibriumError(
-                f"at these nodes no tensions balance in which every tendon pulls: {names} would carry nothing or push. "
-                "Take out what does not pull, make it a bar, or move the nodes."
-            )
+            raise self._pushing(pushing)
 
     # -- tensions at given nodes ------------------------------------------------------------------------------------
 
@@ -233,9 +228,27 @@ class _Problem:
             part = min(1.0, 0.1 * size / max(float(np.abs(move).max()), 1e-300))
             nodes.ravel()[free] += part * move
             tensions = tensions + part * unit * step[free.size :]
+        clash = self._clash()
+        if clash:
+            raise self._pushing(clash)
         raise NoEquilibriumError(
             "no tensions balance at these nodes, and no nodes nearby were found where they do. Every free node needs "
             "members that can pull it to all sides: check the nodes, or add members."
+        )
+
+    def _clash(self) -> list[int]:
+        """Rows of tendons that no self-stress at the wanted nodes makes pull together."""
+        structure = self.structure
+        states = null_space(equilibrium_matrix(structure, structure.nodes), 1e-9)
+        if not states.shape[1]:
+            return []
+        return list(tension_only(states, structure.unilateral[self.moving]).clash)
+
+    def _pushing(self, rows: Sequence[int]) -> NoEquilibriumError:
+        names = ", ".join(self.structure.member_names[self.moving[k]] for k in list(rows)[:8])
+        return NoEquilibriumError(
+            f"at these nodes no tensions balance in which every tendon pulls: {names} would carry nothing or push. "
+            "Take out what does not pull, make it a bar, or move the nodes."
         )
 
 
