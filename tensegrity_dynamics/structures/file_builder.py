@@ -10,8 +10,8 @@ from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
+from .analysis.wanted_shape import find_rest_lengths
 from .file_schema import StructureFile
-from .form_finding.wanted_shape import find_rest_lengths
 from .node_frame import NodeFrame
 from .structure import Structure
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matri
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.structures.structure import Structure
 
 from .axes import SweepAxis, SweepPoints, make_points
 
@@ -93,18 +94,26 @@ class SweepPlan:
                 known[name] = f"{float(value)!r} {axis.unit}" if axis.unit else float(value)
             else:
                 forces.setdefault(name, [0.0, 0.0, 0.0])["xyz".index(rest[0])] = float(value)
-        if forces:
-            plain = parse_robot(self.text, self.source, path)
-            carrier = "node" if plain.kind == "structure" else "body"
-            loads = list(data.get("loads") or [])
-            for name, force in forces.items():
-                if name not in plain.model.load_names:
-                    raise TensegrityError(f"--over load.{name}: " + unknown_name(carrier, name, plain.model.load_names))
-                loads.append({"name": f"sweep_{name}", carrier: name, "force": [f"{each!r} N" for each in force]})
-            data["loads"] = loads
+        plain = parse_robot(self.text, self.source, path)
+        carrier = "node" if isinstance(plain.model, Structure) else "body"
+        for name in forces:
+            if name not in plain.model.load_names:
+                raise TensegrityError(f"--over load.{name}: " + unknown_name(carrier, name, plain.model.load_names))
+        if forces and carrier == "body":
+            loads = [
+                {"name": f"sweep_{name}", "body": name, "force": [f"{each!r} N" for each in force]}
+                for name, force in forces.items()
+            ]
+            data["loads"] = [*(data.get("loads") or []), *loads]
         out = io.StringIO()
         yaml.dump(data, out)
-        return parse_robot(out.getvalue(), self.source, path)
+        robot = parse_robot(out.getvalue(), self.source, path)
+        if forces and isinstance(robot.model, Structure):
+            # not by the file: rest lengths that it finds for a wanted shape are those without these loads
+            robot = replace(
+                robot, model=replace(robot.model, loads=robot.model.loads + robot.model.force_array(forces))
+            )
+        return robot
 
 
 COLUMNS = (

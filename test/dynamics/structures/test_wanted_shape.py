@@ -7,8 +7,8 @@ import pytest
 
 from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.structures.analysis.wanted_shape import find_rest_lengths
 from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix
-from tensegrity_dynamics.structures.form_finding.wanted_shape import find_rest_lengths
 from tensegrity_dynamics.structures.structure import Structure, make_structure
 
 

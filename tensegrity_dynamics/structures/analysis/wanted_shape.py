@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ..analysis.feasible_self_stress import tension_only
+from ..form_finding.force_density import (
+    equilibrium_matrix,
+    member_directions,
+    moving_members,
+    null_space,
+    stress_matrix,
+)
 from ..structure import Structure
-from .force_density import equilibrium_matrix, member_directions, moving_members, null_space, stress_matrix
+from .feasible_self_stress import tension_only
 
 EVENNESS_OF_BARS = 1e-3
 """Weight of a bar's force where that of a tendon's deviation from the prestress is 1."""
