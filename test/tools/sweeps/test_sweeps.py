@@ -190,6 +190,7 @@ def test_axes_that_the_output_does_not_control_are_refused(tmp_path: Path, capsy
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long  # the client tries for ten seconds
 def test_a_cluster_that_is_not_there_is_said() -> None:
     pytest.importorskip("distributed", reason="Dask is not installed (extra `cluster`)")
     with pytest.raises(TensegrityError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
