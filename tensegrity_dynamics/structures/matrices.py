@@ -187,12 +187,12 @@ def _checked(arrays: Mapping[str, Any], where: Callable[[str], str]) -> Structur
         ("k", "a stiffness above zero", vectors["k"] > 0.0),
         ("m", "a mass, not below zero", vectors["m"] >= 0.0),
     ):
-        for k in np.flatnonzero(~allowed):
+        for k in np.flatnonzero(~allowed).tolist():
             raise TensegrityError(f"{where(name)}, row {k + 1}: {vectors[name][k]:g} is not {what}.")
     nodes = _nodes(arrays.get("N"), size, where("N"))
     if nodes is not None:
         apart = np.linalg.norm(nodes[members[:, 0]] - nodes[members[:, 1]], axis=1)
-        for k in np.flatnonzero(apart == 0.0):
+        for k in np.flatnonzero(apart == 0.0).tolist():
             i, j = members[k] + 1
             raise TensegrityError(
                 f"{where('N')}: nodes {i} and {j}, which member {k + 1} joins, are at the same place; move one."

@@ -47,7 +47,7 @@ class RobotEnv(gymnasium.Env[NDArray[np.float64], NDArray[np.float64]]):
         mode, period, goals, reward: see `RobotTask`. time_step, integrator, options: see `Rollout`.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - as gymnasium declares it
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as gymnasium declares it
 
     def __init__(
         self,

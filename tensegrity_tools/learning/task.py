@@ -217,8 +217,8 @@ class Episode:
         try:
             configuration, velocity = self._simulation.step_arrays(points, task.mode, self._count)
             seen = self._simulation.observe()
-        except TensegrityError as error:
-            return self.observation, 0.0, str(error)
+        except TensegrityError as trouble:
+            return self.observation, 0.0, str(trouble)
         self.steps += 1
         period = self._count * self._simulation.time_step
         error = task.error(seen, self.goal)

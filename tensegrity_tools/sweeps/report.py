@@ -7,7 +7,7 @@ import csv
 import html
 import io
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, fol
     return figures
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
     lines = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{lines}</table>"
@@ -172,7 +172,8 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         if column == "status":
             low, high = 0.0, 1.0
-        panels, mapped = [], None
+        panels: list[Any] = []
+        mapped: Any = None
         for number, piece in enumerate(slices, 1):
             drawn = figure.add_subplot(int(np.ceil(len(slices) / columns)), columns, number)
             rows = np.all(others == piece, axis=1) if piece.size else np.ones(len(values), dtype=np.bool_)

@@ -164,7 +164,7 @@ class _Problem:
         for row, value in self.named.items():
             rows.append(np.eye(count)[row])
             right.append(value)
-        for row in np.flatnonzero(self.kept[self.moving]):
+        for row in np.flatnonzero(self.kept[self.moving]).tolist():
             k = int(self.moving[row])
             stretch = lengths[k] - structure.rest_lengths[k]
             rows.append(np.eye(count)[row])
