@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +47,7 @@ class Rollout:
         start: configuration of all members at the start, as in `Simulation`; by default its equilibrium, for each
             member that of its own parameters.
         threads: by default as many as this process may use cores.
+        separate: every member keeps a simulation of its own (`simulations`), for callers that step them further.
         options: as in `Simulation`.
 
     Raises:
@@ -64,12 +65,14 @@ class Rollout:
         parameters: Mapping[str, ArrayLike] | None = None,
         start: Any = None,
         threads: int | None = None,
+        separate: bool = False,
         **options: Any,
     ) -> None:
         if not (isinstance(count, int) and count >= 1):
             raise TensegrityError(f"count is {count!r}; give how many members there are, a whole number from 1 on.")
         self.robot = robot if isinstance(robot, Robot) else Robot(name=robot.kind, model=robot)
         self.count = count
+        self._pool: ThreadPoolExecutor | None = None
         self.threads = threads or len(os.sched_getaffinity(0))
         if integrator is None:
             from .robots.robot_types import type_of
@@ -90,7 +93,7 @@ class Rollout:
                 raise TensegrityError(f"member {i}: {error}") from error
 
         # without parameters of their own members differ in their start and commands alone: one simulation a thread
-        made = count if varied else min(count, self.threads)
+        made = count if varied or separate else min(count, self.threads)
         models = [_with(self.robot.model, varied, i) if varied else self.robot.model for i in range(made)]
         members = [make(i, time_step, model) for i, model in enumerate(models)]
         self.time_step = min(each.time_step for each in members)
@@ -98,7 +101,30 @@ class Rollout:
             each if each.time_step == self.time_step else make(i, self.time_step, models[i])
             for i, each in enumerate(members)
         ]
-        self._has_own = bool(varied)
+        self._has_own = bool(varied) or separate
+
+    @property
+    def simulations(self) -> tuple[Simulation, ...]:
+        """Of the members in their order. Raises TensegrityError where they have none of their own."""
+        if not self._has_own:
+            raise TensegrityError("members share simulations; make the rollout with separate=True.")
+        return tuple(self._members)
+
+    def for_all(self, work: Callable[[Simulation, int], None]) -> None:
+        """Call work(simulation, i) for every member with one of its own, spread over the threads."""
+        simulations = self.simulations
+        count = min(self.threads, self.count)
+
+        def some(thread: int) -> None:
+            for i in range(thread, self.count, count):
+                work(simulations[i], i)
+
+        if count == 1:
+            some(0)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(count)
+        list(self._pool.map(some, range(count)))
 
     def run(
         self,

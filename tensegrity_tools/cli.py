@@ -16,12 +16,14 @@ from .start_up import end_at_once
 
 # Name, module under commands/ and function of every command: one more command is one more line.
 COMMANDS = {
+    "new": ("new", "new"),
     "check": ("check", "check"),
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
     "urdf": ("urdf", "urdf"),
     "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),
+    "sweep": ("sweep", "sweep"),
     "experiment": ("experiment", "experiment"),
     "compile": ("compile_kernels", "compile_kernels"),
     "up": ("up", "up"),

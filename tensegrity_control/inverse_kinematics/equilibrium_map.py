@@ -82,6 +82,19 @@ class EquilibriumMap(ABC, Generic[E]):
         none = np.zeros((0, len(self.robot.actuators)))
         return none, none
 
+    def compliance(self, equilibrium: E) -> Array | None:
+        """(6, 6) m and rad of the output per N and N m on it, actuators held; None where a kind does not say."""
+        return None
+
+    def force_capacity(self, equilibrium: E) -> float:
+        """N that the output can take along its controlled axes with tensions within their limits; NaN where unknown."""
+        return float("nan")
+
+    @property
+    def reach(self) -> float:
+        """m, at which turning of the output counts like shifting."""
+        return 1.0
+
     @property
     def tension_floors(self) -> dict[str, float]:
         """N by name, below which a tension shall not fall."""

@@ -13,6 +13,7 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.output_stiffness import output_compliance
 from tensegrity_dynamics.mechanisms.statics.sensitivity import sensitivity
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -131,6 +132,17 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         return PathSensitivity(
             twist, slopes.tension[:, order], slopes.slowest_period, slopes.inertia[:, order], slopes.stretch[:, order]
         )
+
+    def compliance(self, equilibrium: PathEquilibrium) -> Array | None:
+        try:
+            return np.asarray(output_compliance(self._solver, equilibrium.statics, self.output))
+        except TensegrityError:
+            return None
+
+    @property
+    def reach(self) -> float:
+        places = self.home.statics.positions - self.home.statics.positions.mean(axis=0)
+        return max(float(np.sqrt(np.mean(np.sum(places**2, axis=1)))), 1e-9)
 
     def tensions(self, equilibrium: PathEquilibrium) -> Array:
         return equilibrium.tensions

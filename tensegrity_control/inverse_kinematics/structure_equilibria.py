@@ -12,11 +12,12 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.form_finding.equilibrium import StructureEquilibrium
 from tensegrity_dynamics.structures.form_finding.equilibrium_solver import StructureEquilibriumSolver
+from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix, moving_members
 from tensegrity_dynamics.structures.structure import Structure
 
 from ..cancellation import checkpoint
 from .equilibrium_map import EquilibriumMap, equilibrium_map
-from .structure_jacobian import Sensitivity, inertial_tensions, longest_period, sensitivity
+from .structure_jacobian import Sensitivity, compliance, inertial_tensions, longest_period, sensitivity
 
 
 class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
@@ -138,6 +139,51 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
             what = f"{', '.join(slack)} goes slack" if slack else f"softest stiffness {equilibrium.softest:.3g} N/m"
             raise TensegrityError(f"a point of the path is no safe equilibrium: {what}; take a smaller motion.")
         return equilibrium
+
+    def compliance(self, equilibrium: StructureEquilibrium) -> Array | None:
+        try:
+            return compliance(equilibrium, rigid_bars=self.rigid_bars)
+        except TensegrityError:
+            return None
+
+    def force_capacity(self, equilibrium: StructureEquilibrium) -> float:
+        """N that the output can take along each controlled axis of its position, either way, its nodes where they are.
+
+        Driven tendons between minimum tension and effort, bars any force, all others as they are: a linear programme
+        for each direction, over A t = w + s J' direction.
+        """
+        from scipy.optimize import linprog  # here, so that importing the package stays quick
+
+        structure, output = equilibrium.structure, self.robot.output
+        rows = [row for row in output.rows.tolist() if row < 3]
+        if not rows:
+            return float("nan")
+        moving = moving_members(structure)
+        balance = equilibrium_matrix(structure, equilibrium.nodes)
+        low = np.where(structure.unilateral, equilibrium.tensions, -np.inf)
+        high = np.where(structure.unilateral, equilibrium.tensions, np.inf)
+        for actuator, k in zip(self.robot.actuators, self.members, strict=True):
+            low[k], high[k] = actuator.minimum_tension, actuator.effort
+        loads = balance @ equilibrium.tensions[moving]  # what is carried now, weight and ground
+        pushes = output.jacobian(equilibrium.nodes)[:3, structure.free]
+        unit = max(float(np.abs(equilibrium.tensions).max()), 1e-300)
+        bounds = [*zip(low[moving] / unit, high[moving] / unit, strict=True), (0.0, None)]
+        cost = np.zeros(moving.size + 1)
+        cost[-1] = -1.0
+        least = np.inf
+        for row in rows:
+            for sign in (1.0, -1.0):
+                matrix = np.column_stack((balance, -sign * pushes[row]))
+                found = linprog(cost, A_eq=matrix, b_eq=loads / unit, bounds=bounds, method="highs")
+                least = min(
+                    least, unit * float(found.x[-1]) if found.status == 0 else 0.0 if found.status == 2 else np.inf
+                )
+        return least
+
+    @property
+    def reach(self) -> float:
+        spread = self.robot.output.points - self.robot.output.points.mean(axis=0)
+        return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) or 1.0
 
     def tensions(self, equilibrium: StructureEquilibrium) -> Array:
         return equilibrium.tensions[self._tight]

@@ -98,6 +98,22 @@ def longest_period(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> 
     return float(2.0 * np.pi * np.sqrt(max(squares[-1], 0.0)))
 
 
+def compliance(shape: StructureEquilibrium, *, rigid_bars: bool = False) -> Array:
+    """(6, 6) m and rad of the output per N and N m on it, rest lengths held.
+
+    Raises:
+        TensegrityError: the shape is not stable, or has no output.
+    """
+    if shape.output is None:
+        raise TensegrityError("this shape has no output frame, so no stiffness of it.")
+    along = shape.output.jacobian(shape.nodes)[:, shape.structure.free]
+    matrix = _tangent(shape, rigid_bars)
+    if rigid_bars:
+        allowed = _rigid_motions(shape)
+        matrix, along = allowed.T @ matrix @ allowed, along @ allowed
+    return np.asarray(along @ _solve(matrix, along.T, shape))
+
+
 def inertial_tensions(shape: StructureEquilibrium, slopes: Sensitivity, *, rigid_bars: bool = False) -> Array:
     """(m, a) N that the masses add to the tensions per m/s^2 of the rest lengths that `slopes` is for.
 

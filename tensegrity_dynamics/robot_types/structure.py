@@ -10,6 +10,7 @@ from ..structures.dynamics.structure_simulator import INTEGRATORS, StructureSimu
 from ..structures.estimation.rolling_estimator import make_shape_estimator
 from ..structures.file_builder import build_structure
 from ..structures.file_schema import StructureFile
+from ..structures.matrices import structure_matrices
 from ..structures.mjcf import structure_mjcf
 from ..structures.report import StructureReport
 from ..structures.state_codec import StructureCodec
@@ -38,5 +39,5 @@ STRUCTURE = RobotType(
     codec=StructureCodec,
     report=StructureReport,
     picture=StructurePicture,
-    exports={"mjcf": structure_mjcf},
+    exports={"mjcf": structure_mjcf, "matrices": structure_matrices},
 )

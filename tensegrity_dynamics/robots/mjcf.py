@@ -8,11 +8,13 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..errors import TensegrityError
 from ..numerics.rotations import quaternion_from_matrix
 
 LEAST_PART = 1e-5
@@ -33,6 +35,13 @@ class Export:
 
     text: str
     differences: tuple[str, ...]
+
+    def write(self, out: Path) -> None:
+        """Write it to a file. Raises TensegrityError where that cannot be done."""
+        try:
+            out.write_text(self.text, encoding="utf-8")
+        except OSError as error:
+            raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
 
 
 def numbers(values: ArrayLike) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
+from .analysis.wanted_shape import find_rest_lengths
 from .file_schema import StructureFile
 from .node_frame import NodeFrame
 from .structure import Structure
@@ -22,7 +25,12 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     _check_members(block, problems)
     values = {
         name: _values(block, name, otherwise, problems)
-        for name, otherwise in (("rest_length", None), ("stiffness", None), ("mass", 0.0), ("damping", 0.0))
+        for name, otherwise in (
+            ("rest_length", None if block.form is None else np.nan),
+            ("stiffness", None),
+            ("mass", 0.0),
+            ("damping", 0.0),
+        )
     }
     names = tuple(block.nodes)
     for i, output in enumerate(block.outputs):
@@ -43,7 +51,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         kinds=tuple(member.kind for member in block.members),
         members=np.array([[index[node] for node in member.nodes] for member in block.members], dtype=np.int64),
         stiffness=values["stiffness"],
-        rest_lengths=values["rest_length"],
+        rest_lengths=np.where(np.isnan(values["rest_length"]), 1.0, values["rest_length"]),
         masses=values["mass"],
         damping=values["damping"],
         fixed=np.array([node.fixed for node in block.nodes.values()], dtype=np.bool_),
@@ -53,6 +61,8 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
         loads=pushed,
     )
+    if block.form is not None:
+        structure = _formed(structure, block, ~np.isnan(values["rest_length"]), problems)
     if ground is not None:
         weight = float(np.linalg.norm(structure.weights().sum(axis=0)))
         under = check_start(ground, names, structure.nodes, ~structure.fixed, weight)
@@ -61,6 +71,23 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
     drivable = {member.name: "prismatic" if member.kind == "bar" else "tendon" for member in block.members}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)
+
+
+def _formed(structure: Structure, block: StructureFile, stated: np.ndarray, problems: Problems) -> Structure:
+    """The structure in balance at its nodes, with the rest lengths that the file does not state."""
+    assert block.form is not None
+    for name in block.form.tensions:
+        if name not in structure.member_names:
+            problems.add(("form", "tensions", name), unknown_name("member", name, structure.member_names))
+    problems.stop_if_any()
+    try:
+        found = find_rest_lengths(
+            structure, prestress=block.form.prestress, tensions=block.form.tensions, kept=stated, move=block.form.move
+        )
+    except TensegrityError as error:
+        problems.add(("form",), str(error))
+        problems.stop_if_any()
+    return replace(structure, nodes=found.nodes, rest_lengths=found.rest_lengths)
 
 
 def _check_members(block: StructureFile, problems: Problems) -> None:

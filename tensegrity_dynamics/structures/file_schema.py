@@ -13,10 +13,13 @@ from ..robots.schema import (
     Block,
     CommonBlock,
     Damping,
+    Force,
     Forces,
+    Length,
     Mass,
     Name,
     Point,
+    PositiveForce,
     PositiveLength,
     RigidMovement,
     Stiffness,
@@ -84,6 +87,14 @@ class TensionBlock(Block):
     smoothness: PositiveLength = 1e-3
 
 
+class FormBlock(Block):
+    """The nodes are the wanted shape: members without a rest length get the one that holds it."""
+
+    prestress: PositiveForce | None = None
+    tensions: dict[Name, Force] = Field(default={})
+    move: Annotated[Length, Field(ge=0)] | None = None
+
+
 class NodeOutputBlock(Block):
     """A frame carried by nodes."""
 
@@ -103,3 +114,4 @@ class StructureFile(CommonBlock):
     outputs: list[NodeOutputBlock] = Field(default=[])
     contact: ContactBlock | None = None
     tension: TensionBlock = TensionBlock()
+    form: FormBlock | None = None

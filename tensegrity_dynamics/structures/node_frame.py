@@ -71,9 +71,8 @@ class NodeFrame(OutputFrame):
         jacobian = np.zeros((6, nodes.size))
         points = nodes[self.nodes]
         count = self.nodes.size
-        columns = 3 * self.nodes[:, None] + np.arange(3)
-        for k in range(count):
-            jacobian[:3, columns[k]] += np.eye(3) / count
+        columns = (3 * self.nodes[:, None] + np.arange(3)).ravel()
+        np.add.at(jacobian.T[:, :3], columns, np.tile(np.eye(3) / count, (count, 1)))
         if count == 1:
             return jacobian
         _, rotation = self.fit(nodes)
@@ -81,8 +80,10 @@ class NodeFrame(OutputFrame):
         offsets = points - points.mean(axis=0)
         matrix = np.sum(arms * offsets) * np.eye(3) - arms.T @ offsets
         turn = np.zeros((3, nodes.size))
-        for k in range(count):
-            turn[:, columns[k]] += cross_matrix(arms[k])
+        across = np.zeros((count, 3, 3))  # transposed cross matrices of the arms
+        across[:, [1, 2, 0], [2, 0, 1]] = arms[:, [0, 1, 2]]
+        across[:, [2, 0, 1], [1, 2, 0]] = -arms[:, [0, 1, 2]]
+        np.add.at(turn.T, columns, across.reshape(-1, 3))
         jacobian[3:] = np.linalg.solve(matrix, turn)
         jacobian[:3] += cross_matrix(rotation @ self.points.mean(axis=0)) @ jacobian[3:]
         return jacobian

@@ -15,10 +15,12 @@ from .arguments import RobotArgument
 
 def export(
     robot: RobotArgument,
-    to: Annotated[str, typer.Option("--to", help="the format: mjcf (MuJoCo)")] = "mjcf",
-    out: Annotated[Path | None, typer.Option("--out", help="write to this file instead of printing")] = None,
+    to: Annotated[str, typer.Option("--to", help="mjcf (MuJoCo), or matrices (of structures: C, d, t, k, m)")] = "mjcf",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="file to write instead of printing; of matrices a folder or .npz")
+    ] = None,
 ) -> None:
-    """The robot at rest for another simulator; what that cannot say is listed, there and here."""
+    """The robot at rest for another simulator, or as matrices; what the format cannot say is listed."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.robots.robot_types import type_of
 
@@ -33,7 +35,4 @@ def export(
     if out is None:
         print(made.text, end="")
         return
-    try:
-        out.write_text(made.text, encoding="utf-8")
-    except OSError as error:
-        raise TensegrityError(f"cannot write {out}: {error.strerror or error}.") from error
+    made.write(out)

@@ -141,7 +141,7 @@ def section(name: str) -> list[str]:
     return list(ast.literal_eval(re.sub(r"#[^\"\n]*\n", "\n", found[1])))
 
 
-@pytest.mark.parametrize("name", ["dependencies", "test", "benchmark", "ros", "build"])
+@pytest.mark.parametrize("name", ["dependencies", "test", "benchmark", "gymnasium", "cluster", "ros", "build"])
 def test_every_dependency_has_both_bounds_and_is_explained(name: str) -> None:
     explained = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     for requirement in section(name):
@@ -208,6 +208,7 @@ def test_the_wheel_holds_the_libraries_their_robots_and_nothing_else(wheel: Path
         f"tensegrity_dynamics/robots/{path.name}" for path in (ROOT / "tensegrity_dynamics/robots").glob("*.yaml")
     }
     assert shipped
+    shipped |= {f"tensegrity_tools/templates/{kind}.yaml" for kind in ("structure", "mechanism")}
     assert shipped | {f"{package}/py.typed" for package in PACKAGES} <= held
     modules = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     assert modules <= held

@@ -47,6 +47,10 @@ MAX_DENSE_COORDINATES, MAX_IMPLICIT_COORDINATES = 300, 1500
 """Free coordinates up to which periods come from dense matrices, and up to which the implicit method steps."""
 
 
+LOST = 1e50
+"""m, where a node is that no motion has brought there."""
+
+
 @dataclass(frozen=True, eq=False)
 class StructureState:
     """Where a structure is and how it moves.
@@ -309,7 +313,9 @@ class StructureSimulator(Simulator):
         self._steps += steps
 
     def _raise(self, status: int) -> NoReturn:
-        if status == DEPENDENT_BARS and np.isfinite(self._nodes).all() and np.isfinite(self._stages.nodes).all():
+        # beyond bounds, or not finite: what diverged makes bars look dependent, too
+        near = (np.abs(self._nodes) < LOST).all() and (np.abs(self._stages.nodes) < LOST).all()
+        if status == DEPENDENT_BARS and near:
             raise TensegrityError(self._dependence())
         instead = "" if self.integrator == "implicit" else ", or integrator 'implicit'"
         raise TensegrityError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class StructureEquilibrium:
         """(m,) m."""
         return self.structure.rest_lengths
 
-    @property
+    @cached_property
     def pose(self) -> Pose:
         """Position (3,) m and quaternion wxyz (4,) of the output frame."""
         if self.output is None:

@@ -50,7 +50,7 @@ def test_help_lists_the_commands_in_the_order_in_which_they_are_met(run) -> None
     status, out, _ = run("--help")
     assert status == 0
     listed = re.findall(r"^│ ([a-z]+) {2,}\S", out, re.MULTILINE)
-    offline = ["check", "fk", "ik", "urdf", "export", "simulate", "experiment", "compile"]
+    offline = ["new", "check", "fk", "ik", "urdf", "export", "simulate", "sweep", "experiment", "compile"]
     assert listed == [*offline, "up", "bag", "goal", "push", "status", "hold", "stop", "servo"]
 
 

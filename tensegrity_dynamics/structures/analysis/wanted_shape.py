@@ -1,0 +1,292 @@
+"""Rest lengths for a wanted shape: the self-stress that holds it, by force densities (001, table 6 and section 8.2).
+
+With force densities q_k = t_k / l_k the balance of the free coordinates is (C' diag(q) C) x = f: linear in q for given
+nodes x, and linear in x for given q. The nodes are given. Of the tensions that balance there those are taken that are
+as even as possible at the wanted prestress, and the rest lengths follow from them, d = l - t / K. Where the nodes are
+no equilibrium for any tensions, Newton's method on both, shortest steps first, finds the nearest nodes that are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import NoEquilibriumError, TensegrityError
+from ..form_finding.force_density import (
+    equilibrium_matrix,
+    member_directions,
+    moving_members,
+    null_space,
+    stress_matrix,
+)
+from ..structure import Structure
+from .feasible_self_stress import tension_only
+
+EVENNESS_OF_BARS = 1e-3
+"""Weight of a bar's force where that of a tendon's deviation from the prestress is 1."""
+LEAST_PART = 0.02
+"""Of the prestress, that every tendon keeps where there is a choice."""
+MAX_STEPS = 60
+"""Newton steps to the nearest equilibrium."""
+BALANCED = 1e-11
+"""Of the largest force, what counts as balance."""
+USUAL_MOVE = 1e-2
+"""Of the size of the structure, by which nodes may move where nothing is said: for rounded coordinates and sag."""
+
+
+@dataclass(frozen=True, eq=False)
+class WantedShape:
+    """An equilibrium at, or very near to, wanted nodes.
+
+    Attributes:
+        nodes: (n, 3) m. tensions, rest_lengths: (m,) N and m. moved: m, of the node that moved most.
+        states: how many independent self-stress states there are at these nodes.
+    """
+
+    nodes: NDArray[np.float64]
+    tensions: NDArray[np.float64]
+    rest_lengths: NDArray[np.float64]
+    moved: float
+    states: int
+
+
+def find_rest_lengths(
+    structure: Structure,
+    *,
+    prestress: float | None = None,
+    tensions: Mapping[str, float] | None = None,
+    kept: NDArray[np.bool_] | None = None,
+    move: float | None = None,
+) -> WantedShape:
+    """Rest lengths with which the structure is in balance at its nodes, under its own weight and loads.
+
+    Args:
+        structure: its nodes are the wanted shape.
+        prestress: N, mean tension of tendons and springs; may be left out where `tensions` say enough.
+        tensions: N of some members by name, below zero for a bar under compression.
+        kept: (m,) members that keep their rest length, and with it the tension that they have at these nodes.
+        move: m by which nodes may move to find a balance; by default 0.01 of the size of the structure.
+
+    Raises:
+        NoEquilibriumError: no tensions balance at these nodes, the nearest nodes that can be balanced are further than
+            `move`, or tendons would have to push; says which.
+        TensegrityError: an unknown member, a number out of range, or nothing that says how much prestress.
+    """
+    problem = _Problem(structure, prestress, dict(tensions or {}), kept)
+    allowed = _size(structure.nodes) * USUAL_MOVE if move is None else float(move)
+    if not (np.isfinite(allowed) and allowed >= 0.0):
+        raise TensegrityError(f"nodes may move by {move} m; give a finite length, zero or more.")
+    nodes, found = problem.solve(allowed)
+    _, lengths = member_directions(structure, nodes)
+    rest = np.where(problem.kept, structure.rest_lengths, lengths - _stretches(structure, found))
+    for k in np.flatnonzero(~(rest > 0.0)):
+        raise NoEquilibriumError(
+            f"{structure.member_names[k]} would need to stretch by {lengths[k] - rest[k]:.3g} m, more than its length "
+            f"of {lengths[k]:.3g} m, to pull with {found[k]:.3g} N: make it stiffer, or ask for less prestress."
+        )
+    moved = float(np.linalg.norm(nodes - structure.nodes, axis=1).max())
+    states = null_space(equilibrium_matrix(structure, nodes), 1e-8).shape[1]
+    return WantedShape(nodes, found, rest, moved, states)
+
+
+class _Problem:
+    """Unknown nodes and tensions of the moving members; the other members carry nothing."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        prestress: float | None,
+        tensions: dict[str, float],
+        kept: NDArray[np.bool_] | None,
+    ) -> None:
+        self.structure = structure
+        self.moving = moving_members(structure)
+        self.kept = np.zeros(len(structure.member_names), np.bool_) if kept is None else np.array(kept, np.bool_)
+        self.loads = structure.steady_forces().ravel()[structure.free]
+        if prestress is not None and not (np.isfinite(prestress) and prestress > 0.0):
+            raise TensegrityError(f"prestress is {prestress} N, must be a finite force above zero.")
+        self.named: dict[int, float] = {}
+        rows = {int(k): row for row, k in enumerate(self.moving)}
+        for name, value in tensions.items():
+            k = structure.member(name)
+            if not np.isfinite(value) or (structure.unilateral[k] and value < 0.0):
+                raise TensegrityError(f"the tension of {name} is {value} N; give a number, of a tendon not below zero.")
+            if self.kept[k] or k not in rows:
+                why = "it has a rest length already" if self.kept[k] else "both its ends are fixed"
+                raise TensegrityError(f"the tension of {name} cannot be chosen: {why}.")
+            self.named[rows[k]] = float(value)
+        self.pulls = np.flatnonzero(structure.unilateral[self.moving])
+        if prestress is None and not self.named and not self.kept[self.moving].any():
+            raise TensegrityError("say how much prestress there shall be, or the tension of a member.")
+        self.prestress = prestress
+        named = [abs(value) for value in self.named.values()]
+        self.force = max([prestress or 0.0, *named, float(np.abs(self.loads).max(initial=0.0)), 1e-300])
+
+    def solve(self, allowed: float) -> tuple[NDArray, NDArray]:
+        structure = self.structure
+        nodes = np.array(structure.nodes)
+        tensions = self._even(nodes)
+        if self._imbalance(nodes, tensions) > BALANCED:
+            size = _size(nodes)
+            nodes, tensions = self._nearest(nodes, tensions, size)
+            moved = np.linalg.norm(nodes - structure.nodes, axis=1)
+            if moved.max() > allowed:
+                worst = int(np.argmax(moved))
+                raise NoEquilibriumError(
+                    f"no tensions balance at these nodes. The nearest nodes found where they do move "
+                    f"{structure.node_names[worst]} by {moved[worst]:.3g} m, to "
+                    f"({', '.join(f'{x:.5g}' for x in nodes[worst])}); {allowed:.3g} m are allowed. Put the nodes "
+                    "there, or let them move further."
+                )
+            tensions = self._even(nodes)
+            if self._imbalance(nodes, tensions) > 1e-6:  # of rounding, no more
+                nodes, tensions = self._nearest(nodes, tensions, size)
+        self._check_pulls(tensions)
+        full = np.zeros(len(structure.member_names))
+        full[self.moving] = tensions
+        return nodes, full
+
+    def _check_pulls(self, tensions: NDArray) -> None:
+        pushing = [k for k in self.pulls.tolist() if not tensions[k] > 0.0 and k not in self.named]
+        if pushing:
+            raise self._pushing(pushing)
+
+    # -- tensions at given nodes ------------------------------------------------------------------------------------
+
+    def _rows(self, nodes: NDArray) -> tuple[NDArray, NDArray]:
+        """What is prescribed besides balance, as rows over the tensions: named ones, kept ones, and the mean."""
+        structure, count = self.structure, self.moving.size
+        rows, right = [], []
+        _, lengths = member_directions(structure, nodes)
+        for row, value in self.named.items():
+            rows.append(np.eye(count)[row])
+            right.append(value)
+        for row in np.flatnonzero(self.kept[self.moving]).tolist():
+            k = int(self.moving[row])
+            stretch = lengths[k] - structure.rest_lengths[k]
+            rows.append(np.eye(count)[row])
+            right.append(_tension(structure, k, float(stretch)))
+        if self.prestress is not None and self.pulls.size:
+            mean = np.zeros(count)
+            mean[self.pulls] = 1.0 / self.pulls.size
+            rows.append(mean)
+            right.append(self.prestress)
+        return np.array(rows).reshape(-1, count), np.array(right)
+
+    def _even(self, nodes: NDArray) -> NDArray:
+        """Tensions (a,) N at nodes: in balance as far as can be, as prescribed, then as even as possible."""
+        prescribed, values = self._rows(nodes)
+        balance = equilibrium_matrix(self.structure, nodes)
+        count = self.moving.size
+        weights = np.full(count, EVENNESS_OF_BARS)
+        weights[self.pulls] = 1.0
+        target = np.zeros(count)
+        target[self.pulls] = self.force if self.prestress is None else self.prestress
+        # balance and what is prescribed before evenness: a large weight instead of two stages, since at nodes that are
+        # no equilibrium both cannot be met
+        firm = 1e5
+        matrix = np.vstack((firm * balance, firm * prescribed, np.diag(weights)))
+        right = np.concatenate((firm * self.loads, firm * values, weights * target))
+        tensions = _bounded(matrix, right, self.pulls, LEAST_PART * float(target.max(initial=0.0)), self.force)
+        # exact: the smallest correction within what balances
+        both = np.vstack((balance, prescribed))
+        short = np.concatenate((self.loads, values)) - both @ tensions
+        return np.asarray(tensions + np.linalg.lstsq(both, short, rcond=1e-9)[0])
+
+    def _imbalance(self, nodes: NDArray, tensions: NDArray) -> float:
+        """Largest part of a force that is not balanced, or of what is prescribed that is not met."""
+        prescribed, values = self._rows(nodes)
+        left = np.concatenate(
+            (equilibrium_matrix(self.structure, nodes) @ tensions - self.loads, prescribed @ tensions - values)
+        )
+        return float(np.abs(left).max(initial=0.0)) / max(self.force, float(np.abs(tensions).max(initial=0.0)))
+
+    # -- the nearest nodes in balance -------------------------------------------------------------------------------
+
+    def _nearest(self, nodes: NDArray, tensions: NDArray, size: float) -> tuple[NDArray, NDArray]:
+        """Nodes near these, and tensions, that balance."""
+        structure, free = self.structure, self.structure.free
+        nodes, tensions = np.array(nodes), np.array(tensions)
+        cheap = (
+            0.1  # a tension that changes by all of the prestress counts like nodes that move by this part of the size
+        )
+        for _ in range(MAX_STEPS):
+            if self._imbalance(nodes, tensions) <= BALANCED:
+                return nodes, tensions
+            balance = equilibrium_matrix(structure, nodes)
+            _, lengths = member_directions(structure, nodes)
+            full = np.zeros(len(structure.member_names))
+            full[self.moving] = tensions
+            densities = full / lengths
+            turning = stress_matrix(structure, densities) - (balance * densities[self.moving]) @ balance.T
+            prescribed, values = self._rows(nodes)
+            stretching = np.zeros((len(values), free.size))
+            for at, row in enumerate(np.flatnonzero(self.kept[self.moving]), len(self.named)):
+                stretching[at] = -structure.stiffness[self.moving[row]] * balance[:, row]
+            unit = self.force / cheap
+            matrix = np.block([[size * turning, unit * balance], [size * stretching, unit * prescribed]])
+            short = np.concatenate((self.loads - balance @ tensions, values - prescribed @ tensions))
+            step = np.linalg.lstsq(matrix, short, rcond=1e-12)[0]
+            move = size * step[: free.size]
+            part = min(1.0, 0.1 * size / max(float(np.abs(move).max()), 1e-300))
+            nodes.ravel()[free] += part * move
+            tensions = tensions + part * unit * step[free.size :]
+        clash = self._clash()
+        if clash:
+            raise self._pushing(clash)
+        raise NoEquilibriumError(
+            "no tensions balance at these nodes, and no nodes nearby were found where they do. Every free node needs "
+            "members that can pull it to all sides: check the nodes, or add members."
+        )
+
+    def _clash(self) -> list[int]:
+        """Rows of tendons that no self-stress at the wanted nodes makes pull together."""
+        structure = self.structure
+        states = null_space(equilibrium_matrix(structure, structure.nodes), 1e-9)
+        if not states.shape[1]:
+            return []
+        return list(tension_only(states, structure.unilateral[self.moving]).clash)
+
+    def _pushing(self, rows: Sequence[int]) -> NoEquilibriumError:
+        names = ", ".join(self.structure.member_names[self.moving[k]] for k in list(rows)[:8])
+        return NoEquilibriumError(
+            f"at these nodes no tensions balance in which every tendon pulls: {names} would carry nothing or push. "
+            "Take out what does not pull, make it a bar, or move the nodes."
+        )
+
+
+def _bounded(matrix: NDArray, right: NDArray, pulls: NDArray, least: float, scale: float) -> NDArray:
+    """Least squares with x[pulls] >= least; without the bound where it cannot be met."""
+    from scipy.optimize import lsq_linear  # here, so that importing the package stays quick
+
+    free = np.linalg.lstsq(matrix, right, rcond=None)[0]
+    if not pulls.size or free[pulls].min() >= least:
+        return np.asarray(free)
+    low = np.full(matrix.shape[1], -np.inf)
+    low[pulls] = least / scale
+    found = lsq_linear(matrix * scale, right, bounds=(low, np.inf), method="bvls", tol=1e-14)
+    return np.asarray(scale * found.x)
+
+
+def _stretches(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(m,) m by which each member is longer than its rest length at these tensions, the inverse of `tension_law`."""
+    hard = tensions / structure.stiffness
+    if structure.smoothness == 0.0:
+        return np.asarray(hard)
+    double = np.where(structure.unilateral, np.maximum(2.0 * hard, 1e-300), 1.0)
+    return np.asarray(np.where(structure.unilateral, (double**2 - structure.smoothness**2) / (2.0 * double), hard))
+
+
+def _tension(structure: Structure, k: int, stretch: float) -> float:
+    if not structure.unilateral[k]:
+        return float(structure.stiffness[k] * stretch)
+    smooth = structure.smoothness
+    return float(structure.stiffness[k] * 0.5 * (np.hypot(stretch, smooth) + stretch))
+
+
+def _size(nodes: NDArray[np.float64]) -> float:
+    """m, the longest edge of the box around the nodes."""
+    return float(np.ptp(nodes, axis=0).max())

@@ -1,0 +1,119 @@
+"""`tensegrity new`: a robot file to start from, of a template or of matrices."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+
+from ..output import console, progress
+from .arguments import check_folder
+
+if TYPE_CHECKING:
+    from tensegrity_dynamics.structures.matrices import StructureMatrices
+
+
+def new(
+    name: Annotated[
+        str, typer.Argument(help="of the robot; its file is NAME.yaml, here or in the folder given with it")
+    ],
+    kind: Annotated[str, typer.Option("--kind", help="the template: structure or mechanism")] = "structure",
+    matrices: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-matrices", help="a structure from C, d, t, k, m (document 001): a folder of CSV files, or an .npz"
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="write over a file that is there")] = False,
+) -> None:
+    """Write a commented robot file that runs as it is; then change it. docs/your_own_robot.md leads through it."""
+    path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+    robot = _checked_name(path.stem)
+    check_folder(path, "NAME")
+    if matrices is None:
+        text = _template(kind).replace("NAME", robot)
+    else:
+        from tensegrity_dynamics.structures.matrices import read_matrices
+
+        text = _matrices_text(robot, matrices, read_matrices(matrices))
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise TensegrityError(f"{path} is there already; choose another name, or write over it with --force.") from None
+    except OSError as error:
+        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+    progress.print(f"{path} is written. What it is:", style="green", markup=False, highlight=False)
+    shown = path if path.parent != Path() else path.name
+    console.print(f"tensegrity check {shown}", markup=False, highlight=False)
+    if matrices is None:
+        console.print(f"tensegrity up sim {shown} --tour", markup=False, highlight=False)
+
+
+def _checked_name(name: str) -> str:
+    from tensegrity_dynamics.structures.matrices import NAME
+
+    if not NAME.fullmatch(name):
+        raise TensegrityError(
+            f"{name[:80]!r} cannot be a robot's name: letters, digits, _ and -, starting with a letter, 64 at most."
+        )
+    return name
+
+
+def _template(kind: str) -> str:
+    folder = resources.files("tensegrity_tools") / "templates"
+    known = sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml"))
+    if kind not in known:
+        raise TensegrityError(unknown_name("template", kind, known))
+    return (folder / f"{kind}.yaml").read_text(encoding="utf-8")
+
+
+def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
+    """The robot file of a structure that matrices describe."""
+    stated, nodes = made.nodes is not None, made.start_nodes().tolist()
+    has_weight = bool(made.held.any() and made.masses.any())
+    gravity = [0.0, 0.0, -9.80665 if has_weight else 0.0] if made.gravity is None else made.gravity.tolist()
+    unsaid = "# The matrices do not say it" + (", earth's is taken." if has_weight else "; unheld, it would fall.")
+    guess = "" if stated else " There was no N: they are a guess from the lengths, move them where you know better."
+    lines = [
+        f"# {name}: a structure from the matrices in {source.name} (document 001, chapter 4). SI units: m, N, kg.",
+        f"#     tensegrity check {name}.yaml     what it is",
+        "# All fields: docs/robot_file.md",
+        "kind: structure",
+        f"name: {name}",
+        f"description: {len(nodes)} nodes and {len(made.members)} members, from matrices.",
+        "",
+        *([unsaid] if made.gravity is None else []),
+        f"gravity: [{', '.join(repr(each) for each in gravity)}]",
+        "",
+        f"# Where nodes start; fixed ones stay.{guess}",
+        "nodes:",
+    ]
+    for node, place, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):
+        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{', fixed: true' if held else ''}}}")
+    lines += ["", "# A bar carries push and pull, a tendon only pulls.", "members:"]
+    rows = zip(made.member_names, made.members.tolist(), made.pushes.tolist(), strict=True)
+    for k, (member, ends, pushes) in enumerate(rows):
+        mass = float(made.masses[k])
+        lines.append(
+            f"  - {{name: {member}, kind: {'bar' if pushes else 'tendon'}, nodes: [{made.node_names[ends[0]]}, "
+            f"{made.node_names[ends[1]]}], rest_length: {float(made.rest_lengths[k])!r}, "
+            f"stiffness: {float(made.stiffness[k])!r}{f', mass: {mass!r}' if mass else ''}}}"
+        )
+    pulls = [k for k, pushes in enumerate(made.pushes) if not pushes]
+    if pulls:
+        k = pulls[-1]
+        low, high = 0.8 * float(made.rest_lengths[k]), 1.2 * float(made.rest_lengths[k])
+        lines += [
+            "",
+            "# What can be wound, and what is moved by it: take the # away and change it.",
+            "# actuators:",
+            f"#   - {{drives: {made.member_names[k]}, position: [{low:.4g}, {high:.4g}], rate: 0.05, effort: 100}}",
+            "# outputs:",
+            f"#   - {{name: tip, nodes: {{{made.node_names[-1]}: [0, 0, 0]}}, controlled: [x, y, z]}}",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+"""`tensegrity sweep`: a robot over many poses, loads or parameters, with a report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..output import console, print_json, progress, table
+from .arguments import JsonOption, RigidOption, RobotArgument
+
+
+def sweep(
+    robot: RobotArgument,
+    over: Annotated[
+        list[str],
+        typer.Option(
+            "--over",
+            help="NAME=LOW:HIGH:COUNT; x, y, z, rx, ry, rz of the output from its pose at rest (m, deg), "
+            "load.NAME.z (N), parameter.NAME of the robot file; repeatable",
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="folder of the results; NAME_sweep without it")] = None,
+    random: Annotated[int, typer.Option("--random", min=0, help="so many random poses instead of the grid")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="of the random poses")] = 0,
+    wrench: Annotated[
+        bool, typer.Option("--wrench", help="structures: the force that the output can take along every axis")
+    ] = False,
+    rigid_bars: RigidOption = False,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="processes; all cores without it")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="address of a Dask scheduler, such as tcp://host:8786")
+    ] = None,
+    chunk: Annotated[int, typer.Option("--chunk", min=1, help="points in one piece of work")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Reach, tension margins, stiffness, singular values over a grid; the same command again goes on after a kill."""
+    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics.robots.yaml_source import read_text
+
+    from ..sweeps.axes import read_axis
+    from ..sweeps.report import write_report, write_table
+    from ..sweeps.run import run_here, run_on_cluster
+    from ..sweeps.samples import SweepPlan
+    from ..sweeps.store import SweepFolder
+
+    loaded = load_robot(robot)
+    axes = tuple(read_axis(text) for text in over)
+    names = [axis.name for axis in axes]
+    for axis in axes:
+        if names.count(axis.name) > 1:
+            raise TensegrityError(f"--over {axis.name} is given twice; give each axis once.")
+        if axis.is_pose and axis.name not in loaded.output.controlled:
+            raise TensegrityError(
+                f"--over {axis.name}: {loaded.output.name} does not control it; it controls "
+                f"{', '.join(loaded.output.controlled)}."
+            )
+    if loaded.model.takes_no_goals and any(axis.is_pose for axis in axes):
+        raise TensegrityError(f"{loaded.name} {loaded.model.takes_no_goals}.")
+    if scheduler is not None and workers is not None:
+        raise TensegrityError("give --workers (processes here) or --scheduler (a cluster), not both.")
+    assert loaded.path is not None
+    text, path = read_text(loaded.path), str(loaded.path.resolve())
+    plan = SweepPlan(text, loaded.path.name, path, axes, random, seed, chunk, wrench, rigid_bars)
+    for row in {0, len(plan.points.outer) - 1}:  # wrong names are said before the work begins
+        plan.robot(plan.points.outer[row].tolist())
+    folder = out or Path(f"{loaded.name}_sweep")
+    store = SweepFolder(folder, plan)
+    missing, total = store.missing(), len(plan.pieces)
+    begun = time.monotonic()
+    done = total - len(missing)
+    if done:
+        progress.print(f"{done} of {total} pieces are in {folder} already.", style="yellow", markup=False)
+    source = run_here(plan, missing, workers) if scheduler is None else run_on_cluster(plan, missing, scheduler)
+    try:
+        with progress.status(f"0 of {len(missing)} pieces") as status:
+            for finished, (number, result) in enumerate(source, 1):
+                store.keep(number, result)
+                spent = time.monotonic() - begun
+                left = spent / finished * (len(missing) - finished)
+                status.update(f"{finished} of {len(missing)} pieces, {spent:.0f} s, about {left:.0f} s left")
+    except KeyboardInterrupt:
+        progress.print(f"stopped; what is finished is in {folder}. The same command goes on.", style="yellow")
+        raise typer.Exit(130) from None
+    results = store.results()
+    actuators = tuple(each.name for each in loaded.actuators)
+    write_table(plan, results, actuators, folder / "points.csv")
+    figures = write_report(plan, results, loaded.name, folder)
+    if as_json:
+        print_json({"robot": loaded.name, "folder": str(folder), **figures})
+        return
+    rows: list[tuple[Any, ...]] = [
+        (name.replace("_", " "), str(figures[name])) for name in ("points", "reached", "out_of_reach")
+    ]
+    rows += [
+        (name, f"{each['least']:.4g} to {each['largest']:.4g}, median {each['median']:.4g}")
+        for name, each in figures.items()
+        if isinstance(each, dict) and "least" in each
+    ]
+    if figures["binding"]:
+        rows.append(("stopped by", ", ".join(f"{name} ({n})" for name, n in figures["binding"].items())))
+    console.print(
+        table(f"{loaded.name}: {len(missing)} of {total} pieces in {time.monotonic() - begun:.1f} s", ("", ""), rows)
+    )
+    console.print(f"\n{folder}/report.html, {folder}/points.csv", markup=False, highlight=False)

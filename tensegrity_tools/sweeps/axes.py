@@ -1,0 +1,177 @@
+"""What a sweep varies: axes with their values, and the order in which points are visited.
+
+Points are visited to and fro ("boustrophedon"), so that each is a neighbour of the one before: the search for a pose
+starts where the last one ended.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.output_frame import AXES
+from tensegrity_dynamics.robots.quantities import read_quantity
+
+GROUPS = ("load", "parameter")
+FORM = "write NAME=LOW:HIGH:COUNT, for example z=-2cm:2cm:9, load.tip.z=-5N:0N:6 or parameter.height=20cm:30cm:5"
+
+
+@dataclass(frozen=True)
+class SweepAxis:
+    """One thing that is varied.
+
+    Args:
+        name: "x", "y", "z" (m) or "rx", "ry", "rz" (rad) of the output from its pose at rest; "load.NAME.x" (N on a
+            node or body); "parameter.NAME" of the robot file.
+        low, high: in SI; of parameters as numbers in `unit`. count: values, from 1 on.
+        unit: of a parameter, as its text says it.
+    """
+
+    name: str
+    low: float
+    high: float
+    count: int
+    unit: str = ""
+
+    @property
+    def is_pose(self) -> bool:
+        """Whether it is an axis of the output."""
+        return self.name in AXES
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """(count,) evenly spaced."""
+        return np.linspace(self.low, self.high, self.count)
+
+    @property
+    def label(self) -> str:
+        """For people: the name with the unit of its values."""
+        if self.is_pose:
+            return f"{self.name} [{'m' if self.name in 'xyz' else 'rad'}]"
+        return f"{self.name} [{'N' if self.name.startswith('load.') else self.unit or '-'}]"
+
+
+def read_axis(text: str) -> SweepAxis:
+    """An axis from "NAME=LOW:HIGH:COUNT" or "NAME=VALUE".
+
+    Raises:
+        TensegrityError: not of that form, an unknown name, a quantity of another kind, or a count below one.
+    """
+    name, equals, range_text = (part.strip() for part in text.partition("="))
+    parts = [part.strip() for part in range_text.split(":")]
+    if not equals or len(parts) not in (1, 3) or not all(parts):
+        raise TensegrityError(f"--over {text!r}: {FORM}.")
+    if len(parts) == 1:
+        parts = [parts[0], parts[0], "1"]
+    if not re.fullmatch(r"\d{1,7}", parts[2]) or int(parts[2]) < 1:
+        raise TensegrityError(f"--over {text!r}: {parts[2]!r} is no count of values; {FORM}.")
+    count, unit = int(parts[2]), ""
+    what = f"--over {text!r}:"
+    if name in AXES:
+        kind = "length" if name in "xyz" else "angle"
+        worded = [_with_degrees(part) if kind == "angle" else part for part in parts[:2]]
+        low, high = (read_quantity(part, kind, what) for part in worded)
+    elif re.fullmatch(r"load\.[A-Za-z_][\w-]*\.[xyz]", name):
+        low, high = (read_quantity(part, "force", what) for part in parts[:2])
+    elif re.fullmatch(r"parameter\.[A-Za-z_][\w-]*", name):
+        (low, unit), (high, other) = (_number_and_unit(part, text) for part in parts[:2])
+        if unit != other:
+            raise TensegrityError(f"--over {text!r}: give both ends the same unit.")
+    else:
+        raise TensegrityError(
+            f"--over {text!r}: " + unknown_name("axis", name, (*AXES, "load.NAME.z", "parameter.NAME"))
+        )
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise TensegrityError(f"--over {text!r}: both ends must be finite numbers.")
+    if count == 1 and low != high:
+        raise TensegrityError(f"--over {text!r}: one value has one end; give NAME=VALUE, or a count of 2 and more.")
+    return SweepAxis(name, low, high, count, unit)
+
+
+def _with_degrees(text: str) -> str:
+    """Plain angles are degrees, as everywhere on the command line."""
+    try:
+        float(text)
+    except ValueError:
+        return text
+    return f"{text} deg"
+
+
+def _number_and_unit(part: str, text: str) -> tuple[float, str]:
+    match = re.fullmatch(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)", part)
+    if match is None:
+        raise TensegrityError(f"--over {text!r}: {part!r} is no number; {FORM}.")
+    return float(match[1]), match[2]
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPoints:
+    """All points of a sweep in the order in which they are visited.
+
+    Attributes:
+        outer: (v, a) values of the axes that make another robot (loads, parameters), one row each.
+        inner: (p, b) values of the pose axes; one row without any.
+        cells: (p,) index of each inner point within the grid of the pose axes, last axis fastest; -1 of random ones.
+    """
+
+    outer: NDArray[np.float64]
+    inner: NDArray[np.float64]
+    cells: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Of all points."""
+        return len(self.outer) * len(self.inner)
+
+
+def make_points(axes: Sequence[SweepAxis], random: int = 0, seed: int = 0) -> SweepPoints:
+    """A grid over all axes, or `random` poses within the pose axes for each point of the others."""
+    outer = [axis for axis in axes if not axis.is_pose]
+    inner = [axis for axis in axes if axis.is_pose]
+    rows, _ = _to_and_fro([axis.values for axis in outer])
+    if not random:
+        poses, cells = _to_and_fro([axis.values for axis in inner])
+        return SweepPoints(rows, poses, cells)
+    if not inner:
+        raise TensegrityError("--random needs axes of the output to draw from, such as --over x=-2cm:2cm:2.")
+    low, high = (np.array([getattr(axis, end) for axis in inner]) for end in ("low", "high"))
+    drawn = np.random.default_rng(seed).uniform(low, high, (random, len(inner)))
+    return SweepPoints(rows, _by_neighbourhood(drawn, low, high), np.full(random, -1, dtype=np.int64))
+
+
+def _to_and_fro(values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points (p, a) of a grid, each beside the one before, and their indices with the last axis fastest."""
+    indices = np.zeros((1, 0), dtype=np.int64)
+    for axis in reversed(values):
+        there, back = indices, indices[::-1]
+        blocks = [np.column_stack((np.full(len(indices), k), there if k % 2 == 0 else back)) for k in range(len(axis))]
+        indices = np.concatenate(blocks)
+    shape = [len(axis) for axis in values]
+    points = np.column_stack([axis[indices[:, k]] for k, axis in enumerate(values)]) if values else np.zeros((1, 0))
+    cells = np.ravel_multi_index(tuple(indices.T), shape) if values else np.zeros(1, dtype=np.int64)
+    return points, np.asarray(cells, dtype=np.int64)
+
+
+def _by_neighbourhood(points: NDArray[np.float64], low: NDArray, high: NDArray) -> NDArray[np.float64]:
+    """The same points, ordered through coarse cells to and fro."""
+    count, size = points.shape
+    bins = max(1, round(count ** (1.0 / size)))
+    span = np.where(high > low, high - low, 1.0)
+    cells = np.minimum((bins * (points - low) / span).astype(np.int64), bins - 1)
+    key, parity = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for k in range(size):
+        step = np.where(parity % 2 == 0, cells[:, k], bins - 1 - cells[:, k])
+        key, parity = key * bins + step, parity + cells[:, k]
+    return points[np.argsort(key, kind="stable")]
+
+
+def axis_record(axis: SweepAxis) -> dict[str, Any]:
+    """As JSON can hold it."""
+    return {"name": axis.name, "low": axis.low, "high": axis.high, "count": axis.count, "unit": axis.unit}

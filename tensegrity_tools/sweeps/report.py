@@ -1,0 +1,204 @@
+"""What is made of a finished sweep: figures, a table of all points, pictures, and one page with them."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .samples import COLUMNS, NO_ROBOT, REACHED, SweepPlan
+
+MAPS = (
+    ("lowest_margin", "tension above its floor [N]"),
+    ("stiffness_min", "least stiffness of the output [N/m]"),
+    ("singular_min", "least singular value, actuators to output"),
+    ("wrench", "force taken along every controlled axis [N]"),
+)
+"""What is drawn over the points, beside whether they are reached."""
+STYLE = (
+    "body{font:15px sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
+    "td,th{text-align:left;padding:2px 1em}img{max-width:100%}"
+)
+MOST_PANELS = 9
+"""Of one picture: slices along a third axis."""
+
+
+def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, Any]:
+    """The figures that sum up a sweep."""
+    figures = results["figures"]
+    status = figures[:, 0]
+    reached = status == REACHED
+    result: dict[str, Any] = {
+        "points": len(status),
+        "reached": int(reached.sum()),
+        "out_of_reach": int(np.count_nonzero(status == 0)),
+        "no_robot": int(np.count_nonzero(status == NO_ROBOT)),
+        "binding": dict(Counter(name for text in results["binding"] for name in _names(str(text))).most_common(12)),
+    }
+    for column, name in enumerate(COLUMNS[1:], 1):
+        values = figures[reached, column]
+        values = values[np.isfinite(values)]
+        if values.size:
+            at = np.flatnonzero(reached & np.isfinite(figures[:, column]))[int(np.argmin(values))]
+            result[name] = {
+                "least": float(values.min()),
+                "median": float(np.median(values)),
+                "largest": float(values.max()),
+                "least_at": {
+                    axis.name: value for axis, value in zip(plan.axes, _values(plan, results, at), strict=True)
+                },
+            }
+    return result
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(", ") if name] if " " not in text.replace(", ", "") else ["other"]
+
+
+def _values(plan: SweepPlan, results: Mapping[str, NDArray], row: int) -> list[float]:
+    """Values of the axes in their order at one point."""
+    outer, inner = iter(results["outer"][row].tolist()), iter(results["inner"][row].tolist())
+    return [next(inner) if axis.is_pose else next(outer) for axis in plan.axes]
+
+
+def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tuple[str, ...], path: Path) -> None:
+    """Every point as a line of a CSV file. Raises TensegrityError where it cannot be written."""
+    heads = [
+        *(axis.name for axis in plan.axes), *COLUMNS, "px", "py", "pz", "qw", "qx", "qy", "qz", *actuators, "binding"
+    ]  # fmt: skip
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(heads)
+            for row in range(len(results["figures"])):
+                numbers = np.concatenate(
+                    (
+                        _values(plan, results, row),
+                        results["figures"][row],
+                        results["pose"][row],
+                        results["positions"][row],
+                    )
+                )
+                writer.writerow([*(f"{value:.9g}" for value in numbers), results["binding"][row]])
+    except OSError as error:
+        raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+def write_report(plan: SweepPlan, results: Mapping[str, NDArray], name: str, folder: Path) -> dict[str, Any]:
+    """The page `report.html` with its pictures inside; gives the figures.
+
+    Raises:
+        TensegrityError: it cannot be written.
+    """
+    figures = sweep_figures(plan, results)
+    pictures = [
+        (title, _picture(plan, results, column, title))
+        for column, title in (("status", "reached"), *MAPS)
+        if column == "status" or np.isfinite(results["figures"][:, COLUMNS.index(column)]).any()
+    ]
+    rows = [(axis.label, f"{axis.low:.5g} to {axis.high:.5g}", str(axis.count)) for axis in plan.axes]
+    stops = ", ".join(f"{key} ({n})" for key, n in figures["binding"].items())
+    facts = [
+        ("points", str(figures["points"])), ("reached", str(figures["reached"])),
+        ("out of reach", str(figures["out_of_reach"])), ("no robot or no equilibrium", str(figures["no_robot"])),
+        ("what stops the motion there", stops or "nothing"),
+    ]  # fmt: skip
+    for column in COLUMNS[1:]:
+        if column in figures:
+            each = figures[column]
+            where = ", ".join(f"{key} {value:.4g}" for key, value in each["least_at"].items())
+            facts.append(
+                (column, f"{each['least']:.4g} (at {where}) to {each['largest']:.4g}, median {each['median']:.4g}")
+            )
+    kind = f"{plan.random} random poses, seed {plan.seed}" if plan.random else "grid"
+    body = [
+        f"<h1>{html.escape(name)}: sweep</h1><p>{kind}; lengths in m, angles in rad, from the pose at rest.</p>",
+        _table(("axis", "range", "values"), rows), _table(("", ""), facts),
+        *(f'<h2>{html.escape(title)}</h2><img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+          for title, data in pictures),
+    ]  # fmt: skip
+    head = f'<!doctype html><meta charset="utf-8"><title>{html.escape(name)}: sweep</title><style>{STYLE}</style>'
+    page = head + "".join(body)
+    try:
+        (folder / "report.html").write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise TensegrityError(f"cannot write {folder / 'report.html'}: {error.strerror or error}.") from error
+    return figures
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
+    lines = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{lines}</table>"
+
+
+def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title: str) -> str:
+    """One map as base64 of a PNG: a curve over one axis, a map over two, slices along a third."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    values = np.array(results["figures"][:, COLUMNS.index(column)])
+    values[~np.isfinite(values)] = np.nan
+    if column == "status":
+        values = (values == REACHED).astype(np.float64)
+    table = np.array([_values(plan, results, row) for row in range(len(values))])
+    varied = [k for k, axis in enumerate(plan.axes) if axis.count > 1]
+    figure = Figure(figsize=(9, 5), constrained_layout=True)
+    FigureCanvasAgg(figure)
+    if len(varied) <= 1:
+        drawn = figure.add_subplot()
+        x = varied[0] if varied else 0
+        order = np.argsort(table[:, x], kind="stable")
+        drawn.plot(table[order, x], values[order], ".-")
+        drawn.set_xlabel(plan.axes[x].label)
+        drawn.set_ylabel(title)
+    else:
+        x, y = varied[-2], varied[-1]
+        others = table[:, [k for k in varied if k not in (x, y)]]
+        slices = np.unique(others, axis=0) if others.shape[1] and not plan.random else np.zeros((1, 0))
+        slices = slices[np.unique(np.linspace(0, len(slices) - 1, min(len(slices), MOST_PANELS)).astype(int))]
+        columns = int(np.ceil(np.sqrt(len(slices))))
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        if column == "status":
+            low, high = 0.0, 1.0
+        panels: list[Any] = []
+        mapped: Any = None
+        for number, piece in enumerate(slices, 1):
+            drawn = figure.add_subplot(int(np.ceil(len(slices) / columns)), columns, number)
+            rows = np.all(others == piece, axis=1) if piece.size else np.ones(len(values), dtype=np.bool_)
+            if plan.random:
+                mapped = drawn.scatter(table[rows, x], table[rows, y], c=values[rows], s=6, vmin=low, vmax=high)
+            else:
+                xs, ys = plan.axes[x].values, plan.axes[y].values
+                grid = np.full((len(ys), len(xs)), np.nan)
+                grid[np.searchsorted(ys, table[rows, y]) % len(ys), np.searchsorted(xs, table[rows, x]) % len(xs)] = (
+                    values[rows]
+                )
+                mapped = drawn.pcolormesh(xs, ys, grid, shading="nearest", vmin=low, vmax=high)
+            drawn.set_xlabel(plan.axes[x].label)
+            drawn.set_ylabel(plan.axes[y].label)
+            if piece.size:
+                names = [plan.axes[k].name for k in varied if k not in (x, y)]
+                drawn.set_title(", ".join(f"{n} = {v:.4g}" for n, v in zip(names, piece, strict=True)), fontsize=8)
+            panels.append(drawn)
+        if mapped is not None:
+            figure.colorbar(mapped, ax=panels, label=title)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=100, metadata={"Software": None})
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def _nearest(values: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Indices of the values nearest to those that are wanted; axes may run downwards, too."""
+    return np.asarray(np.abs(wanted[:, None] - values[None, :]).argmin(axis=1), dtype=np.int64)

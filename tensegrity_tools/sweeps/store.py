@@ -1,0 +1,127 @@
+"""The folder of a sweep: its plan, a file for every finished chunk, and what is made of them at the end.
+
+A chunk's file is written beside its place and then moved there, so that a kill at any moment leaves whole files only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from .axes import axis_record
+from .samples import SweepPlan
+
+VERSION = 1
+"""Of what the folder holds."""
+
+
+def plan_record(plan: SweepPlan) -> dict[str, Any]:
+    """A plan as JSON can hold it."""
+    return {
+        "version": VERSION,
+        "robot": plan.source,
+        "text": plan.text,
+        "axes": [axis_record(axis) for axis in plan.axes],
+        **{name: getattr(plan, name) for name in ("random", "seed", "chunk", "wrench", "rigid_bars")},
+    }
+
+
+class SweepFolder:
+    """Chunks of one plan in a folder.
+
+    Raises:
+        TensegrityError: the folder cannot be made, or holds another sweep.
+    """
+
+    def __init__(self, folder: Path, plan: SweepPlan) -> None:
+        self.folder, self.plan = folder, plan
+        self.chunks = folder / "chunks"
+        wanted = plan_record(plan)
+        try:
+            self.chunks.mkdir(parents=True, exist_ok=True)
+            record = folder / "sweep.json"
+            if record.is_file():
+                self._compare(json.loads(record.read_text(encoding="utf-8")), wanted)
+            elif any(self.chunks.iterdir()):
+                raise TensegrityError(
+                    f"{folder} holds chunks of a sweep without its sweep.json; choose another folder."
+                )
+            else:
+                _write(record, json.dumps(wanted, indent=1).encode())
+        except OSError as error:
+            raise TensegrityError(f"{folder}: {error.strerror or error}.") from error
+        except ValueError as error:
+            raise TensegrityError(f"{folder / 'sweep.json'} is no record of a sweep: {error}.") from error
+
+    def _compare(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        differing = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        if differing:
+            words = ", ".join("the robot file" if name == "text" else name for name in differing)
+            raise TensegrityError(
+                f"{self.folder} holds another sweep: {words} differ. Choose another folder with --out, or remove it."
+            )
+
+    def missing(self) -> list[int]:
+        """Numbers of the chunks that are still to be done; a file that cannot be read counts as not done."""
+        return [number for number in range(len(self.plan.pieces)) if self._read(number) is None]
+
+    def _path(self, number: int) -> Path:
+        return self.chunks / f"{number:06d}.npz"
+
+    def _read(self, number: int) -> dict[str, NDArray] | None:
+        path = self._path(number)
+        if not path.is_file():
+            return None
+        _, begin, end = self.plan.pieces[number]
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                result = {name: np.array(data[name]) for name in data.files}
+        except Exception:  # whatever a damaged file raises: it is done again
+            return None
+        return result if all(len(each) == end - begin for each in result.values()) else None
+
+    def keep(self, number: int, result: Mapping[str, NDArray]) -> None:
+        """Write a finished chunk. Raises TensegrityError where the disk refuses."""
+        import io
+
+        out = io.BytesIO()
+        np.savez(out, **result)  # type: ignore[arg-type]
+        try:
+            _write(self._path(number), out.getvalue())
+        except OSError as error:
+            raise TensegrityError(f"cannot write {self._path(number)}: {error.strerror or error}.") from error
+
+    def results(self) -> dict[str, NDArray]:
+        """All points in the order of the visits; `outer` and `inner` with the values of the axes.
+
+        Raises:
+            TensegrityError: a chunk is missing.
+        """
+        parts = []
+        for number in range(len(self.plan.pieces)):
+            part = self._read(number)
+            if part is None:
+                raise TensegrityError(f"{self._path(number)} is missing: the sweep is not finished. Start it again.")
+            parts.append(part)
+        points = self.plan.points
+        merged = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        merged["outer"] = np.repeat(points.outer, len(points.inner), axis=0)
+        merged["inner"] = np.tile(points.inner, (len(points.outer), 1))
+        return merged
+
+
+def _write(path: Path, data: bytes) -> None:
+    beside = path.with_name(f"{path.name}.part")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)

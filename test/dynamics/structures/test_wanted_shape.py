@@ -1,0 +1,148 @@
+"""Rest lengths for a wanted shape: what is asked for holds at the nodes given, or the nearest ones are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics.errors import NoEquilibriumError, RobotFileError, TensegrityError
+from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.structures.analysis.wanted_shape import find_rest_lengths
+from tensegrity_dynamics.structures.form_finding.force_density import equilibrium_matrix
+from tensegrity_dynamics.structures.structure import Structure, make_structure
+
+
+def prism(twist: float = 150.0, *, is_free: bool = True, gravity: float = 0.0) -> Structure:
+    """Three struts, the top turned by `twist` degrees against the base."""
+    turned = np.radians(120.0 * np.arange(3))
+    nodes = {f"base_{k}": [np.cos(a), np.sin(a), 0.0] for k, a in enumerate(turned)}
+    nodes |= {f"top_{k}": [np.cos(a), np.sin(a), 1.2] for k, a in enumerate(turned + np.radians(twist))}
+    members = []
+    for k in range(3):
+        after = (k + 1) % 3
+        members += [
+            (f"strut_{k}", "bar", f"base_{k}", f"top_{k}", 1e5, 1.0),
+            (f"side_{k}", "tendon", f"base_{after}", f"top_{k}", 2e3, 1.0),
+            (f"top_{k}", "tendon", f"top_{k}", f"top_{after}", 2e3, 1.0),
+        ]
+        if is_free:
+            members.append((f"base_{k}", "tendon", f"base_{k}", f"base_{after}", 2e3, 1.0))
+    fixed = () if is_free else ("base_0", "base_1", "base_2")
+    masses = {f"strut_{k}": 0.2 for k in range(3)}
+    return make_structure(nodes, members, fixed=fixed, gravity=(0.0, 0.0, gravity), masses=masses)
+
+
+def out_of_balance(structure: Structure, nodes: np.ndarray, rest: np.ndarray) -> float:
+    """Largest force [N] left at a free coordinate, from lengths and rest lengths alone."""
+    forces = structure.steady_forces()
+    for k, (i, j) in enumerate(structure.members.tolist()):
+        along = nodes[j] - nodes[i]
+        length = float(np.linalg.norm(along))
+        tension = float(structure.stiffness[k]) * (length - float(rest[k]))
+        tension = max(tension, 0.0) if structure.unilateral[k] else tension
+        forces[i] += tension * along / length
+        forces[j] -= tension * along / length
+    return float(np.abs(forces.ravel()[structure.free]).max())
+
+
+def test_prism_has_the_forces_of_its_only_self_stress() -> None:
+    structure = prism()
+    found = find_rest_lengths(structure, prestress=20.0)
+    tendons = found.tensions[structure.unilateral]
+    assert found.states == 1
+    assert found.moved == 0.0
+    assert tendons.mean() == pytest.approx(20.0)
+    lengths = np.linalg.norm(found.nodes[structure.members[:, 0]] - found.nodes[structure.members[:, 1]], axis=1)
+    densities = found.tensions / lengths
+    # Connelly and Terrell: force densities 1 of the edges, sqrt(3) of the sides, -sqrt(3) of the struts
+    by_kind = {name: densities[structure.member(name)] for name in ("strut_0", "side_0", "top_0", "base_0")}
+    assert by_kind["side_0"] == pytest.approx(np.sqrt(3.0) * by_kind["top_0"])
+    assert by_kind["strut_0"] == pytest.approx(-np.sqrt(3.0) * by_kind["top_0"])
+    assert by_kind["base_0"] == pytest.approx(by_kind["top_0"])
+
+
+@pytest.mark.parametrize("twist", [150.0, 146.0])
+def test_rest_lengths_hold_the_shape_under_its_weight(twist: float) -> None:
+    structure = prism(twist, is_free=False, gravity=-9.81)
+    found = find_rest_lengths(structure, prestress=30.0, move=0.2)
+    assert out_of_balance(structure, found.nodes, found.rest_lengths) < 1e-7
+    assert found.tensions[structure.unilateral].mean() == pytest.approx(30.0)
+    assert (found.tensions[structure.unilateral] > 0.0).all()
+    assert np.array_equal(found.nodes[:3], structure.nodes[structure.fixed])
+
+
+def test_tension_of_a_member_may_be_asked_for_instead() -> None:
+    found = find_rest_lengths(prism(), tensions={"strut_1": -50.0})
+    assert found.tensions[prism().member("strut_1")] == pytest.approx(-50.0)
+
+
+def test_kept_rest_length_decides_its_own_tension() -> None:
+    structure = prism()
+    kept = np.zeros(len(structure.member_names), dtype=np.bool_)
+    k = structure.member("side_0")
+    kept[k] = True
+    length = float(np.linalg.norm(structure.nodes[structure.members[k, 0]] - structure.nodes[structure.members[k, 1]]))
+    found = find_rest_lengths(structure.with_rest_lengths({"side_0": length - 0.01}), kept=kept)
+    assert found.tensions[k] == pytest.approx(2e3 * 0.01)
+    assert found.rest_lengths[k] == pytest.approx(length - 0.01)
+
+
+def test_nodes_without_a_balance_are_refused_with_the_nearest_that_have_one() -> None:
+    with pytest.raises(NoEquilibriumError, match=r"no tensions balance at these nodes.*move \w+ by .* allowed"):
+        find_rest_lengths(prism(140.0), prestress=20.0)
+    found = find_rest_lengths(prism(140.0), prestress=20.0, move=0.2)
+    tops = found.nodes[3:] if prism().node_names[3].startswith("top") else found.nodes[1::2]
+    singular = np.linalg.svd(equilibrium_matrix(prism(140.0), found.nodes), compute_uv=False)
+    assert tops.shape == (3, 3)
+    assert singular[-1] < 1e-9 * singular[0]  # a self-stress that the nodes given do not have
+
+
+def test_tendons_that_would_push_are_named() -> None:
+    nodes = {"left": [-1.0, 0.0, 0.0], "right": [1.0, 0.0, 0.0], "middle": [2.0, 0.0, 0.0]}
+    members = [("one", "tendon", "left", "middle", 1e3, 1.0), ("other", "tendon", "right", "middle", 1e3, 1.0)]
+    line = make_structure(nodes, members, fixed=("left", "right"))
+    with pytest.raises(NoEquilibriumError, match=r"no tensions balance in which every tendon pulls: (one|other)"):
+        find_rest_lengths(line, prestress=10.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "how much prestress"),
+        ({"prestress": -1.0}, "above zero"),
+        ({"tensions": {"sides_0": 1.0}}, "Did you mean 'side_0'"),
+        ({"tensions": {"side_0": -1.0}}, "not below zero"),
+        ({"prestress": 1.0, "move": -1.0}, "zero or more"),
+        ({"prestress": 1e4}, "more than its length|stiffer"),
+    ],
+)
+def test_impossible_wishes_are_refused_by_name(asked: dict, said: str) -> None:
+    with pytest.raises(TensegrityError, match=said):
+        find_rest_lengths(prism(), **asked)
+
+
+STAY = """kind: structure
+name: stay
+gravity: [0, 0, 0]
+nodes:
+  left: {position: [-1, 0, 0], fixed: true}
+  right: {position: [1, 0, 0], fixed: true}
+  middle: {position: [0.2, 0, 0]}
+defaults: {tendon: {stiffness: 1000}}
+form: FORM
+members:
+  - {name: one, kind: tendon, nodes: [left, middle]}
+  - {name: other, kind: tendon, nodes: [middle, right]}
+"""
+
+
+def test_form_of_a_robot_file_gives_its_members_their_rest_lengths() -> None:
+    structure = parse_robot(STAY.replace("FORM", '{prestress: "12 N"}')).structure
+    assert structure.rest_lengths == pytest.approx([1.2 - 0.012, 0.8 - 0.012])
+
+
+def test_form_of_a_robot_file_is_refused_with_its_line() -> None:
+    with pytest.raises(RobotFileError, match=r"robot.yaml:9: form.tensions.ones: .*'one'"):
+        parse_robot(STAY.replace("FORM", "{tensions: {ones: 3}}"))
+    with pytest.raises(RobotFileError, match=r"robot.yaml:9: form: say how much prestress"):
+        parse_robot(STAY.replace("FORM", "{}"))
