@@ -19,6 +19,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
+    "assembly-modes": ("assembly_modes", "assembly_modes"),
     "urdf": ("urdf", "urdf"),
     "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),
