@@ -85,8 +85,8 @@ class ParallelRobotController(SampledController):
         turned = rotation_vector(self.kinematics.output_pose(q)[0])[free]
         if max(np.max(np.abs(moves)), np.max(np.abs(turned))) > 1e-9:
             raise TensegrityError(
-                f"output {output.name} controls {', '.join(output.controlled)} and turns about other axes, too; name all "
-                "of rx, ry, rz, or none."
+                f"output {output.name} controls {', '.join(output.controlled)} and turns about other axes, too; name "
+                "all of rx, ry, rz, or none."
             )
 
     def _goal_values(self, goal: PoseGoal) -> Array:

@@ -84,7 +84,9 @@ def _deepest(particular: Array, stress: Array, floor: Array, ceiling: Array) -> 
     """z (s,) with the tensions as far from their limits as can be, at most a floor's mean."""
     count = stress.shape[0]
     high = np.isfinite(ceiling)
-    rows = np.vstack((np.column_stack((-stress.T, np.ones(floor.size))), np.column_stack((stress.T, np.ones(floor.size)))[high]))
+    rows = np.vstack(
+        (np.column_stack((-stress.T, np.ones(floor.size))), np.column_stack((stress.T, np.ones(floor.size)))[high])
+    )
     right = np.concatenate((particular - floor, (ceiling - particular)[high]))
     bounds = [(None, None)] * count + [(None, float(np.mean(floor)))]
     found = linprog(np.append(np.zeros(count), -1.0), A_ub=rows, b_ub=right, bounds=bounds)

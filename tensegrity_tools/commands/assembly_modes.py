@@ -13,7 +13,8 @@ from .arguments import JsonOption, RobotArgument
 def assembly_modes(
     robot: RobotArgument,
     length: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of an actuator, such as hinge_1='90 deg'; others at their start")
+        list[str] | None,
+        typer.Option(help="NAME=VALUE of an actuator, such as hinge_1='90 deg'; others at their start"),
     ] = None,
     starts: Annotated[int, typer.Option(help="random starts of the search, at most", min=1, max=1_000_000)] = 3000,
     seed: Annotated[int, typer.Option(help="of the random starts")] = 0,

@@ -23,7 +23,9 @@ def wrenches(
         str | None, typer.Option(help="on the output: 'X,Y,Z' in N, or 'X,Y,Z,MX,MY,MZ' in N and N m: is it held?")
     ] = None,
     floor: Annotated[float | None, typer.Option(help="N of every cable; without, those of the robot file")] = None,
-    ceiling: Annotated[float | None, typer.Option(help="N of every cable; without, what its actuators can pull")] = None,
+    ceiling: Annotated[
+        float | None, typer.Option(help="N of every cable; without, what its actuators can pull")
+    ] = None,
     wanted: Annotated[float | None, typer.Option(help="N that tensions shall be near to; without, the floor")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,7 +65,10 @@ def wrenches(
         return
     rows = [
         ("pose of the output", ", ".join(f"{1e3 * x:.1f}" for x in pose[0]) + " mm"),
-        ("wrench on it", ", ".join(f"{x:g}" for x in wrench[:3]) + " N, " + ", ".join(f"{x:g}" for x in wrench[3:]) + " N m"),
+        (
+            "wrench on it",
+            ", ".join(f"{x:g}" for x in wrench[:3]) + " N, " + ", ".join(f"{x:g}" for x in wrench[3:]) + " N m",
+        ),
         ("held", "yes" if tensions is not None else "no: no tensions between floor and ceiling balance it"),
         ("self-stresses", f"{statics.self_stress_count}: what of the tensions can be chosen"),
     ]
@@ -77,7 +82,14 @@ def wrenches(
             statics.cables, statics.tension_low, tensions, statics.tension_high, strict=True
         )
     ]
-    console.print(table("tensions nearest to the wanted ones", ("cable", "floor N", "tension N", "ceiling N"), lines, right=(1, 2, 3)))
+    console.print(
+        table(
+            "tensions nearest to the wanted ones",
+            ("cable", "floor N", "tension N", "ceiling N"),
+            lines,
+            right=(1, 2, 3),
+        )
+    )
     console.print()
     units = {axis: "N m" if axis.startswith("r") else "N" for axis in margins}
     ends = [(axis, f"{low:.4g} {units[axis]}", f"{high:.4g} {units[axis]}") for axis, (low, high) in margins.items()]

@@ -136,7 +136,8 @@ def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration
     for before, row, pose in zip(angles, angles[1:], poses[1:], strict=False):
         rates = (row - before) / step
         simulation.advance(
-            duration=step, position={n: MovingPosition(*x) for n, *x in zip(names, before.tolist(), rates.tolist(), strict=True)}
+            duration=step,
+            position={n: MovingPosition(*x) for n, *x in zip(names, before.tolist(), rates.tolist(), strict=True)},
         )
         error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
         on_the_way = np.maximum(on_the_way, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
@@ -155,10 +156,10 @@ def render(result: dict[str, Any], console: Console) -> None:
         console.print(f"{result['robot']} cannot hold itself at ({at}) m within its tensions; take a smaller reach.")
         return
     console.print(
-        f"{result['robot']}: {result['points']} poses round a closed path, tensions nearest to {result['level_N']:g} N: "
+        f"{result['robot']}: {result['points']} poses round a path, tensions nearest to {result['level_N']:g} N: "
         f"{result['lowest_tension_N']:.3g} to {result['highest_tension_N']:.3g} N, largest jump between two poses "
-        f"{result['largest_jump_N']:.3g} N ({result['largest_jump_with_half_the_points_N']:.3g} N with half the poses: "
-        "it halves with the distance, so they are continuous).\n",
+        f"{result['largest_jump_N']:.3g} N ({result['largest_jump_with_half_the_points_N']:.3g} N with half the poses; "
+        "of continuous tensions it halves with the distance).\n",
         highlight=False,
     )
     table = Table(title="where the platform comes to rest", title_justify="left", box=None, pad_edge=False)
@@ -168,8 +169,16 @@ def render(result: dict[str, Any], console: Console) -> None:
         table.add_row(what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}")
     if "driven" in result:
         driven = result["driven"]
-        table.add_row("pulleys, simulated, on the way", f"{driven['position_on_the_way_m']:.2e}", f"{driven['angle_on_the_way_rad']:.2e}")
-        table.add_row("pulleys, simulated, at the end", f"{driven['position_at_rest_m']:.2e}", f"{driven['angle_at_rest_rad']:.2e}")
+        table.add_row(
+            "pulleys, simulated, on the way",
+            f"{driven['position_on_the_way_m']:.2e}",
+            f"{driven['angle_on_the_way_rad']:.2e}",
+        )
+        table.add_row(
+            "pulleys, simulated, at the end",
+            f"{driven['position_at_rest_m']:.2e}",
+            f"{driven['angle_at_rest_rad']:.2e}",
+        )
     console.print(table)
 
 
@@ -190,7 +199,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes[0].legend(fontsize=8, ncols=2)
     for what, rows in result["errors"].items():
         axes[1].semilogy(result["checked"], np.linalg.norm(np.asarray(rows)[:, :3], axis=1), "o-", label=f"{what}, m")
-        axes[1].semilogy(result["checked"], np.linalg.norm(np.asarray(rows)[:, 3:], axis=1), "x--", label=f"{what}, rad")
+        axes[1].semilogy(
+            result["checked"], np.linalg.norm(np.asarray(rows)[:, 3:], axis=1), "x--", label=f"{what}, rad"
+        )
     axes[1].set_xlabel("share of the path")
     axes[1].set_title("error of the pose at rest", fontsize=10)
     axes[1].legend(fontsize=8)

@@ -64,14 +64,12 @@ def hanging_position(
     origin = np.asarray(position, dtype=np.float64) - turned @ output.frame.origin
     axes = floating.placement.axes
     at = mechanism.positions_of(floating.name)
-    q[at] = np.concatenate(
-        (axes.T @ (origin - floating.placement.origin), quaternion_from_matrix(axes.T @ turned))
-    )
+    q[at] = np.concatenate((axes.T @ (origin - floating.placement.origin), quaternion_from_matrix(axes.T @ turned)))
     home_turned, home_origin = body_pose(home[at])
     for k, entry in enumerate(model.entries):
         own = replace(entry, strain=entry.strain if strains is None else float(strains[k]))
         block, pulley, winding = own.start(origin + turned @ entry.anchor)
-        before, before_pulley, before_winding = entry.start(home_origin + home_turned @ entry.anchor)
+        _, before_pulley, before_winding = entry.start(home_origin + home_turned @ entry.anchor)
         names = [mechanism.positions_of(name) for name in entry.joints]
         # the cable's direction in the block's plane; whole turns stay those of the start
         leaving, before_leaving = pulley + winding[0], before_pulley + before_winding[0]

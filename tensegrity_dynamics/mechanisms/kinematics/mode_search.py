@@ -129,9 +129,7 @@ def _search(
     modes, marks, met = [first], [mark(first)], [1]
     meetings = newest = 1
     done = 0
-    while done < starts and not (
-        min(met) >= confirmations and meetings - newest >= max(newest, LEAST_MEETINGS)
-    ):
+    while done < starts and not (min(met) >= confirmations and meetings - newest >= max(newest, LEAST_MEETINGS)):
         done += 1
         trial = mover.arrive(_drawn(kinematics.mechanism, first, spread, rng), target)
         if trial is None or not counts(trial):
@@ -163,9 +161,7 @@ class _Mover:
     def close(self, position: NDArray) -> bool:
         """Close the loops of a position where it stands."""
         for _ in range(2):  # each is up to twenty Newton steps
-            error = close_loops(
-                self.flat, position, self.held, 1e-13, False, self.work, self.reduction, self.stages
-            )
+            error = close_loops(self.flat, position, self.held, 1e-13, False, self.work, self.reduction, self.stages)
             if not error < 1e3 or error <= CLOSED:
                 break
         return bool(error <= CLOSED) and bool(np.all(np.isfinite(position)))
@@ -208,9 +204,7 @@ class _Mover:
         return result if self.close(result) else None
 
 
-def _drawn(
-    mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _drawn(mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """A position drawn at random: angles and orientations all round, lengths and places within `spread` [m] of q's."""
     result = np.array(q)
     for joint in mechanism.joints:

@@ -37,7 +37,8 @@ class SixLegModes:
     """Assembly modes of a platform on six legs.
 
     Attributes:
-        rotations: (m, 3, 3), positions: (m, 3) m of the real ones. complex_count: of all poses, complex ones among them.
+        rotations: (m, 3, 3), positions: (m, 3) m of the real ones. complex_count: of all poses, complex
+            ones among them.
     """
 
     rotations: NDArray[np.float64]

@@ -5,8 +5,8 @@ tensions T, of the actuators' efforts u, of weight, springs and known loads p, a
 
     P' T = B u + p + J' f,    T_low <= T <= T_high,  |u| <= u_max
 
-with P the pull of a newton in each cable. Efforts of pulleys follow from the tensions, so that what is left open are the
-self-stresses. The tensions chosen are those nearest to the wanted ones (a strictly convex program: they change
+with P the pull of a newton in each cable. Efforts of pulleys follow from the tensions, so that what is left open are
+the self-stresses. The tensions chosen are those nearest to the wanted ones (a strictly convex program: they change
 continuously from pose to pose); how much of a wrench can be held is a linear program.
 """
 
@@ -111,8 +111,8 @@ def cable_statics(
     for entry, least, largest in zip(entries, low, high, strict=True):
         if not 0.0 <= least < largest:
             raise TensegrityError(
-                f"cable {entry.name} shall keep {least:.4g} N and at most {largest:.4g} N; give a floor from 0 on, below "
-                "the ceiling."
+                f"cable {entry.name} shall keep {least:.4g} N and at most {largest:.4g} N; give a floor from 0 on, "
+                "below the ceiling."
             )
     output: BodyFrame = robot.output  # type: ignore[assignment]
     return CableStatics(
@@ -127,7 +127,8 @@ def wrench_margin(
     """How much of a wrench the robot holds beside another: the largest factor, and the tensions (c,) N there.
 
     Args:
-        direction: (6,) N and N m on the output's origin, world axes. base: (6,) that is there all the time; none without.
+        direction: (6,) N and N m on the output's origin, world axes. base: (6,) that is there all the time; none
+            without.
 
     Returns:
         Infinity where nothing ends it; minus infinity and None where not even the base is held.
@@ -168,7 +169,9 @@ def tension_distribution(
     force = _wrench(np.zeros(6) if wrench is None else wrench, "wrench")
     if wrench_margin(statics, np.zeros(6), force)[1] is None:
         return None
-    goal = np.broadcast_to(statics.tension_low if wanted is None else np.asarray(wanted, dtype=float), statics.tension_low.shape)
+    goal = np.broadcast_to(
+        statics.tension_low if wanted is None else np.asarray(wanted, dtype=float), statics.tension_low.shape
+    )
     count, inputs = len(statics.cables), statics.drive.shape[1]
     # the balance leaves T = T_0 + N z; among these the nearest, with the limits as a bounded least squares problem
     matrix, right = statics.balance, statics.passive + statics.output.T @ force
@@ -199,5 +202,7 @@ def wrench_margins(statics: CableStatics, base: ArrayLike | None = None) -> dict
 def _wrench(values: ArrayLike, what: str) -> NDArray[np.float64]:
     wrench = np.asarray(values, dtype=np.float64)
     if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
-        raise TensegrityError(f"{what} {values}: six finite numbers are needed, force x y z in N and moment x y z in N m.")
+        raise TensegrityError(
+            f"{what} {values}: six finite numbers are needed, force x y z in N and moment x y z in N m."
+        )
     return wrench

@@ -38,13 +38,11 @@ def test_a_turning_path_gives_the_same_rates_alone_and_together():
     path = TurningPath(minimum_jerk(0.0, 1.0, np.zeros(6), [0.1, 0.2, 0.3, 0.4, -0.5, 0.6]), np.array([3, 4, 5]))
     times = [0.2, 0.7]
     for derivative in (1, 2):
-        np.testing.assert_array_equal(
-            path.value(times, derivative), [path.sample(time)[derivative] for time in times]
-        )
+        np.testing.assert_array_equal(path.value(times, derivative), [path.sample(time)[derivative] for time in times])
 
 
 @pytest.mark.parametrize(
-    "name,turn", [("three_rrr", [0, 0, 0.2]), pytest.param("stewart", [0.1, -0.08, 0.1], marks=pytest.mark.long)]
+    ("name", "turn"), [("three_rrr", [0, 0, 0.2]), pytest.param("stewart", [0.1, -0.08, 0.1], marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("controller", ["computed_torque", pytest.param("kinematic", marks=pytest.mark.long)])
 def test_a_parallel_robot_is_led_to_a_pose(name, turn, controller):
