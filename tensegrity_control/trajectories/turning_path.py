@@ -11,7 +11,7 @@ With R = exp(w) and t = |w|,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.numerics.types import Array
 
@@ -28,7 +28,7 @@ class TurningPath(PiecewisePolynomial):
         path: of the components themselves. turning: (3,) which of them are the rotation vector.
     """
 
-    def __init__(self, path: PiecewisePolynomial, turning: Array) -> None:
+    def __init__(self, path: PiecewisePolynomial, turning: NDArray[np.int64]) -> None:
         super().__init__(path.polynomial)
         self.turning = np.asarray(turning)
 

@@ -203,6 +203,6 @@ def _wrench(values: ArrayLike, what: str) -> NDArray[np.float64]:
     wrench = np.asarray(values, dtype=np.float64)
     if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
         raise TensegrityError(
-            f"{what} {values}: six finite numbers are needed, force x y z in N and moment x y z in N m."
+            f"{what} {values!r}: six finite numbers are needed, force x y z in N and moment x y z in N m."
         )
     return wrench
