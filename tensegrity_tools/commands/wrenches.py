@@ -100,7 +100,7 @@ def _posed(loaded: Any, model: Any, move: str | None, turn: str | None) -> tuple
     """Pose of the output and q (nq,); in closed form where it hangs on cables alone, so that no tension is needed."""
     from tensegrity_control import inverse_kinematics
     from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
-    from tensegrity_dynamics.mechanisms.kinematics.hanging_body import hanging_position, hangs_on_cables
+    from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position, hangs_on_cables
 
     from .inverse_kinematics import _goal
 

@@ -19,8 +19,8 @@ from tensegrity_control.inverse_kinematics.mechanism_equilibria import Mechanism
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.impedance import MovingPosition
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.mechanisms.kinematics.hanging_body import hanging_position
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position
 from tensegrity_dynamics.mechanisms.statics.wrench_feasibility import cable_statics, tension_distribution
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.output_frame import pose_error

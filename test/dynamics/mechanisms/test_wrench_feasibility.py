@@ -8,9 +8,9 @@ import pytest
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.mechanisms.kinematics.hanging_body import hanging_position, hangs_on_cables
 from tensegrity_dynamics.mechanisms.kinematics.loop_closure import assemble
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position, hangs_on_cables
 from tensegrity_dynamics.mechanisms.statics.wrench_feasibility import (
     cable_statics,
     tension_distribution,
