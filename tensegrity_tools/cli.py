@@ -20,6 +20,8 @@ COMMANDS = {
     "check": ("check", "check"),
     "fk": ("forward_kinematics", "fk"),
     "ik": ("inverse_kinematics", "ik"),
+    "assembly-modes": ("assembly_modes", "assembly_modes"),
+    "wrenches": ("wrenches", "wrenches"),
     "urdf": ("urdf", "urdf"),
     "export": ("export", "export"),
     "simulate": ("simulate", "simulate"),

@@ -84,5 +84,5 @@ class KinematicTracker:
                 f"{np.min(distances):.2g}); lead the path away from the edge of the reach."
             )
         position, speed, _ = self.path.sample(time)
-        rate = pace * speed + self.gain * (position - self.kinematics.output_values(q))
+        rate = pace * speed + self.gain * self.kinematics.output_coordinates.error(q, position)
         return np.asarray(-np.linalg.solve(first.b, first.a @ rate), dtype=np.float64)

@@ -22,7 +22,7 @@ from ..motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeig
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
 from .elastic_torque_controller import ElasticTorqueController
-from .goal_controller import RestPoint
+from .goal_controller import RestPoint, check_ranges
 
 MAX_FADE = 0.5
 """s in which tensions go over from those that are held to those of a plan; at most half of the motion."""
@@ -35,6 +35,8 @@ class NearRigidController(ElasticTorqueController):
         robot: see `NearRigidModel`. tracked: names of the tracked coordinates; None: those that carry the most mass.
         period, rate_margin, brake_time, actuation: see `SampledController`.
         floor: N that every cable keeps (one, or one per cable); None takes the tensions at the start.
+        ceiling: N that plans keep every cable below; 0 for none. level: N that they keep tensions near to; 0 for the
+            least that keep the floor. Where several self-stresses are open, see `self_stress_choice`.
         position, rate, strain, strain_rate, effort: see `NearRigidWeights`.
 
     Raises:
@@ -56,6 +58,8 @@ class NearRigidController(ElasticTorqueController):
         brake_time: float = 0.5,
         actuation: str = "impedance",
         floor: ArrayLike | None = None,
+        ceiling: float = 0.0,
+        level: float = 0.0,
         position: float = NearRigidWeights.position,
         rate: float = NearRigidWeights.rate,
         strain: float = NearRigidWeights.strain,
@@ -66,9 +70,15 @@ class NearRigidController(ElasticTorqueController):
         model, control_model = NearRigidModel(robot, tracked), NearRigidModel(robot, tracked)
         if not model.radii.size:
             raise TensegrityError(f"{robot.name} has no cables; near_rigid is for mechanisms with stiff cables.")
+        check_ranges(("ceiling", ceiling, 0.0, 1e9), ("level", level, 0.0, 1e9))
+        for each in (model, control_model):
+            each.tension_ceiling[:] = ceiling or np.inf
+            each.tension_level = level or None
         super().__init__(robot, model, control_model, period, rate_margin, brake_time, actuation)
         start = self.model.stiffness * robot.model.initial_configuration[self.model.q_strains]
         self.floor = start if floor is None else np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
+        if ceiling and not np.all(self.floor < ceiling):
+            raise TensegrityError(f"ceiling is {ceiling:.4g} N, but a cable shall keep {np.max(self.floor):.4g} N.")
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -26,6 +29,7 @@ from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
 from ..trajectories.time_scaling import Progress
+from ..trajectories.turning_path import TurningPath
 from .computed_torque import ComputedTorqueTracker
 from .goal_controller import GoalPath, RestPoint, check_ranges
 from .kinematic import KinematicTracker
@@ -43,8 +47,8 @@ class ParallelRobotController(SampledController):
         gains: by name, each from 0 to `largest`.
 
     Raises:
-        TensegrityError: a gain is out of range, its output controls rotations, or the number of its actuators is
-            another than that of the output's coordinates.
+        TensegrityError: a gain is out of range, the number of its actuators is another than that of the output's
+            coordinates, or its output controls some rotations and turns otherwise, too.
     """
 
     interpolations = ("smooth", "minimum_jerk", "cubic", "crossing")
@@ -65,10 +69,30 @@ class ParallelRobotController(SampledController):
         # one to plan with and one to follow with, so that both may be done at the same time
         self.kinematics, self._control_kinematics = loop_kinematics(robot), loop_kinematics(robot)
         output = robot.output
-        if any(axis.startswith("r") for axis in output.controlled):  # type: ignore[union-attr]
-            raise TensegrityError(f"output {output.name} controls rotations; paths are of positions, name x, y, z.")
         self._rows = output.rows  # type: ignore[union-attr]
+        self._turning = np.flatnonzero(self._rows >= 3)
+        if 0 < self._turning.size < 3:
+            self._check_plane()
         self._distance = np.inf
+
+    def _check_plane(self) -> None:
+        """Raise TensegrityError where the output turns about axes that it does not control."""
+        output: BodyFrame = self.robot.output  # type: ignore[assignment]
+        q = self.robot.model.initial_configuration
+        assert q is not None
+        free = np.setdiff1d(np.arange(3), self._rows[self._turning] - 3)
+        moves = wrench_jacobian(self.robot.mechanism, q, output.body)[free] @ self.kinematics.basis(q)
+        turned = rotation_vector(self.kinematics.output_pose(q)[0])[free]
+        if max(np.max(np.abs(moves)), np.max(np.abs(turned))) > 1e-9:
+            raise TensegrityError(
+                f"output {output.name} controls {', '.join(output.controlled)} and turns about other axes, too; name "
+                "all of rx, ry, rz, or none."
+            )
+
+    def _goal_values(self, goal: PoseGoal) -> Array:
+        """(k,) controlled coordinates of a goal: m, and rotation vector in rad."""
+        turn = rotation_vector(matrix_from_quaternion(goal.quaternion))
+        return np.concatenate((goal.position, turn))[self._rows]
 
     @property
     def singularity_distance(self) -> float:
@@ -106,7 +130,7 @@ class ParallelRobotController(SampledController):
 
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         q, travel = rest.configuration, np.zeros(len(self.names))
-        first, end = self.kinematics.output_values(q), goal.position[self._rows]
+        first, end = self.kinematics.output_values(q), self._goal_values(goal)
         for share in np.linspace(0.0, 1.0, SAMPLES)[1:]:
             checkpoint()
             before, q = q, self.kinematics.inverse(first + share * (end - first), q)
@@ -118,7 +142,7 @@ class ParallelRobotController(SampledController):
         values = [self.kinematics.output_values(rest.configuration)]
         for goal in goals:
             checkpoint()
-            values.append(goal.position[self._rows])
+            values.append(self._goal_values(goal))
             self._check_positions(self.kinematics.inverse(values[-1], rest.configuration), "goal")
         return np.array(values)
 
@@ -126,11 +150,15 @@ class ParallelRobotController(SampledController):
         self, rest: RestPoint, times: Sequence[float], values: Array, interpolation: str
     ) -> PiecewisePolynomial:
         if interpolation == "crossing":
+            if self._turning.size == 3:
+                raise TensegrityError("paths that cross a singularity are of positions and of turns about one axis.")
             return crossing_trajectory(self.kinematics, values, times, rest.configuration)
         return super()._waypoint_trajectory(rest, times, values, interpolation)
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
         q, used = rest.configuration, np.zeros(len(self.names))
+        if self._turning.size == 3:
+            trajectory = TurningPath(trajectory, self._turning)
         crosses = bool(check_path(self.kinematics, trajectory, q))
         tracker = self._path_tracker(trajectory, q, crosses)
         for time in np.linspace(0.0, trajectory.end, SAMPLES):

@@ -49,6 +49,10 @@ class NearRigidModel(ReducedModel):
         tracked: names of the coordinates that follow a path (`Mechanism.coordinate_names`), of joints with one
             coordinate. With the strains they must be all degrees of freedom. None: those that carry the most mass.
 
+    Attributes:
+        tension_ceiling: (c,) N that plans keep below, infinite without. tension_level: N that plans keep tensions near
+            to, or None for the least.
+
     Raises:
         TensegrityError: a cable has another variant, a name is unknown, or degrees of freedom are left over.
     """
@@ -77,6 +81,8 @@ class NearRigidModel(ReducedModel):
         self.order = [mechanism.cables.index(cable) for cable in cables]
         self.stiffness = np.array([cable.area * cable.young for cable in cables])
         self.damping_time = np.array([cable.damping / cable.young for cable in cables])
+        self.tension_ceiling: Array = np.full(len(cables), np.inf)
+        self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
 
     def reduced(self, q: Array, rate: Array) -> Reduced:

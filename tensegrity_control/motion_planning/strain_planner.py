@@ -1,11 +1,12 @@
 """Strains of the cables along a path, planned with a view ahead, and the inputs that go with them.
 
-What the drives cannot do, N' (M w'' + c) = N' S T, must come from the tensions T. Along the null space of N' S they are
-lifted until all are above their floor; the maximum over the cables is taken smoothly (log-sum-exp), so that T is as
-smooth as the path. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that
-is run forward in time and never falls below a floor that its input keeps. With w and its derivatives for all
-times the inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the
-instant, a plan over time has it.
+What the drives cannot do, N' (M w'' + c) = N' S T, must come from the tensions T. Along the null space of N' S they
+are lifted until all are above their floor; the maximum over the cables is taken smoothly (log-sum-exp), so that T is
+as smooth as the path. Where there are several such self-stresses, or a level is wanted, `self_stress_choice` takes
+one. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that is run
+forward in time and never falls below a floor that its input keeps. With w and its derivatives for all times the
+inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the instant, a
+plan over time has it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..cancellation import checkpoint
 from ..trajectories.smoothing import smoothed
 from ..trajectories.splines import PiecewisePolynomial
 from .near_rigid_model import NearRigidModel
+from .self_stress_choice import choose_tensions
 
 SHARPNESS = 30.0
 """Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""
@@ -84,7 +86,8 @@ def plan_strains(
             q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
             reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
             load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
-            tensions[i] = _tensions(reduced.inputs, reduced.cables, load, floor, float(times[i]))
+            before = tensions[i - 1] if i else None
+            tensions[i] = _tensions(model, reduced.inputs, reduced.cables, load, floor, float(times[i]), before)
         strains = _strains(tensions / model.stiffness, model.damping_time, step)
         curve = make_interp_spline(times, strains, k=5)
         rates, accelerations = curve(times, 1), curve(times, 2)
@@ -114,15 +117,23 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array
     tensions = np.zeros(model.radii.size)
     for _ in range(2):  # the strains move the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
-        tensions = _tensions(reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
+        tensions = _tensions(model, reduced.inputs, reduced.cables, reduced.bias, floor, 0.0)
         q = model.closed_configuration(q, np.concatenate((q[model.q_y], tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
     return q[model.q_index].copy(), np.asarray(effort, dtype=np.float64)
 
 
-def _tensions(inputs: Array, cables: Array, load: Array, floor: Array, time: float) -> Array:
-    """(c,) N that give what the inputs cannot, the least that keep the floor."""
+def _tensions(
+    model: NearRigidModel,
+    inputs: Array,
+    cables: Array,
+    load: Array,
+    floor: Array,
+    time: float,
+    before: Array | None = None,
+) -> Array:
+    """(c,) N that give what the inputs cannot: the least that keep the floor, or those nearest to the model's level."""
     size = inputs.shape[1]
     passive = np.linalg.svd(inputs)[0][:, size:]
     needed, pull = passive.T @ load, passive.T @ cables
@@ -130,11 +141,15 @@ def _tensions(inputs: Array, cables: Array, load: Array, floor: Array, time: flo
     if np.max(np.abs(pull @ particular - needed), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
     stress = np.linalg.svd(pull)[2][np.linalg.matrix_rank(pull) :]
-    if stress.shape[0] != 1 or not (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9)):
-        raise InfeasibleControlError(
-            f"at {time:.4g} s there is no single self-stress that tightens all cables (there are {stress.shape[0]}); "
-            "the tensions cannot be lifted above their floor."
-        )
+    tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))
+    if not tightens or model.tension_level is not None or np.any(np.isfinite(model.tension_ceiling)):
+        try:
+            return choose_tensions(particular, stress, floor, model.tension_ceiling, model.tension_level, before)
+        except InfeasibleControlError as error:
+            raise InfeasibleControlError(
+                f"at {time:.4g} s {error} (there are {stress.shape[0]} self-stresses); lower the floor or raise the "
+                "ceiling."
+            ) from None
     lift = np.abs(stress[0])
     scale = SHARPNESS / float(np.mean(floor / lift))
     raised = scale * (floor - particular) / lift

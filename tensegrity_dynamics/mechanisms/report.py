@@ -31,6 +31,7 @@ from .dynamics.equations_of_motion import equations
 from .estimation.quasi_static_estimator import MechanismEstimator
 from .loads import Load, Payload
 from .mechanism_model import MechanismModel
+from .mode_report import singularity_rows
 from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from .statics.modes import mechanism_modes
 from .statics.output_stiffness import output_stiffness
@@ -70,6 +71,7 @@ class MechanismReport(RobotReport):
             ("gravity", gravity),
         ]
         what += [("output", f"{o.name} on {o.body}, controls {', '.join(o.controlled)}") for o in robot.outputs]
+        what += singularity_rows(robot)
         if robot.tour:
             what.append(("tour", ", ".join(stop.name for stop in robot.tour)))
         what += closing_rows(robot)

@@ -71,14 +71,14 @@ def _trace(
         matrix = np.vstack((kinematics.loops(position)[1], coordinates.jacobian(position)[held]))
         null = np.linalg.svd(matrix)[2][-1]
         tangent = null if tangent is None or null @ tangent > 0.0 else -null
-        last = coordinates.values(position)[axis] - start[axis]
+        last = coordinates.error(position, start)[axis]
         ahead = _correct(
             kinematics, coordinates, displaced(kinematics.mechanism, position, step * tangent), held, start
         )
         if ahead is None:
             break
         rows = _signed(kinematics, ahead, rows)
-        if taken > 0 and last * (coordinates.values(ahead)[axis] - start[axis]) < 0.0:
+        if taken > 0 and last * coordinates.error(ahead, start)[axis] < 0.0:
             landed = kinematics.close(ahead, coordinates, start)
             if landed is not None:
                 if np.max(np.abs(landed - q)) < TOLERANCE_SAME_POSITION:
@@ -94,7 +94,7 @@ def _correct(
     """Position on the curve near q, or None where Newton's method does not converge."""
     for _ in range(MAX_CORRECTIONS):
         loop_error, matrix = kinematics.loops(q)
-        error = np.concatenate((-loop_error, (start - coordinates.values(q))[held]))
+        error = np.concatenate((-loop_error, coordinates.error(q, start)[held]))
         if np.max(np.abs(error), initial=0.0) < 1e-12:
             return q
         rows = np.vstack((matrix, coordinates.jacobian(q)[held]))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, UnreachableGoalError, unknown_name
-from ...numerics.rotations import rotation_vector
+from ...numerics.rotations import matrix_from_vector, rotation_vector
 from ...robots.output_frame import AXES
 from ..body_frame import BodyFrame
 from ..mechanism import Mechanism, check_state
@@ -32,10 +32,18 @@ MAX_NEWTON_STEPS = 12
 
 
 class Coordinates(NamedTuple):
-    """Functions of the position: values(q) (n,) and jacobian(q) (n, nv), their derivative along the velocities."""
+    """Functions of the position.
+
+    Attributes:
+        values: (n,) at q. error: (n,) that is missing at q to a target (n,), of rotations a vector about world axes.
+        jacobian: (n, nv), how the error shrinks along the velocities, where it is small.
+        between: (n,) values a share (0 to 1) of the way between two.
+    """
 
     values: Callable[[NDArray], NDArray[np.float64]]
     jacobian: Callable[[NDArray], NDArray[np.float64]]
+    error: Callable[[NDArray, NDArray], NDArray[np.float64]]
+    between: Callable[[NDArray, NDArray, float], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,21 +120,31 @@ class LoopKinematics:
         """
         return self._follow(start, self.output_coordinates, np.asarray(target, dtype=float), "output")
 
-    def output_values(self, q: NDArray) -> NDArray[np.float64]:
-        """Controlled coordinates (n,) of the output: m, and rotation vector in rad."""
+    def output_pose(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rotation (3, 3) and position (3,) m of the output's frame at q (nq,)."""
         self._evaluate(q, np.zeros(self.mechanism.velocity_count))
         rotation, position = self._pose()
+        return rotation, np.array(position)
+
+    def output_values(self, q: NDArray) -> NDArray[np.float64]:
+        """Controlled coordinates (n,) of the output: m, and rotation vector in rad."""
+        rotation, position = self.output_pose(q)
         return np.concatenate((position, rotation_vector(rotation)))[self._rows]
 
     @property
     def output_coordinates(self) -> Coordinates:
         """The controlled coordinates of the output, whose level sets hold the working modes."""
-        return Coordinates(self.output_values, self._output_jacobian_at)
+        return Coordinates(self.output_values, self._output_jacobian_at, self._output_error, self._output_between)
 
     @property
     def active_coordinates(self) -> Coordinates:
         """The positions of the active joints, whose level sets hold the assembly modes."""
-        return Coordinates(self._active_values, lambda _: self._active_jacobian)
+        return Coordinates(
+            self._active_values,
+            lambda _: self._active_jacobian,
+            lambda q, target: target - self._active_values(q),
+            lambda first, last, share: first + share * (last - first),
+        )
 
     def loops(self, q: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Loop errors (nc,) [m, or sine of an angle] and K (nc, nv) at a position."""
@@ -145,7 +163,7 @@ class LoopKinematics:
             loop_error, matrix = self.loops(position)
             error = -loop_error
             if coordinates is not None and target is not None:
-                error = np.concatenate((error, target - coordinates.values(position)))
+                error = np.concatenate((error, coordinates.error(position, target)))
                 matrix = np.vstack((matrix, coordinates.jacobian(position)))
             if np.max(np.abs(error), initial=0.0) < 1e-13:
                 return position if np.max(np.abs(position - start)) < 0.5 else None
@@ -155,6 +173,11 @@ class LoopKinematics:
             position = displaced(self.mechanism, position, step)
         near = np.max(np.abs(error), initial=0.0) < 1e-11 and np.max(np.abs(position - start)) < 0.5
         return position if near else None
+
+    def basis(self, q: NDArray) -> NDArray[np.float64]:
+        """G (nv, y) at a position: all velocities that keep the loops closed (000, 1.2.32)."""
+        self._evaluate(q, np.zeros(self.mechanism.velocity_count))
+        return self._basis()
 
     # -- first and second order -----------------------------------------------------------------------------------
 
@@ -270,6 +293,23 @@ class LoopKinematics:
         linear = acceleration[3:] + self.mechanism.gravity + np.cross(acceleration[:3], position)
         return np.concatenate((linear + np.cross(velocity[:3], point), acceleration[:3]))[self._rows]
 
+    def _split(self, values: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Position (3,) and rotation (3, 3) of controlled coordinates (n,); those that are not controlled are zero."""
+        full = np.zeros(6)
+        full[self._rows] = values
+        return full[:3], matrix_from_vector(full[3:])
+
+    def _output_error(self, q: NDArray, target: NDArray) -> NDArray[np.float64]:
+        rotation, position = self.output_pose(q)
+        goal, turned = self._split(target)
+        return np.concatenate((goal - position, rotation_vector(turned @ rotation.T)))[self._rows]
+
+    def _output_between(self, first: NDArray, last: NDArray, share: float) -> NDArray[np.float64]:
+        """On the straight line, turning about one axis."""
+        (start, before), (end, after) = self._split(first), self._split(last)
+        turned = matrix_from_vector(share * rotation_vector(after @ before.T)) @ before
+        return np.concatenate((start + share * (end - start), rotation_vector(turned)))[self._rows]
+
     def _active_values(self, q: NDArray) -> NDArray[np.float64]:
         return np.array([q[self.mechanism.positions_of(name)][0] for name in self.active])
 
@@ -280,11 +320,11 @@ class LoopKinematics:
         q = self.close(start)
         if q is None:
             raise TensegrityError("the loops of the start position cannot be closed.")
-        origin = coordinates.values(q)
+        origin, distance = coordinates.values(q), float(np.max(np.abs(coordinates.error(q, target))))
         done, stride = 0.0, 1.0
         while done < 1.0:
-            stride = min(stride, 1.0 - done, 0.1 / max(1e-12, float(np.max(np.abs(target - origin)))))
-            trial = self.close(q, coordinates, origin + (done + stride) * (target - origin))
+            stride = min(stride, 1.0 - done, 0.1 / max(1e-12, distance))
+            trial = self.close(q, coordinates, coordinates.between(origin, target, done + stride))
             if trial is None:
                 stride *= 0.5
                 if stride < 1e-7:

@@ -37,8 +37,12 @@ def test_a_robot_names_its_source_and_what_the_source_does_not_print(name: str) 
     robot = load_robot(name)
     assert robot.name == name
     assert robot.description
-    assert "document" in robot.source
-    assert {note.status for note in robot.provenance} >= {"printed", "assumed"}
+    assert robot.source
+    statuses = {note.status for note in robot.provenance}
+    if "document" in robot.source:
+        assert statuses >= {"printed", "assumed"}
+    else:  # dimensions of our own
+        assert statuses == {"assumed"}
     assert all(note.note for note in robot.provenance)
 
 

@@ -1,0 +1,222 @@
+"""All assembly and working modes of a mechanism by Newton's method from random starts.
+
+`mode_enumeration` follows curves from one mode to the next and so finds those that are connected to the first; here
+every start is drawn at random, closed, and moved along closed loops to where the coordinates in question have their
+values (damped Newton steps, G of 000, 1.2.32), which asks for no connection. How often each mode was met tells how many
+were missed: the chance that another start shows a new one is about the share of the modes met once (Good 1953).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import TensegrityError
+from .. import joints
+from ..mechanism import Mechanism
+from ..workspace import make_stage_workspace, make_workspace
+from .configuration_space import configuration_rate, normalise_quaternions
+from .loop_closure import close_loops
+from .loop_reduction import make_reduction_workspace
+from .parallel_kinematics import Coordinates, LoopKinematics
+
+SAME = 1e-5
+"""m and rad below which two modes are one."""
+CLOSED, ARRIVED = 1e-11, 1e-10
+"""m, or sine of an angle, of loops that count as closed; m and rad of coordinates that count as there."""
+LONGEST_STEP = 0.3
+"""rad or m of one Newton step."""
+MAX_STEPS, MAX_HALVINGS = 40, 4
+"""Newton steps of one start, and halvings of one step."""
+LEAST_MEETINGS = 50
+"""Meetings after the last new mode without which a search does not end."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModeSearch:
+    """What a search has found.
+
+    Attributes:
+        modes: positions (nq,); the first is that from which the search began.
+        met: how often each of them was met. starts: from which Newton's method began; not all arrive.
+        unseen: estimated chance that one more start that arrives shows a new mode (Good 1953).
+    """
+
+    modes: tuple[NDArray[np.float64], ...]
+    met: tuple[int, ...]
+    starts: int
+
+    @property
+    def unseen(self) -> float:
+        return sum(count <= 1 for count in self.met) / max(1, sum(self.met))
+
+
+def search_assembly_modes(
+    kinematics: LoopKinematics, q: NDArray, *, starts: int = 3000, confirmations: int = 5, seed: int = 0
+) -> ModeSearch:
+    """Positions with the same active joints as q (nq,), loops closed, that differ in the output's pose.
+
+    Modes that differ in passive joints alone (a leg turned about itself) count once.
+
+    Args:
+        starts: at most. confirmations: it ends when every mode was met so often, and half of all meetings (and
+            `LEAST_MEETINGS` of them) came after the last new one. More finds rarer modes and takes longer.
+        seed: of the random starts.
+
+    Raises:
+        TensegrityError: the loops of q cannot be closed.
+    """
+
+    def mark(position: NDArray) -> NDArray[np.float64]:
+        rotation, origin = kinematics.output_pose(position)
+        return np.concatenate((origin, rotation.ravel()))
+
+    return _search(kinematics, kinematics.active_coordinates, q, mark, starts, confirmations, seed)
+
+
+def search_working_modes(
+    kinematics: LoopKinematics,
+    q: NDArray,
+    *,
+    limits: NDArray | None = None,
+    starts: int = 3000,
+    confirmations: int = 5,
+    seed: int = 0,
+) -> ModeSearch:
+    """Positions with the same output as q (nq,), loops closed, that differ in the active joints beyond whole turns.
+
+    Args:
+        limits: (n, 2) lowest and highest position [rad or m] of the active joints; modes beyond do not count, whole
+            turns aside. Other arguments and errors as in `search_assembly_modes`.
+    """
+    turning = np.array([kinematics.mechanism.joint(name).kind == "revolute" for name in kinematics.active])
+
+    def mark(position: NDArray) -> NDArray[np.float64]:
+        values = kinematics.active_coordinates.values(position)
+        return np.concatenate((np.cos(values), np.sin(values), np.where(turning, 0.0, values)))
+
+    def within(position: NDArray) -> bool:
+        if limits is None:
+            return True
+        values, (low, high) = kinematics.active_coordinates.values(position), limits.T
+        turns = np.where(turning, 2.0 * np.pi * np.ceil((low - SAME - values) / (2.0 * np.pi)), 0.0)
+        values = values + turns
+        return bool(np.all((values >= low - SAME) & (values <= high + SAME)))
+
+    return _search(kinematics, kinematics.output_coordinates, q, mark, starts, confirmations, seed, within)
+
+
+def _search(
+    kinematics: LoopKinematics,
+    coordinates: Coordinates,
+    q: NDArray,
+    mark: Callable[[NDArray], NDArray[np.float64]],
+    starts: int,
+    confirmations: int,
+    seed: int,
+    counts: Callable[[NDArray], bool] = lambda _: True,
+) -> ModeSearch:
+    mover = _Mover(kinematics, coordinates)
+    first = np.array(q, dtype=np.float64)
+    if not mover.close(first):
+        raise TensegrityError("the loops of the position to start from cannot be closed.")
+    target = coordinates.values(first)
+    spread = max(float(np.max(np.abs(mover.work.position), initial=0.0)), SAME)
+    rng = np.random.default_rng(seed)
+    modes, marks, met = [first], [mark(first)], [1]
+    meetings = newest = 1
+    done = 0
+    while done < starts and not (min(met) >= confirmations and meetings - newest >= max(newest, LEAST_MEETINGS)):
+        done += 1
+        trial = mover.arrive(_drawn(kinematics.mechanism, first, spread, rng), target)
+        if trial is None or not counts(trial):
+            continue
+        meetings += 1
+        own = mark(trial)
+        distances = np.max(np.abs(np.array(marks) - own), axis=1)
+        nearest = int(np.argmin(distances))
+        if distances[nearest] < SAME:
+            met[nearest] += 1
+        else:
+            modes.append(trial)
+            marks.append(own)
+            met.append(1)
+            newest = meetings
+    return ModeSearch(tuple(modes), tuple(met), done)
+
+
+class _Mover:
+    """Moves positions along closed loops, in arrays that are made once."""
+
+    def __init__(self, kinematics: LoopKinematics, coordinates: Coordinates) -> None:
+        self.kinematics, self.coordinates = kinematics, coordinates
+        self.flat = kinematics.mechanism.flat
+        self.work, self.reduction = make_workspace(self.flat), make_reduction_workspace(self.flat)
+        self.stages = make_stage_workspace(self.flat)
+        self.held = np.zeros(kinematics.mechanism.velocity_count, dtype=np.bool_)
+
+    def close(self, position: NDArray) -> bool:
+        """Close the loops of a position where it stands."""
+        for _ in range(2):  # each is up to twenty Newton steps
+            error = close_loops(self.flat, position, self.held, 1e-13, False, self.work, self.reduction, self.stages)
+            if not error < 1e3 or error <= CLOSED:
+                break
+        return bool(error <= CLOSED) and bool(np.all(np.isfinite(position)))
+
+    def arrive(self, position: NDArray, target: NDArray) -> NDArray[np.float64] | None:
+        """The position moved to where the coordinates have their target (n,); None where it does not get there."""
+        if not self.close(position):
+            return None
+        error = self.coordinates.error(position, target)
+        for _ in range(MAX_STEPS):
+            size = float(np.max(np.abs(error)))
+            if size < ARRIVED:
+                return position
+            basis = self.kinematics.basis(position)
+            try:
+                step = basis @ np.linalg.solve(self.coordinates.jacobian(position) @ basis, error)
+            except np.linalg.LinAlgError:
+                return None
+            longest = float(np.max(np.abs(step)))
+            if not np.isfinite(longest):
+                return None
+            share = min(1.0, LONGEST_STEP / longest)
+            for _ in range(MAX_HALVINGS):
+                moved = self.moved(position, share * step)
+                if moved is not None:
+                    ahead = self.coordinates.error(moved, target)
+                    if float(np.max(np.abs(ahead))) < size:
+                        break
+                share *= 0.5
+            else:
+                return None
+            position, error = moved, ahead
+        return None
+
+    def moved(self, position: NDArray, step: NDArray) -> NDArray[np.float64] | None:
+        """The position a step (nv,) further, loops closed; None where they do not."""
+        configuration_rate(self.flat, position, step, self.stages.q_rate)
+        result = position + self.stages.q_rate
+        normalise_quaternions(self.flat, result)
+        return result if self.close(result) else None
+
+
+def _drawn(mechanism: Mechanism, q: NDArray, spread: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A position drawn at random: angles and orientations all round, lengths and places within `spread` [m] of q's."""
+    result = np.array(q)
+    for joint in mechanism.joints:
+        kind = joints.JOINT_KINDS[joint.kind]
+        at = mechanism.positions_of(joint.name)
+        if joint.kind in ("revolute", "universal"):
+            result[at] = rng.uniform(-np.pi, np.pi, at.stop - at.start)
+        elif joint.kind == "prismatic":
+            result[at] = q[at] + rng.uniform(-spread, spread)
+        elif kind in (joints.SPHERICAL, joints.FLOATING):
+            turn = rng.normal(size=4)
+            result[at.stop - 4 : at.stop] = turn / np.linalg.norm(turn)
+            if kind == joints.FLOATING:
+                result[at.start : at.start + 3] = q[at.start : at.start + 3] + rng.uniform(-spread, spread, 3)
+    return result

@@ -1,0 +1,208 @@
+"""Which wrenches on the output a robot on cables can hold, with tensions between floor and ceiling.
+
+At rest the forces along all motions that keep the loops closed balance (G of 000, 1.2.32): those of the cables'
+tensions T, of the actuators' efforts u, of weight, springs and known loads p, and of a wrench f on the output,
+
+    P' T = B u + p + J' f,    T_low <= T <= T_high,  |u| <= u_max
+
+with P the pull of a newton in each cable. Efforts of pulleys follow from the tensions, so that what is left open are
+the self-stresses. The tensions chosen are those nearest to the wanted ones (a strictly convex program: they change
+continuously from pose to pose); how much of a wrench can be held is a linear program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import TensegrityError
+from ...robots.robot import Robot
+from .. import joints
+from ..body_frame import BodyFrame
+from ..dynamics.equations_of_motion import evaluate
+from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
+from ..mechanism_model import MechanismModel
+from ..workspace import make_workspace
+from .output_stiffness import output_jacobian
+
+UNBOUNDED = 1e12
+"""N or N m from which on a wrench counts as unbounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class CableStatics:
+    """The balance of forces at one position, see the module.
+
+    Attributes:
+        cables: names of the driven cables. pull: P (c, n). drive: B (n, a). passive: p (n,). output: J (6, n), linear
+            then angular.
+        tension_low, tension_high: (c,) N. effort: (a,) largest N m or N.
+    """
+
+    cables: tuple[str, ...]
+    pull: NDArray[np.float64]
+    drive: NDArray[np.float64]
+    passive: NDArray[np.float64]
+    output: NDArray[np.float64]
+    tension_low: NDArray[np.float64]
+    tension_high: NDArray[np.float64]
+    effort: NDArray[np.float64]
+
+    @property
+    def balance(self) -> NDArray[np.float64]:
+        """(n, c + a) of the equations balance (T, u) = p + J' f."""
+        return np.hstack((self.pull.T, -self.drive))
+
+    @property
+    def self_stress_count(self) -> int:
+        """How many tensions are left open by a wrench and a position."""
+        return int(len(self.cables) + self.drive.shape[1] - np.linalg.matrix_rank(self.balance, tol=1e-9 * self.scale))
+
+    @property
+    def scale(self) -> float:
+        """Largest singular value of the balance."""
+        return float(np.linalg.norm(self.balance, 2))
+
+
+def cable_statics(
+    robot: Robot, q: NDArray, *, floor: float | None = None, ceiling: float | None = None
+) -> CableStatics:
+    """The balance of forces of a robot at q (nq,), loops closed.
+
+    Args:
+        floor, ceiling: N of every driven cable; without, the robot's `minimum_tension` and what its efforts allow.
+
+    Raises:
+        TensegrityError: it has no driven cables or no output, or the floor is not below the ceiling.
+    """
+    model = robot.model_as(MechanismModel)
+    mechanism, flat = model.mechanism, model.mechanism.flat
+    driven = [model.joint_of(each.drives) for each in robot.actuators]
+    entries = [entry for entry in model.entries if entry.variant != "rigid" and entry.joints[1] in driven]
+    if not entries or not robot.outputs:
+        what = "driven cables" if not entries else "output"
+        raise TensegrityError(f"{robot.name} has no {what}; wrenches are asked of outputs that driven cables hold.")
+    work, reduction = make_workspace(flat), make_reduction_workspace(flat)
+    evaluate(flat, np.ascontiguousarray(q, dtype=np.float64), np.zeros(mechanism.velocity_count), work)
+    reduce_rows(work.loop, work.loop_bias, reduction, False)
+    basis = reduction.basis[:, : independent_basis(mechanism.velocity_count, reduction)].copy()
+    along = np.zeros((len(entries), mechanism.velocity_count))
+    passive = work.passive - work.bias
+    index = {cable.name: k for k, cable in enumerate(mechanism.cables)}
+    for row, entry in zip(along, entries, strict=True):
+        joint = mechanism.joint(entry.joints[2])
+        a, b = mechanism.positions_of(joint.name).start, mechanism.velocities_of(joint.name).start
+        kind = joints.JOINT_KINDS[joint.kind]
+        row[b + 1] = 1.0
+        if kind == joints.INVOLUTE_EPSILON:
+            row[b], row[b + 1] = joint.radius * q[a + 1], joint.radius * q[a]
+        elif kind == joints.INVOLUTE_LENGTH:
+            row[b] = -joint.radius
+        passive = passive + work.tension[index[entry.name]] * row  # what the cables pull at q is not known load
+    drive = np.zeros((mechanism.velocity_count, len(driven)))
+    drive[[mechanism.velocities_of(name).start for name in driven], np.arange(len(driven))] = 1.0
+    by_cable = {each.drives: each for each in robot.actuators}
+    low = np.array([by_cable[entry.name].minimum_tension if floor is None else floor for entry in entries])
+    most = [by_cable[entry.name].effort / entry.radius if ceiling is None else ceiling for entry in entries]
+    high = np.array(most)
+    for entry, least, largest in zip(entries, low, high, strict=True):
+        if not 0.0 <= least < largest:
+            raise TensegrityError(
+                f"cable {entry.name} shall keep {least:.4g} N and at most {largest:.4g} N; give a floor from 0 on, "
+                "below the ceiling."
+            )
+    output: BodyFrame = robot.output  # type: ignore[assignment]
+    return CableStatics(
+        tuple(entry.name for entry in entries), along @ basis, basis.T @ drive, basis.T @ passive,
+        output_jacobian(mechanism, q, output) @ basis, low, high, np.array([each.effort for each in robot.actuators]),
+    )  # fmt: skip
+
+
+def wrench_margin(
+    statics: CableStatics, direction: ArrayLike, base: ArrayLike | None = None
+) -> tuple[float, NDArray[np.float64] | None]:
+    """How much of a wrench the robot holds beside another: the largest factor, and the tensions (c,) N there.
+
+    Args:
+        direction: (6,) N and N m on the output's origin, world axes. base: (6,) that is there all the time; none
+            without.
+
+    Returns:
+        Infinity where nothing ends it; minus infinity and None where not even the base is held.
+
+    Raises:
+        TensegrityError: not six finite numbers.
+    """
+    from scipy.optimize import linprog  # here, so that importing the package stays quick
+
+    along, fixed = _wrench(direction, "direction"), _wrench(np.zeros(6) if base is None else base, "base")
+    count = len(statics.cables)
+    matrix = np.column_stack((statics.balance, -statics.output.T @ along))
+    cost = np.zeros(matrix.shape[1])
+    cost[-1] = -1.0
+    bounds = [*zip(statics.tension_low, statics.tension_high, strict=True)]
+    bounds += [(-most, most) for most in statics.effort] + [(0.0, UNBOUNDED)]
+    found = linprog(cost, A_eq=matrix, b_eq=statics.passive + statics.output.T @ fixed, bounds=bounds)
+    if found.status != 0:
+        return -np.inf, None
+    factor = float(found.x[-1])
+    return (np.inf if factor > 0.1 * UNBOUNDED else factor), np.asarray(found.x[:count])
+
+
+def tension_distribution(
+    statics: CableStatics, wrench: ArrayLike | None = None, wanted: ArrayLike | None = None
+) -> NDArray[np.float64] | None:
+    """(c,) N: the tensions within floor and ceiling that hold a wrench (6,) N, N m and are nearest to the wanted ones.
+
+    Args:
+        wanted: (c,) N or one number for all; halfway between floor and ceiling asks for much, the floor (without) for
+            the least that is safe.
+
+    Returns:
+        None where no tensions within the limits hold it.
+    """
+    from scipy.optimize import lsq_linear
+
+    force = _wrench(np.zeros(6) if wrench is None else wrench, "wrench")
+    if wrench_margin(statics, np.zeros(6), force)[1] is None:
+        return None
+    goal = np.broadcast_to(
+        statics.tension_low if wanted is None else np.asarray(wanted, dtype=float), statics.tension_low.shape
+    )
+    count, inputs = len(statics.cables), statics.drive.shape[1]
+    # the balance leaves T = T_0 + N z; among these the nearest, with the limits as a bounded least squares problem
+    matrix, right = statics.balance, statics.passive + statics.output.T @ force
+    size = np.concatenate((np.full(count, max(1.0, float(goal.max()))), np.maximum(statics.effort, 1e-9)))
+    scaled = matrix * size
+    heavy = 1e5 / max(float(np.linalg.norm(scaled, 2)), 1e-300)
+    rows = np.vstack((heavy * scaled, np.eye(count + inputs)[:count]))
+    target = np.concatenate((heavy * right, goal / size[:count]))
+    low = np.concatenate((statics.tension_low, -statics.effort)) / size
+    high = np.concatenate((statics.tension_high, statics.effort)) / size
+    found = lsq_linear(rows, target, (low, high), method="bvls", tol=1e-14, max_iter=500)
+    return np.asarray(found.x[:count] * size[:count])
+
+
+AXES: Mapping[str, int] = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}
+
+
+def wrench_margins(statics: CableStatics, base: ArrayLike | None = None) -> dict[str, tuple[float, float]]:
+    """How far the output can be pushed along (N) and turned about (N m) each world axis: backwards and forwards."""
+    found = {}
+    for axis, row in AXES.items():
+        unit = np.zeros(6)
+        unit[row] = 1.0
+        found[axis] = (-wrench_margin(statics, -unit, base)[0], wrench_margin(statics, unit, base)[0])
+    return found
+
+
+def _wrench(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    wrench = np.asarray(values, dtype=np.float64)
+    if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
+        raise TensegrityError(
+            f"{what} {values!r}: six finite numbers are needed, force x y z in N and moment x y z in N m."
+        )
+    return wrench

@@ -1,0 +1,211 @@
+"""The suspended cable robot: tensions continuous along a path, and the pose with pulleys beside point anchors.
+
+The platform goes round a closed path of positions and turns. At every point the tensions between floor and ceiling that
+are nearest to a wanted level are found, and from them, in closed form, the angles of the pulleys, with the pulleys'
+geometry and the cables' stretch, and once more as if every cable started at a fixed point (where it leaves its pulley
+at rest). The model with pulleys then finds where the platform comes to rest with either.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.impedance import MovingPosition
+from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position
+from tensegrity_dynamics.mechanisms.statics.wrench_feasibility import cable_statics, tension_distribution
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
+from tensegrity_dynamics.robots.output_frame import pose_error
+
+NAME = "cable_robot"
+DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
+QUANTITIES = {"reach": "length", "level": "force", "duration": "time"}
+CHECKED = 12
+"""Points of the path at which the shapes at rest are solved for."""
+
+
+def run(
+    robot: str = "cable_robot", reach: float = 0.5, turn: float = 12.0, level: float = 20.0, points: int = 400,
+    duration: float = 12.0,
+) -> dict[str, Any]:  # fmt: skip
+    """See the module.
+
+    Args:
+        robot: shipped or a file, one whose output hangs on cables alone. reach: m of the path's radius.
+        turn: deg of its turns. level: N that tensions shall be near to. points: of the path.
+        duration: s in which it is driven in simulation; 0 leaves that out.
+    """
+    loaded = load_robot(robot)
+    model, output = loaded.model_as(MechanismModel), loaded.output
+    equilibria = MechanismEquilibriumMap(loaded)
+    home = equilibria.home
+    shares = np.linspace(0.0, 1.0, points + 1)
+    poses = [_pose(home.pose, float(share), reach, np.radians(turn)) for share in shares]
+    tensions, exact, straight = [], [], []
+    for position, quaternion in poses:
+        q = hanging_position(model, output, position, quaternion)
+        for _ in range(2):  # the stretch moves what the tensions follow from
+            own = tension_distribution(cable_statics(loaded, q), wanted=level)
+            if own is None:
+                return {"experiment": NAME, "robot": loaded.name, "feasible": False, "position_m": position}
+            q = hanging_position(model, output, position, quaternion, own / _stiffness(model))
+        tensions.append(own)
+        exact.append(_angles(loaded, model, q))
+        straight.append(_point_anchors(loaded, model, home.q, (position, quaternion), own))
+    values = np.array(tensions)
+    finer = np.max(np.abs(np.diff(values, axis=0))), np.max(np.abs(np.diff(values[::2], axis=0)))
+    picked = np.linspace(0, points, CHECKED, endpoint=False).astype(int)
+    errors = {"pulleys": [], "point anchors": []}  # type: dict[str, list[Any]]
+    last = dict.fromkeys(errors, home)
+    for index in picked:
+        for what, angles in (("pulleys", exact), ("point anchors", straight)):
+            last[what] = equilibria.solve(angles[index], last[what])  # from the shape before, not from the answer
+            errors[what].append(pose_error(poses[index], last[what].pose))
+    result: dict[str, Any] = {
+        "experiment": NAME, "robot": loaded.name, "feasible": True, "level_N": level, "points": points,
+        "share": shares, "tensions_N": values, "cables": list(cable_statics(loaded, home.q).cables),
+        "lowest_tension_N": float(values.min()), "highest_tension_N": float(values.max()),
+        "largest_jump_N": float(finer[0]), "largest_jump_with_half_the_points_N": float(finer[1]),
+        "errors": {what: np.array(rows) for what, rows in errors.items()}, "checked": shares[picked],
+        "largest": {
+            what: {"position_m": float(np.max(np.linalg.norm(np.array(rows)[:, :3], axis=1))),
+                   "angle_rad": float(np.max(np.linalg.norm(np.array(rows)[:, 3:], axis=1)))}
+            for what, rows in errors.items()
+        },
+    }  # fmt: skip
+    if duration > 0.0:
+        result["driven"] = _drive(loaded, model, np.array(exact), poses, duration)
+    return result
+
+
+def _pose(home: Any, share: float, reach: float, turn: float) -> tuple[Any, Any]:
+    """Pose at a share of the closed path, which begins and ends at rest, slowly."""
+    s = share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
+    angle = 2.0 * np.pi * s
+    away = np.array([1.0 - np.cos(angle), np.sin(angle), 0.4 * (1.0 - np.cos(2.0 * angle))])
+    turned = turn * np.array([np.sin(angle), 0.5 * np.sin(2.0 * angle), 1.0 - np.cos(angle)])
+    rotation = matrix_from_vector(turned) @ matrix_from_quaternion(home[1])
+    return home[0] + 0.5 * reach * away, quaternion_from_matrix(rotation)
+
+
+def _stiffness(model: MechanismModel) -> Any:
+    """(c,) N per strain."""
+    return np.array([cable.young * cable.area for cable in model.mechanism.cables])
+
+
+def _angles(loaded: Any, model: MechanismModel, q: Any) -> Any:
+    """(a,) rad of the actuators at q."""
+    return np.array([q[model.mechanism.positions_of(model.joint_of(each.drives)).start] for each in loaded.actuators])
+
+
+def _point_anchors(loaded: Any, model: MechanismModel, rest: Any, pose: Any, tensions: Any) -> Any:
+    """(a,) rad of the actuators as if each cable started where it leaves its pulley at rest (nq,)."""
+    places, turned = BodyPoses(model).update(rest), matrix_from_quaternion(pose[1])
+    body = model.mechanism.body_index[loaded.output.body]
+    first, first_turned = places.positions[body].copy(), places.rotations[body].copy()
+    angles, stiffness = _angles(loaded, model, rest), _stiffness(model)
+    strains = places.strains().copy()
+    for k, entry in enumerate(model.entries):
+        anchor = first + first_turned @ entry.anchor
+        q = rest[model.mechanism.positions_of(entry.joints[2])]
+        taut = entry.radius * q[0] * (1.0 + q[1])
+        cable = model.mechanism.body_index[f"{entry.name}-cable"]
+        along = places.rotations[cable][:, 0]  # from where it leaves the pulley to its end
+        point = anchor - taut * along
+        offset = turned @ (entry.anchor - loaded.output.frame.origin)
+        length = float(np.linalg.norm(pose[0] + offset - point))
+        unwound = length / (1.0 + tensions[k] / stiffness[k]) - taut / (1.0 + strains[k])
+        angles[k] -= unwound / entry.radius
+    return angles
+
+
+def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration: float) -> dict[str, float]:
+    """Follow the angles with the pulleys' servos in simulation; errors on the way and one second after the end."""
+    simulation, places = Simulation(loaded), BodyPoses(model)
+    names = [each.name for each in loaded.actuators]
+    step = duration / (len(angles) - 1)
+    on_the_way = np.zeros(2)
+    for before, row, pose in zip(angles, angles[1:], poses[1:], strict=False):
+        rates = (row - before) / step
+        simulation.advance(
+            duration=step,
+            position={n: MovingPosition(*x) for n, *x in zip(names, before.tolist(), rates.tolist(), strict=True)},
+        )
+        error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
+        on_the_way = np.maximum(on_the_way, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
+    simulation.advance(duration=1.0, position=dict(zip(names, angles[-1].tolist(), strict=True)))
+    error = pose_error(poses[-1], places.update(simulation.state.q).output(loaded.output)[0])
+    return {
+        "position_on_the_way_m": float(on_the_way[0]), "angle_on_the_way_rad": float(on_the_way[1]),
+        "position_at_rest_m": float(np.linalg.norm(error[:3])), "angle_at_rest_rad": float(np.linalg.norm(error[3:])),
+    }  # fmt: skip
+
+
+def render(result: dict[str, Any], console: Console) -> None:
+    """The figures as a table."""
+    if not result["feasible"]:
+        at = ", ".join(f"{x:.3f}" for x in result["position_m"])
+        console.print(f"{result['robot']} cannot hold itself at ({at}) m within its tensions; take a smaller reach.")
+        return
+    console.print(
+        f"{result['robot']}: {result['points']} poses round a path, tensions nearest to {result['level_N']:g} N: "
+        f"{result['lowest_tension_N']:.3g} to {result['highest_tension_N']:.3g} N, largest jump between two poses "
+        f"{result['largest_jump_N']:.3g} N ({result['largest_jump_with_half_the_points_N']:.3g} N with half the poses; "
+        "of continuous tensions it halves with the distance).\n",
+        highlight=False,
+    )
+    table = Table(title="where the platform comes to rest", title_justify="left", box=None, pad_edge=False)
+    for head in ("pulley angles from", "largest error m", "largest error rad"):
+        table.add_column(head, justify="left" if head.startswith("pulley") else "right")
+    for what, row in result["largest"].items():
+        table.add_row(what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}")
+    if "driven" in result:
+        driven = result["driven"]
+        table.add_row(
+            "pulleys, simulated, on the way",
+            f"{driven['position_on_the_way_m']:.2e}",
+            f"{driven['angle_on_the_way_rad']:.2e}",
+        )
+        table.add_row(
+            "pulleys, simulated, at the end",
+            f"{driven['position_at_rest_m']:.2e}",
+            f"{driven['angle_at_rest_rad']:.2e}",
+        )
+    console.print(table)
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Tensions along the path, and the errors of pulleys and of point anchors."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    if not result["feasible"]:
+        return
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for name, column in zip(result["cables"], np.asarray(result["tensions_N"]).T, strict=True):
+        axes[0].plot(result["share"], column, label=name)
+    axes[0].set_xlabel("share of the path")
+    axes[0].set_ylabel("tension [N]")
+    axes[0].legend(fontsize=8, ncols=2)
+    for what, rows in result["errors"].items():
+        axes[1].semilogy(result["checked"], np.linalg.norm(np.asarray(rows)[:, :3], axis=1), "o-", label=f"{what}, m")
+        axes[1].semilogy(
+            result["checked"], np.linalg.norm(np.asarray(rows)[:, 3:], axis=1), "x--", label=f"{what}, rad"
+        )
+    axes[1].set_xlabel("share of the path")
+    axes[1].set_title("error of the pose at rest", fontsize=10)
+    axes[1].legend(fontsize=8)
+    for each in axes:
+        each.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
