@@ -220,6 +220,8 @@ class RollingController(GoalTaker):
         assert plan is not None
         count = len(plan.rolls)
         note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the place"
+        if plan.is_short:
+            note += ", nearer than which no rolls lead"
         if duration and plan.duration > duration:
             note += f"; {duration:.3g} s asked for, {plan.duration:.3g} s needed by the rolls"
         return PlannedMotion(plan, plan.duration, note, goal.pose, version)
