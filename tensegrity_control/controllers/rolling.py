@@ -22,7 +22,7 @@ from tensegrity_dynamics.structures.structure import Structure
 from ..controller import Accepted, Command, Reference, RobotState, Status, positions_of
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..rolling.gait import DONE, GaitSettings, Roll
-from ..rolling.roll_map import RollMap, Stand
+from ..rolling.roll_map import Outcome, RollMap, Stand
 from ..rolling.roll_search import RollPlan, search_rolls
 from .goal_controller import check_ranges
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
@@ -311,9 +311,11 @@ class RollingController(GoalTaker):
             self._drop_goal()
             return
         self._from = self.rolls.stand(self._nodes)
-        self._roll = Roll(
-            self.rolls.body, plan.rolls[0].cable, self._settings, time, self._nodes, self._positions
-        )  # fmt: skip
+        self._roll = self._make_roll(time, self._from, plan.rolls[0])
+
+    def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
+        """What begins the first roll of a plan."""
+        return Roll(self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions)
 
     def _give_up(self, time: float, reason: str) -> None:
         self._gave_up, self._arrival = f"the goal was given up: {reason}", time
