@@ -119,9 +119,11 @@ class Roll:
             if time >= self._landed + body.fall:
                 self.tipped = True
                 self._enter(RELEASE, time)
-            elif not falls and self._winds(time, nodes, step):
+            elif falls:
+                self._falls(step)
+            elif self._winds(time, nodes, step):
                 self._since = time
-            elif time - self._since >= settings.patience and not np.isfinite(self._landed):
+            if not self.tipped and time - self._since >= settings.patience and not np.isfinite(self._landed):
                 self._enter(RELEASE, time)
         if self.phase == RELEASE:
             self._positions += np.clip(body.neutral - self._positions, -most, most)
@@ -144,6 +146,9 @@ class Roll:
         most = self._settings.rate_margin * body.rate[k] * step
         self._positions[k] = max(body.low[k], self._positions[k] - most)
         return True
+
+    def _falls(self, step: float) -> None:
+        """While it falls, for a step [s]: nothing is wound."""
 
     def give_up(self, time: float) -> None:
         """Wind no further: let out and wait for rest."""

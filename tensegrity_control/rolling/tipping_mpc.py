@@ -271,3 +271,10 @@ class PredictedRoll(Roll):
         moved = np.clip(self._positions + step * self._rates, self._body.low, self._body.high)
         self._positions[:] = moved
         return True
+
+    def _falls(self, step: float) -> None:
+        """Back to the neutral lengths already while it falls: many cables wound would carry it over the next face."""
+        if self.why:
+            return
+        most = self._settings.rate_margin * self._body.rate * step
+        self._positions += np.clip(self._body.neutral - self._positions, -most, most)

@@ -15,10 +15,18 @@ from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.rolling import RollingController
 from tensegrity_control.registry import make_controller, suitable
 from tensegrity_control.rolling import roll_search
+from tensegrity_control.rolling.gait import GaitSettings
 from tensegrity_control.rolling.roll_map import Outcome, RollMap, Stand
 from tensegrity_control.rolling.roll_search import search_rolls
 from tensegrity_control.rolling.symmetry import find_symmetries
-from tensegrity_dynamics import load_robot
+from tensegrity_control.rolling.tipping_mpc import (
+    HorizonSettings,
+    PredictedRoll,
+    TippingMPC,
+    edge_towards,
+    margin_over,
+)
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.contact.ground import HeightField
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
@@ -333,6 +341,74 @@ def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
         return
     back = loop.go(home)
     assert back.error < 0.28 and np.linalg.norm(back.seen - back.place) < 0.05 * (there.way + back.way)
+
+
+# -- model predictive control ---------------------------------------------------------
+
+
+FACE, EDGE = names("n1", "n5", "n9"), names("n1", "n9")
+
+
+def horizons(**changes) -> TippingMPC:
+    return TippingMPC(rolls().body, HorizonSettings(blocks=2, **changes), 0.9)
+
+
+def test_the_margin_over_an_edge_and_its_slope_are_those_of_the_polygon() -> None:
+    body, nodes = rolls().body, rolls().home
+    toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
+    assert edge_towards(body, nodes, FACE, toward) in (EDGE, EDGE[::-1])
+    edge = edge_towards(body, nodes, FACE, toward)
+    margin, slope = margin_over(body, nodes, edge)
+    assert margin == pytest.approx(body.reader.margin(nodes, FACE), abs=1e-3)
+    move = 1e-6 * np.random.default_rng(1).normal(size=nodes.shape)
+    change = margin_over(body, nodes + move, edge)[0] - margin_over(body, nodes - move, edge)[0]
+    assert change == pytest.approx(2.0 * np.sum(slope * move), rel=1e-5)
+
+
+def test_a_horizon_predicts_what_the_simulation_does_and_keeps_rates_and_tensions() -> None:
+    body, nodes, mpc = rolls().body, rolls().home, horizons()
+    edge = edge_towards(body, nodes, FACE, nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2])
+    found = mpc.solve(nodes, body.neutral, edge)
+    assert not found.why and np.abs(found.rates).max() <= 0.9 * body.rate.max() * (1.0 + 1e-9)
+    assert found.margins[-1] < margin_over(body, nodes, edge)[0] - 0.01
+    assert found.tensions.min() > 2.0 and found.tensions.max() < 250.0
+    plant = Simulation(ROBOT, integrator="rattle", start=nodes)
+    plant.command("velocity", dict(zip(body.names, found.rates.tolist(), strict=True)))
+    plant.advance(round(0.2 / plant.time_step))
+    assert margin_over(body, plant.state.nodes, edge)[0] == pytest.approx(found.margins[0], abs=0.004)
+    np.testing.assert_allclose(list(plant.observe().efforts.values()), found.tensions[0], atol=2.0)
+    other = horizons(solver="daqp").solve(nodes, body.neutral, edge)
+    np.testing.assert_allclose(other.rates, found.rates, atol=1e-6)
+
+
+def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why() -> None:
+    body, nodes, told = rolls().body, rolls().home, []
+    toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
+    for changes, words in (({"iteration_limit": 1}, "iteration limit after 1 iter"), ({"time_limit": 1e-9}, "more than")):
+        roll = PredictedRoll(
+            body, 0, GaitSettings(), 0.0, nodes, body.neutral, mpc=horizons(**changes), toward=toward,
+            report=told.append,
+        )  # fmt: skip
+        assert not roll.why
+        moved = roll.command(0.1, nodes) - body.neutral
+        assert words in roll.why and told[-1].why == roll.why
+        assert moved[0] == pytest.approx(-0.9 * body.rate[0] * 0.1) and not moved[1:].any()
+    for wrong in ({"block": 0.0}, {"blocks": 0}, {"time_limit": np.nan}, {"iteration_limit": -1}):
+        with pytest.raises(TensegrityError, match=next(iter(wrong))):
+            HorizonSettings(**wrong)
+    with pytest.raises(TensegrityError, match="solver"):
+        horizons(solver="piqb")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("limit", [0, 1])
+def test_all_cables_roll_it_a_metre_and_without_horizons_the_gait_does(limit: int) -> None:
+    loop = RollingLoop(ROBOT, rolls=rolls(), controller="rolling_mpc", iteration_limit=limit)
+    there = loop.go(loop.place + [1.0, 0.0])
+    assert there.error < 0.56 and not there.gave_up
+    assert bool(loop.controller.took_over) == bool(limit)
+    assert ("gait_took_over" in loop.controller.diagnostics()) == bool(limit)
+    assert there.peak < 250.0
 
 
 @pytest.mark.long
