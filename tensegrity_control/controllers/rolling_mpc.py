@@ -24,7 +24,8 @@ class RollingMPCController(RollingController):
     Args:
         robot, rigid_bars, rate_margin, tolerance: as `RollingController`.
         solver: of quadratic programs: "piqp", "osqp" or "daqp". blocks: of a horizon. block: s each.
-        iteration_limit: of the solver, 0 for the usual one. time_limit: s of the machine's time for one horizon, 0 for none.
+        iteration_limit: of the solver, 0 for the usual one. time_limit: s of the machine's time for
+            one horizon, 0 for none.
 
     Attributes:
         horizons: what all of them came to. took_over: why the gait took over, one for each time.

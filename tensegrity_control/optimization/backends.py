@@ -261,7 +261,8 @@ class Osqp:
             self._solver = osqp.OSQP()
             self._solver.setup(
                 quadratic, program.q, rows, low, high,
-                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=self._limit, check_termination=25, polishing=False,
+                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=self._limit, check_termination=25,
+                polishing=False,
             )  # fmt: skip
         else:
             self._solver.update(q=program.q, l=low, u=high, Px=upper, Ax=entries)

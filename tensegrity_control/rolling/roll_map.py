@@ -124,7 +124,7 @@ class RollMap:
         self._arrived: dict[tuple[object, ...], Array] = {}
         self._made: dict[tuple[object, ...], _Run] = {}
         self._outcomes: dict[tuple[object, ...], Outcome] = {}
-        self._known: dict[tuple[int, ...], list[int]] = {}
+        self._known: dict[tuple[int, ...], set[int]] = {}
 
     def stand(self, nodes: Array) -> Stand:
         """Where nodes (n, 3) m stand."""
@@ -158,8 +158,9 @@ class RollMap:
             if key not in self._made:
                 self._made[key] = self._rolled(nodes, int(by.cables[cable]))
             found = self._outcomes[own] = self._seen_by(by, self._made[key], cable)
-            if found.feet != stand.feet and cable not in self._known.setdefault(stand.feet, []):
-                self._known[stand.feet].append(cable)
+            if found.feet != stand.feet:
+                for each in self.symmetries:  # what tips this face tips all that it becomes, by the cables' partners
+                    self._known.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
         return self._outcomes[own]
 
     def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
@@ -169,7 +170,7 @@ class RollMap:
         none of them does, or if it shall be thorough. On level ground all are tried, once.
         """
         everything = range(len(self.body.names))
-        first = list(self._known.get(stand.feet, ())) if self._turns and not thorough else []
+        first = sorted(self._known.get(stand.feet, ())) if self._turns and not thorough else []
         for group in (first, [k for k in everything if k not in first]):
             left = False
             for cable in group:

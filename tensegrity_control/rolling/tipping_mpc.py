@@ -29,7 +29,6 @@ from ..optimization.quadratic_program import SOLVED, Bounds, Objective, QPSolver
 from ..optimization.solvers import make_solver
 from .gait import GaitSettings, Roll, RollingBody
 
-
 ITERATIONS = {"piqp": 60, "osqp": 10_000, "daqp": 1000}
 """What each solver may take for one horizon, where nobody says anything else; another solver has its own limit."""
 
@@ -41,7 +40,8 @@ class HorizonSettings:
     Attributes:
         blocks: inputs are held in so many blocks. block: s each. period: s between two horizons.
         solver: of quadratic programs, by name. iteration_limit: of the solver; beyond, the horizon is not solved in
-            time, on any machine alike; 0 for that of `ITERATIONS`. time_limit: s of the machine's time for a horizon, 0 for none.
+            time, on any machine alike; 0 for that of `ITERATIONS`. time_limit: s of the machine's time for a
+            horizon, 0 for none.
         speed: of the reference, sizes of the structure a second. accuracy: a in the module's formula, in sizes.
         effort, shape: w_u and w_l.
         stall: s within which the centre of mass must come nearer to the edge by a hundredth of the size.
@@ -93,7 +93,8 @@ class TippingMPC:
     """Horizons of one structure; everything that repeats is made once.
 
     Args:
-        body: what rolls. settings: how. rate_margin: part of the actuators' rates that is used. rigid_bars: as simulated.
+        body: what rolls. settings: how. rate_margin: part of the actuators' rates that is used. rigid_bars: as
+            simulated.
     """
 
     def __init__(

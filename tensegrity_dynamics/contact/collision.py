@@ -40,9 +40,8 @@ class Collision:
             if not np.isfinite(value):
                 raise TensegrityError(f"collision: {name} is {value}; give a finite number.")
             if value < 0.0 or (value == 0.0 and name != "damping"):
-                raise TensegrityError(
-                    f"collision: {name} is {value:g}, must {'not be negative' if name == 'damping' else 'be above zero'}."
-                )
+                must = "not be negative" if name == "damping" else "be above zero"
+                raise TensegrityError(f"collision: {name} is {value:g}, must {must}.")
 
 
 def flatten_collision(collision: Collision | None, pairs: NDArray[np.int64]) -> NDArray[np.float64]:

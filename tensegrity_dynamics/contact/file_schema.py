@@ -1,4 +1,4 @@
-"""The blocks `contact:` and `collision:` of a robot file, and the `Ground` that the first means (docs/robot_file.md)."""
+"""The blocks `contact:` and `collision:` of a robot file, and the `Ground` of the first (docs/robot_file.md)."""
 
 from __future__ import annotations
 

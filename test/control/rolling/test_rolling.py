@@ -384,7 +384,10 @@ def test_a_horizon_predicts_what_the_simulation_does_and_keeps_rates_and_tension
 def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why() -> None:
     body, nodes, told = rolls().body, rolls().home, []
     toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
-    for changes, words in (({"iteration_limit": 1}, "iteration limit after 1 iter"), ({"time_limit": 1e-9}, "more than")):
+    for changes, words in (
+        ({"iteration_limit": 1}, "iteration limit after 1 iter"),
+        ({"time_limit": 1e-9}, "more than"),
+    ):
         roll = PredictedRoll(
             body, 0, GaitSettings(), 0.0, nodes, body.neutral, mpc=horizons(**changes), toward=toward,
             report=told.append,
