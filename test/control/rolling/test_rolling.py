@@ -228,7 +228,7 @@ def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and
     *_, stays = search_rolls(faces, hole.end, np.array([-4.0, 0.0]))
     assert not stays.rolls  # it does not roll round the hole for ever
     monkeypatch.setattr(roll_search, "MAX_STANDS", 300)
-    with pytest.raises(UnreachableGoalError, match="no rolls lead within 0.1 m"):
+    with pytest.raises(UnreachableGoalError, match="no rolls lead within"):
         list(search_rolls(faces, start, np.array([-4.0, 0.0]), 0.1))
 
 

@@ -116,7 +116,7 @@ def test_what_runs_through_what_is_named():
 def test_what_knows_no_collisions_refuses_them_by_name(tmp_path):
     rods = two_rods()
     for options in ({"integrator": "implicit"}, {"model": "minimal"}):
-        with pytest.raises(TensegrityError, match="collisions of rods.*rk4 or rattle"):
+        with pytest.raises(TensegrityError, match=r"collisions of rods.*rk4 or rattle"):
             Simulation(rods, start=rods.nodes, **options)
     with pytest.raises(TensegrityError, match="linear models know no collisions"):
         Simulation(rods, start=rods.nodes).linearise("lengths")
