@@ -137,15 +137,27 @@ def tour_rows(loop: RollingLoop, places: Any) -> list[dict[str, Any]]:
 def render(result: dict[str, Any], console: Console) -> None:
     """Faces, then tours."""
     rows = []
-    for face in result["faces"]:
+    for face, alike in _told_once(result["faces"]):
         for roll in face["rolls"] or [{}]:
             height = f"{face['height_of_the_centre_m']:.4f}" if face["stands"] else "does not stand"
             rows.append(
-                (face["face"], height, roll.get("cable", "none"), roll.get("onto", ""),
+                (face["face"], str(alike), height, roll.get("cable", "none"), roll.get("onto", ""),
                  *(f"{roll[key]:.3g}" if key in roll else "" for key in
                    ("length_m", "turn_deg", "tips_at_m", "time_s", "peak_tension_N", "least_tension_N")))
             )  # fmt: skip
-    heads = ("face", "centre m", "cable", "onto", "roll m", "turn deg", "tips at m", "time s", "peak N", "least N")
+    heads = (
+        "face",
+        "alike",
+        "centre m",
+        "cable",
+        "onto",
+        "roll m",
+        "turn deg",
+        "tips at m",
+        "time s",
+        "peak N",
+        "least N",
+    )
     if rows:
         console.print(table("what each cable does on each face", heads, rows))
     for tour in result["tours"]:
@@ -181,6 +193,15 @@ def render(result: dict[str, Any], console: Console) -> None:
             f"through the nodes in lock-step, {result['nodes']['periods']} periods twice: "
             f"{'the same bits' if same else 'NOT the same bits'} ({result['nodes']['answer']})"
         )
+
+
+def _told_once(faces: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """The first of all faces whose rolls are the same, but for their names and directions, and how many there are."""
+    found: dict[object, list[dict[str, Any]]] = {}
+    for face in faces:
+        rolls = sorted((f"{each['length_m']:.2f}", f"{each['peak_tension_N']:.2g}") for each in face["rolls"])
+        found.setdefault((face["stands"], tuple(rolls)), []).append(face)
+    return [(alike[0], len(alike)) for alike in found.values()]
 
 
 def draw(result: dict[str, Any], path: Path) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tensegrity_dynamics import Simulation, load_robot, make_structure
 from tensegrity_dynamics.contact.collision import Collision, nearest_points
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.structures.analysis.crossings import crossings, describe_crossings
+from tensegrity_dynamics.structures.dynamics.structure_simulator import StructureSimulator
 
 SPEED, STIFFNESS, RADIUS, MASS = 0.5, 2e4, 0.02, 1.2
 
@@ -34,7 +36,7 @@ def momenta(simulation):
     """Of rods of MASS each, spread along them, about the origin."""
     nodes, velocities = simulation.state.nodes, simulation.state.velocities
     total, turning = np.zeros(3), np.zeros(3)
-    for i, j in simulation.structure.members.tolist():
+    for i, j in simulation.robot.structure.members.tolist():
         for p, q, part in ((i, i, 3), (j, j, 3), (i, j, 6), (j, i, 6)):
             total += MASS / part * velocities[q]
             turning += MASS / part * np.cross(nodes[p], velocities[q])
@@ -95,7 +97,8 @@ def test_rods_that_start_apart_never_pull_and_without_a_block_pass_through():
 
 def test_the_step_advice_names_collisions_where_they_are_the_stiffest():
     stiff = Simulation(two_rods(Collision(RADIUS, 1e9)), start=two_rods().nodes)
-    assert stiff.step_limit == "the stiffness of collisions"
+    simulator = StructureSimulator(Robot("rods", two_rods(Collision(RADIUS, 1e9))), None, "rk4", start=two_rods().nodes)
+    assert simulator.step_limit == "the stiffness of collisions"
     assert stiff.time_step < 0.1 * Simulation(two_rods(Collision(RADIUS, 1e5)), start=two_rods().nodes).time_step
 
 

@@ -65,7 +65,7 @@ def moving(structure, velocities, integrator="rattle", step=None):
 
 
 def momenta(simulation):
-    inverse = inverse_mass_matrix(make_network(simulation.structure))
+    inverse = inverse_mass_matrix(make_network(simulation.robot.structure))
     moved = np.linalg.solve(inverse, simulation.state.velocities)
     return moved.sum(axis=0), np.cross(simulation.state.nodes, moved).sum(axis=0), np.abs(moved).sum()
 
