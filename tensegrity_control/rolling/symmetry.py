@@ -116,12 +116,14 @@ def _same_parts(body: RollingBody, order: NDArray[np.int64]) -> NDArray[np.int64
     drives = {int(row): k for k, row in enumerate(body.robot.actuated_members())}
     cables = np.empty(len(actuators), dtype=np.int64)
     for row, k in drives.items():
-        other_k = drives.get(int(partner[row]))
-        if other_k is None:
+        partner_k = drives.get(int(partner[row]))
+        if partner_k is None:
             return None
-        one, two = actuators[k], actuators[other_k]
-        limits = [(*each.position, each.rate, each.effort, each.minimum_tension or 0.0) for each in (one, two)]
-        if not np.allclose(*np.array(limits, dtype=np.float64), rtol=VALUES, atol=0.0):
+        one, two = actuators[k], actuators[partner_k]
+        mine, other = (
+            np.array([*each.position, each.rate, each.effort, each.minimum_tension]) for each in (one, two)
+        )  # fmt: skip
+        if not np.allclose(mine, other, rtol=VALUES, atol=0.0):
             return None
-        cables[k] = other_k
+        cables[k] = partner_k
     return cables
