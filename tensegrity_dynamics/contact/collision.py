@@ -3,7 +3,9 @@
 Over the depth d = 2 r - distance of the axes the force is k d, with damping c times the rate of d, and the sum is cut
 at zero: rods never stick. It acts along the shortest line between the axes (003, 3.3.3 and 3.4.3, announced there
 without a formula), at the nearest points of both rods; there is no friction between rods. Where two rods lie parallel
-the nearest points jump along them: the stored energy stays continuous, the force's point of action does not.
+the nearest points jump along them: the stored energy stays continuous, the force's point of action does not. Nothing
+stops a rod that is driven as deep as two radii: its axis goes through the other's and it is pushed out on the far side.
+A stiffness well above twice the energy of a blow over (2 r)^2 keeps rods apart.
 """
 
 from __future__ import annotations

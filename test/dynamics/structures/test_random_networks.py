@@ -15,6 +15,7 @@ from tensegrity_dynamics.contact.collision import Collision
 from tensegrity_dynamics.contact.ground import Ground
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
+from tensegrity_dynamics.structures.analysis.crossings import crossings
 from tensegrity_dynamics.structures.dynamics.point_masses import make_network
 from tensegrity_dynamics.structures.dynamics.rod_masses import inverse_mass_matrix
 
@@ -49,8 +50,9 @@ def networks(draw, grounded=False):
     structure = make_structure(
         nodes, members, masses=masses, node_masses=loads, damping=damping, smoothness=draw(st.sampled_from([0.0, 0.01]))
     )
-    if draw(st.booleans()):
-        structure = replace(structure, collision=Collision(0.02, 2e3, dampers))
+    # stiff enough that no rod is driven through another's axis, where the direction of the force is lost
+    if draw(st.booleans()) and not crossings(replace(structure, collision=Collision(0.02, 1.0)), ends)[0]:
+        structure = replace(structure, collision=Collision(0.01, 2e5, dampers))
     if grounded:
         lowest = float(ends[:, 2].min())
         ground = Ground(5e3, damping=dampers, friction=rng.uniform(0.0, 1.0), height=lowest - 0.01)
@@ -92,7 +94,7 @@ def balances_energy(case):
         before = simulation.energy()
         simulation.advance(STEPS * part)
         after = simulation.energy()
-        assert after.friction >= 0.0 and after.damping >= -1e-6 * before.kinetic
+        assert after.friction >= -1e-12 and after.damping >= -1e-6 * before.kinetic
         errors.append(abs(after.balance - before.balance) / (before.kinetic + abs(before.elastic) + 1e-9))
     assert errors[1] < 2e-3
     assert errors[1] < 0.5 * errors[0] or errors[1] < 1e-4
