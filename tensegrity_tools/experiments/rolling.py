@@ -71,7 +71,7 @@ def heavier(robot: Robot, factor: float) -> Any:
 
 def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[str, Any]:
     """The first place by one controller: what it takes of time, energy and tension; J, N, s and ms."""
-    options = {"solver": solver} if name == "rolling_mpc" else {}
+    options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {}
     loop = RollingLoop(robot, rolls=rolls, controller=name, **options)
     found = loop.go(loop.place + np.array(PLACES[0]))
     row: dict[str, Any] = {
@@ -177,7 +177,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         if rolled > 0.0 and tour["state"] != "truth":
             console.print(f"drift at the end: {1e3 * off / rolled:.3g} mm per metre rolled")
     if result["control"]:
-        lines = [
+        compared = [
             (row["controller"], str(row["rolls"]), f"{row['error_m']:.3f}", f"{row['time_s']:.1f}",
              f"{row['work_J']:.3g}", f"{row['peak_tension_N']:.3g}",
              f"{row['horizons']} of {row['horizon_ms_median']:.3g} ms (longest {row['horizon_ms_longest']:.3g}, "
@@ -185,8 +185,8 @@ def render(result: dict[str, Any], console: Console) -> None:
              "; ".join([*row.get("gait_took_over", []), row["gave_up"]]).strip("; "))
             for row in result["control"]
         ]  # fmt: skip
-        heads = ("a metre by", "rolls", "off m", "time s", "work J", "peak N", "horizons", "gait took over")
-        console.print(table("all cables by model predictive control, and one cable by the gait", heads, lines))
+        columns = ("a metre by", "rolls", "off m", "time s", "work J", "peak N", "horizons", "gait took over")
+        console.print(table("all cables by model predictive control, and one cable by the gait", columns, compared))
     if "nodes" in result:
         same = result["nodes"]["two_runs_have_the_same_bits"]
         console.print(
