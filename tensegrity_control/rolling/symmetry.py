@@ -120,10 +120,10 @@ def _same_parts(body: RollingBody, order: NDArray[np.int64]) -> NDArray[np.int64
         if partner_k is None:
             return None
         one, two = actuators[k], actuators[partner_k]
-        mine, other = (
+        mine, theirs = (
             np.array([*each.position, each.rate, each.effort, each.minimum_tension]) for each in (one, two)
         )  # fmt: skip
-        if not np.allclose(mine, other, rtol=VALUES, atol=0.0):
+        if not np.allclose(mine, theirs, rtol=VALUES, atol=0.0):
             return None
         cables[k] = partner_k
     return cables

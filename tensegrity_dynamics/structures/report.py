@@ -25,12 +25,12 @@ from ..robots.report import (
     provenance_section,
 )
 from ..robots.robot import Robot
-from .analysis.crossings import describe_crossings
 from .analysis.modes import structure_modes
 from .analysis.multiple_equilibria import find_equilibria
 from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
+from .crossings import describe_crossings
 from .dynamics.linearisation import StructureLinearisation
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics

@@ -16,7 +16,7 @@ from ...impedance import MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
-from ..analysis.crossings import describe_crossings
+from ..crossings import describe_crossings
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver

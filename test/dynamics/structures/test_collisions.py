@@ -11,7 +11,7 @@ from tensegrity_dynamics import Simulation, load_robot, make_structure
 from tensegrity_dynamics.contact.collision import Collision, nearest_points
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
-from tensegrity_dynamics.structures.analysis.crossings import crossings, describe_crossings
+from tensegrity_dynamics.structures.crossings import crossings, describe_crossings
 from tensegrity_dynamics.structures.dynamics.structure_simulator import StructureSimulator
 
 SPEED, STIFFNESS, RADIUS, MASS = 0.5, 2e4, 0.02, 1.2

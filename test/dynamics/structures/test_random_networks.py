@@ -15,7 +15,7 @@ from tensegrity_dynamics.contact.collision import Collision
 from tensegrity_dynamics.contact.ground import Ground
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
-from tensegrity_dynamics.structures.analysis.crossings import crossings
+from tensegrity_dynamics.structures.crossings import crossings
 from tensegrity_dynamics.structures.dynamics.point_masses import make_network
 from tensegrity_dynamics.structures.dynamics.rod_masses import inverse_mass_matrix
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...contact.collision import distances, rod_pairs
-from ..structure import Structure
+from ..contact.collision import distances, rod_pairs
+from .structure import Structure
 
 MOST_NAMED = 5
 
