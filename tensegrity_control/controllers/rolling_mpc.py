@@ -8,6 +8,8 @@ and why.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tensegrity_dynamics.robots.robot import Robot
@@ -31,6 +33,8 @@ class RollingMPCController(RollingController):
         horizons: what all of them came to. took_over: why the gait took over, one for each time.
     """
 
+    GAINS = ("tolerance", "time_limit")
+
     def __init__(
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0,
         solver: str = "piqp", blocks: int = 5, block: float = 0.2, iteration_limit: int = 0, time_limit: float = 0.0,
@@ -42,6 +46,15 @@ class RollingMPCController(RollingController):
         self._mpc = TippingMPC(self.rolls.body, settings, rate_margin, rigid_bars=rigid_bars)
         self.horizons: list[Horizon] = []
         self.took_over: list[str] = []
+
+    def gains(self) -> dict[str, float]:
+        return {**super().gains(), "time_limit": self._mpc.settings.time_limit}
+
+    def set_gains(self, **values: float) -> None:
+        checked = self.checked_gains(values)
+        settings = replace(self._mpc.settings, time_limit=checked.pop("time_limit", self._mpc.settings.time_limit))
+        super().set_gains(**checked)
+        self._mpc.settings = settings
 
     def diagnostics(self) -> dict[str, str]:
         told = super().diagnostics()

@@ -396,6 +396,11 @@ def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why(
         moved = roll.command(0.1, nodes) - body.neutral
         assert words in roll.why and told[-1].why == roll.why
         assert moved[0] == pytest.approx(-0.9 * body.rate[0] * 0.1) and not moved[1:].any()
+    control = make_controller("rolling_mpc", ROBOT, time_limit=0.2)
+    control.set_gains(time_limit=0.5)
+    assert control.gains() == {"tolerance": 0.0, "time_limit": 0.5}
+    with pytest.raises(TensegrityError, match="time_limit"):
+        control.set_gains(time_limit=-1.0)
     for wrong in ({"block": 0.0}, {"blocks": 0}, {"time_limit": np.nan}, {"iteration_limit": -1}):
         with pytest.raises(TensegrityError, match=next(iter(wrong))):
             HorizonSettings(**wrong)
