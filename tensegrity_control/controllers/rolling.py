@@ -9,6 +9,7 @@ period at most. A goal is met within a tolerance, by default half a roll.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +50,7 @@ class RollingController(GoalTaker):
 
     model_type = Structure
     output_mode = "position"
-    GAINS = ("tolerance",)
+    GAINS: ClassVar[tuple[str, ...]] = ("tolerance",)
 
     def __init__(
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0
