@@ -14,10 +14,12 @@ from .controllers.output_tracking import OutputTrackingController
 from .controllers.parallel_robot_controller import ComputedTorqueController, KinematicController
 from .controllers.qp import QPController
 from .controllers.rolling import RollingController
+from .controllers.rolling_mpc import RollingMPCController
 from .controllers.tendon_length import TendonLengthController
 
 CONTROLLERS: dict[str, type[Controller]] = {
     "rolling": RollingController,
+    "rolling_mpc": RollingMPCController,
     "tendon_length": TendonLengthController,
     "joint_position": JointPositionController,
     "task": OutputTrackingController,

@@ -33,7 +33,8 @@ class Energy:
         winding: what stretched cable took along onto pulleys (mechanisms; convention of 000, 3.1.9: winding
             moves the rest length at constant elongation).
         ground: of the present state, what the ground has taken up elastically. friction: what sliding on it, and
-            Coulomb friction in joints, turned to heat.
+            Coulomb friction in joints, turned to heat. collisions: of the present state, what rods that press each
+            other have taken up.
     """
 
     kinetic: float
@@ -45,11 +46,12 @@ class Energy:
     winding: float = 0.0
     ground: float = 0.0
     friction: float = 0.0
+    collisions: float = 0.0
 
     @property
     def total(self) -> float:
         """Energy of the present state [J]."""
-        return self.kinetic + self.elastic + self.gravity + self.ground
+        return self.kinetic + self.elastic + self.gravity + self.ground + self.collisions
 
     @property
     def balance(self) -> float:

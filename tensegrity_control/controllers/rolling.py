@@ -9,6 +9,7 @@ period at most. A goal is met within a tolerance, by default half a roll.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from tensegrity_dynamics.structures.structure import Structure
 from ..controller import Accepted, Command, Reference, RobotState, Status, positions_of
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
 from ..rolling.gait import DONE, GaitSettings, Roll
-from ..rolling.roll_map import RollMap, Stand
+from ..rolling.roll_map import Outcome, RollMap, Stand
 from ..rolling.roll_search import RollPlan, search_rolls
 from .goal_controller import check_ranges
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
@@ -49,7 +50,7 @@ class RollingController(GoalTaker):
 
     model_type = Structure
     output_mode = "position"
-    GAINS = ("tolerance",)
+    GAINS: ClassVar[tuple[str, ...]] = ("tolerance",)
 
     def __init__(
         self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0
@@ -220,6 +221,8 @@ class RollingController(GoalTaker):
         assert plan is not None
         count = len(plan.rolls)
         note = f"{count} roll{'s' if count != 1 else ''}, to {plan.distance:.2g} m from the place"
+        if plan.is_short:
+            note += ", nearer than which no rolls lead"
         if duration and plan.duration > duration:
             note += f"; {duration:.3g} s asked for, {plan.duration:.3g} s needed by the rolls"
         return PlannedMotion(plan, plan.duration, note, goal.pose, version)
@@ -309,9 +312,11 @@ class RollingController(GoalTaker):
             self._drop_goal()
             return
         self._from = self.rolls.stand(self._nodes)
-        self._roll = Roll(
-            self.rolls.body, plan.rolls[0].cable, self._settings, time, self._nodes, self._positions
-        )  # fmt: skip
+        self._roll = self._make_roll(time, self._from, plan.rolls[0])
+
+    def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
+        """What begins the first roll of a plan."""
+        return Roll(self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions)
 
     def _give_up(self, time: float, reason: str) -> None:
         self._gave_up, self._arrival = f"the goal was given up: {reason}", time

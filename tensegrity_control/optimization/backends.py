@@ -184,9 +184,13 @@ class Daqp:
 
 
 class Piqp:
-    """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program."""
+    """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program.
 
-    def __init__(self, sizes: Sizes) -> None:
+    Args:
+        sizes: of the programs. iteration_limit: iterations before it gives up.
+    """
+
+    def __init__(self, sizes: Sizes, iteration_limit: int = 250) -> None:
         self.sizes = sizes
         import piqp
 
@@ -200,6 +204,7 @@ class Piqp:
         settings.eps_abs = settings.eps_duality_gap_abs = 1e-10
         settings.eps_rel = settings.eps_duality_gap_rel = 1e-12
         settings.check_duality_gap = True
+        settings.max_iter = iteration_limit
         self._ready = False
 
     def solve(self, program: QuadraticProgram) -> QPResult:
@@ -222,10 +227,14 @@ class Piqp:
 
 
 class Osqp:
-    """The operator-splitting solver `osqp`, sharpened; its set-up and last solution are kept."""
+    """The operator-splitting solver `osqp`, sharpened; its set-up and last solution are kept.
 
-    def __init__(self, sizes: Sizes) -> None:
-        self.sizes = sizes
+    Args:
+        sizes: of the programs. iteration_limit: iterations before it gives up.
+    """
+
+    def __init__(self, sizes: Sizes, iteration_limit: int = 50_000) -> None:
+        self.sizes, self._limit = sizes, iteration_limit
         n, p, r = sizes
         self._pattern = np.triu_indices(n)
         self._solver: Any = None
@@ -252,7 +261,8 @@ class Osqp:
             self._solver = osqp.OSQP()
             self._solver.setup(
                 quadratic, program.q, rows, low, high,
-                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=50_000, check_termination=25, polishing=False,
+                verbose=False, eps_abs=1e-10, eps_rel=1e-10, max_iter=self._limit, check_termination=25,
+                polishing=False,
             )  # fmt: skip
         else:
             self._solver.update(q=program.q, l=low, u=high, Px=upper, Ax=entries)

@@ -10,12 +10,15 @@ from .backends import Daqp, Osqp, Piqp
 from .quadratic_program import QPSolver, Sizes
 
 DEFAULT_SOLVER = "daqp"
-SOLVERS: dict[str, Callable[[Sizes], QPSolver]] = {"daqp": Daqp, "piqp": Piqp, "osqp": Osqp}
+SOLVERS: dict[str, Callable[..., QPSolver]] = {"daqp": Daqp, "piqp": Piqp, "osqp": Osqp}
 """Classes by name; an entry more is a solver more."""
 
 
-def make_solver(name: str, sizes: Sizes) -> QPSolver:
-    """Solver by name, for programs of one size. Raises TensegrityError with the names that exist."""
+def make_solver(name: str, sizes: Sizes, iteration_limit: int | None = None) -> QPSolver:
+    """Solver by name, for programs of one size, with its own limit of iterations or another one.
+
+    Raises TensegrityError with the names that exist.
+    """
     if name not in SOLVERS:
         raise TensegrityError(unknown_name("solver", name, tuple(SOLVERS)))
-    return SOLVERS[name](sizes)
+    return SOLVERS[name](sizes) if iteration_limit is None else SOLVERS[name](sizes, iteration_limit)

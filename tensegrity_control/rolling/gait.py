@@ -113,18 +113,17 @@ class Roll:
         body, settings = self._body, self._settings
         most = settings.rate_margin * body.rate * step
         if self.phase == WIND:
-            k = self.cable
-            assert k is not None
             falls = body.reader.margin(nodes, self.start) < 0.0
             if falls and not set(body.reader.touching(nodes)) <= set(self.start):
                 self._landed = min(self._landed, time)
             if time >= self._landed + body.fall:
                 self.tipped = True
                 self._enter(RELEASE, time)
-            elif not falls and self._positions[k] > body.low[k]:
-                self._positions[k] = max(body.low[k], self._positions[k] - most[k])
+            elif falls:
+                self._falls(step)
+            elif self._winds(time, nodes, step):
                 self._since = time
-            elif time - self._since >= settings.patience and not np.isfinite(self._landed):
+            if not self.tipped and time - self._since >= settings.patience and not np.isfinite(self._landed):
                 self._enter(RELEASE, time)
         if self.phase == RELEASE:
             self._positions += np.clip(body.neutral - self._positions, -most, most)
@@ -137,6 +136,19 @@ class Roll:
                 self.late = True
                 self._enter(DONE, time)
         return self._positions.copy()
+
+    def _winds(self, time: float, nodes: Array, step: float) -> bool:
+        """Wind for a step [s]; False where nothing is left to wind."""
+        k, body = self.cable, self._body
+        assert k is not None
+        if self._positions[k] <= body.low[k]:
+            return False
+        most = self._settings.rate_margin * body.rate[k] * step
+        self._positions[k] = max(body.low[k], self._positions[k] - most)
+        return True
+
+    def _falls(self, step: float) -> None:
+        """While it falls, for a step [s]: nothing is wound."""
 
     def give_up(self, time: float) -> None:
         """Wind no further: let out and wait for rest."""

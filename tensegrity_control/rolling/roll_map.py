@@ -2,7 +2,8 @@
 
 On level ground a roll does not depend on where the structure stands and how it is turned, so that one run of the model
 for each face and cable says all. On a slope the heading counts, in steps of `HEADING_STEP`; on hills the place, too.
-Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
+Where the structure has symmetries (`symmetry`), one run says it for all faces and cables that they make of each other;
+not on hills. Shapes at rest repeat, because every roll begins and ends with the same rest lengths.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tensegrity_dynamics.structures.form_finding.equilibrium_solver import Struc
 
 from ..cancellation import checkpoint
 from .gait import DONE, RELEASE, GaitSettings, Roll, RollingBody
+from .symmetry import Symmetry, find_symmetries
 
 MODEL_PERIOD = 0.05
 """s between two looks at the model."""
@@ -61,6 +63,19 @@ class Outcome:
     rests: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One run of the model: nodes (n, 3) m before and after, and the rest as `Outcome` has it."""
+
+    before: Array
+    after: Array
+    duration: float
+    shortest: float
+    peak: float
+    least: float
+    rests: bool
+
+
 class RollMap:
     """Rolls of one robot by the face it stands on, computed when they are asked for and kept.
 
@@ -68,7 +83,7 @@ class RollMap:
         robot: see `RollingBody`. settings: of the gait. rigid_bars: as simulated.
 
     Attributes:
-        runs: how often the model was rolled.
+        runs: how often the model was rolled. symmetries: of the shape; the first changes nothing.
 
     Raises:
         TensegrityError: the robot cannot roll, see `RollingBody`.
@@ -78,7 +93,9 @@ class RollMap:
         self.body, self.settings, self.runs = RollingBody(robot), settings or GaitSettings(), 0
         structure = self.body.structure
         assert structure.ground is not None
-        self._turns, self._moves = structure.ground.slope != 0.0, structure.ground.hills is not None
+        ground, gravity = structure.ground, structure.gravity
+        self._moves = ground.hills is not None
+        self._turns = self._moves or ground.slope != 0.0 or bool(gravity[:2].any())
         home = structure.nodes
         try:
             home = StructureEquilibriumSolver(structure, rigid_bars=rigid_bars).solve().nodes
@@ -91,10 +108,23 @@ class RollMap:
         step = MODEL_PERIOD / self._steps
         self._simulation = Simulation(bare, step, integrator="rattle", rigid_bars=rigid_bars, start=home)
         self._lock = Lock()  # one model for plans in their own thread and for the control
+        self.symmetries = find_symmetries(self.body, (structure.nodes, home))
+        if self._moves:
+            del self.symmetries[1:]
+        # a mirror has to hold gravity and the ground's normal
+        across = np.cross(gravity, ground.normal)
+        size = float(np.linalg.norm(across))
+        if size <= 1e-12 * float(np.linalg.norm(gravity)):
+            down = gravity[:2] if gravity[:2].any() else np.array([1.0, 0.0])
+            across = np.array([-down[1], down[0], 0.0])
+            size = float(np.linalg.norm(across))
+        self._mirror = np.eye(3) - 2.0 * np.outer(across, across) / (size * size)
+        self._offsets: dict[tuple[int, tuple[int, ...]], float] = {}
         self._rests: dict[tuple[object, ...], Array | None] = {}
         self._arrived: dict[tuple[object, ...], Array] = {}
+        self._made: dict[tuple[object, ...], _Run] = {}
         self._outcomes: dict[tuple[object, ...], Outcome] = {}
-        self._known: dict[tuple[int, ...], list[int]] = {}
+        self._known: dict[tuple[int, ...], set[int]] = {}
 
     def stand(self, nodes: Array) -> Stand:
         """Where nodes (n, 3) m stand."""
@@ -107,36 +137,41 @@ class RollMap:
 
     def standing(self, stand: Stand) -> Array | None:
         """(n, 3) m: the shape at rest on a face, or None where it does not stay there."""
-        key = self._key(stand)
-        if key not in self._rests:
-            self._rests[key] = self._settled(self._rounded(stand))
-        nodes = self._rests[key]
-        return self._arrived.get(key) if nodes is None else nodes
+        by, image = self._images(stand)[0]
+        nodes = self._rest(image)
+        return None if nodes is None else by.back(nodes, self._mirror)
 
     def note_rest(self, nodes: Array) -> None:
         """Nodes (n, 3) m that rest: where a shape that is put down does not stay, one that rolled there may."""
-        self._arrived[self._key(self.stand(nodes))] = np.array(nodes)
+        by, image = self._images(self.stand(nodes))[0]
+        self._arrived[self._key(image)] = by.moved(nodes, self._mirror)
 
     def outcome(self, stand: Stand, cable: int) -> Outcome | None:
         """What a cable does there; None where the structure does not stay on that face before anything is wound."""
-        nodes = self.standing(stand)
-        if nodes is None:
-            return None
-        key = (*self._key(stand), cable)
-        if key not in self._outcomes:
-            found = self._outcomes[key] = self._rolled(nodes, cable)
-            if found.feet != stand.feet and cable not in self._known.setdefault(stand.feet, []):
-                self._known[stand.feet].append(cable)
-        return self._outcomes[key]
+        own = (*self._key(stand), cable)
+        if own not in self._outcomes:
+            by, image = min(self._images(stand), key=lambda each: (self._key(each[1]), int(each[0].cables[cable])))
+            nodes = self._rest(image)
+            if nodes is None:
+                return None
+            key = (*self._key(image), int(by.cables[cable]))
+            if key not in self._made:
+                self._made[key] = self._rolled(nodes, int(by.cables[cable]))
+            found = self._outcomes[own] = self._seen_by(by, self._made[key], cable)
+            if found.feet != stand.feet:
+                for each in self.symmetries:  # what tips this face tips all that it becomes, by the cables' partners
+                    self._known.setdefault(each.face(stand.feet), set()).add(int(each.cables[cable]))
+        return self._outcomes[own]
 
-    def rolls(self, stand: Stand) -> Iterator[Outcome | None]:
+    def rolls(self, stand: Stand, thorough: bool = False) -> Iterator[Outcome | None]:
         """The rolls that leave a face, one by one; None after each run of the model, so that a caller may pause.
 
-        Cables that have tipped this face elsewhere are tried first, the others where none of them does.
+        Where the heading counts, cables that have tipped this face before are tried first, and the others only where
+        none of them does, or if it shall be thorough. On level ground all are tried, once.
         """
-        first = list(self._known.get(stand.feet, ()))
-        rest = [k for k in range(len(self.body.names)) if k not in first]
-        for group in (first, rest):
+        everything = range(len(self.body.names))
+        first = sorted(self._known.get(stand.feet, ())) if self._turns and not thorough else []
+        for group in (first, [k for k in everything if k not in first]):
             left = False
             for cable in group:
                 before = self.runs
@@ -150,6 +185,11 @@ class RollMap:
                     yield found
             if left:
                 return
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether `rolls` leaves out cables unless it shall be thorough."""
+        return self._turns
 
     def learn_failure(self, stand: Stand, cable: int) -> None:
         """What the robot did counts more than what its model says: from there the cable does not tip it."""
@@ -167,7 +207,7 @@ class RollMap:
 
     def _key(self, stand: Stand) -> tuple[object, ...]:
         key: tuple[object, ...] = (stand.feet,)
-        if self._turns or self._moves:
+        if self._turns:
             key += (round(_wrapped(stand.heading) / HEADING_STEP) % round(2.0 * np.pi / HEADING_STEP),)
         if self._moves:
             key += tuple(np.round(stand.place / PLACE_STEP).astype(int).tolist())
@@ -175,11 +215,45 @@ class RollMap:
 
     def _rounded(self, stand: Stand) -> Stand:
         heading, place = 0.0, np.zeros(2)
-        if self._turns or self._moves:
+        if self._turns:
             heading = HEADING_STEP * round(stand.heading / HEADING_STEP)
         if self._moves:
             place = PLACE_STEP * np.round(stand.place / PLACE_STEP)
         return Stand(stand.feet, heading, place)
+
+    def _images(self, stand: Stand) -> list[tuple[Symmetry, Stand]]:
+        """What the symmetries make of a stand, the one that counts for all of them first."""
+        if len(self.symmetries) == 1:
+            return [(self.symmetries[0], stand)]
+        found = []
+        for k, each in enumerate(self.symmetries):
+            if (k, stand.feet) not in self._offsets:
+                # how the heading changes: its own foot counts on each face, which a shape that is put down shows
+                put = self.body.reader.put_down(self.home, stand.feet, 0.0, np.zeros(2))
+                own = self.body.reader.heading(put, stand.feet)
+                new = self.body.reader.heading(each.moved(put, self._mirror), each.face(stand.feet))
+                self._offsets[k, stand.feet] = new + own if each.mirrored else new - own
+            turn = self._offsets[k, stand.feet]
+            heading = _wrapped(turn - stand.heading if each.mirrored else turn + stand.heading)
+            found.append((each, Stand(each.face(stand.feet), heading, stand.place)))
+        return sorted(found, key=lambda each: self._key(each[1]))
+
+    def _seen_by(self, by: Symmetry, run: _Run, cable: int) -> Outcome:
+        """A run as it is for the cable that a symmetry makes the run's own of."""
+        before, after = (self.stand(by.back(nodes, self._mirror)) for nodes in (run.before, run.after))
+        move = after.place - before.place
+        cosine, sine = np.cos(before.heading), np.sin(before.heading)
+        shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])
+        turn = _wrapped(after.heading - before.heading)
+        return Outcome(cable, after.feet, shift, turn, run.duration, run.shortest, run.peak, run.least, run.rests)
+
+    def _rest(self, image: Stand) -> Array | None:
+        """(n, 3) m at rest on a stand that counts for all that symmetries make of it."""
+        key = self._key(image)
+        if key not in self._rests:
+            self._rests[key] = self._settled(self._rounded(image))
+        nodes = self._rests[key]
+        return self._arrived.get(key) if nodes is None else nodes
 
     def _settled(self, stand: Stand) -> Array | None:
         with self._lock:
@@ -218,30 +292,22 @@ class RollMap:
             peak, least = max(peak, *pulls), min(least, *pulls)
         return simulation.state.nodes, shortest, peak, least
 
-    def _rolled(self, nodes: Array, cable: int) -> Outcome:
+    def _rolled(self, nodes: Array, cable: int) -> _Run:
         with self._lock:
             return self._roll(nodes, cable)
 
-    def _roll(self, nodes: Array, cable: int) -> Outcome:
+    def _roll(self, nodes: Array, cable: int) -> _Run:
         self._begin(nodes)
-        before = self.stand(nodes)
         roll = Roll(self.body, cable, self.settings, 0.0, nodes, self.body.neutral)
         try:
             last, shortest, peak, least = self._run(roll)
-            if not roll.tipped:
-                return Outcome(cable, before.feet, np.zeros(2), 0.0, self._simulation.time, shortest, peak, least, True)
         except TensegrityError:  # the model came apart: no roll to rely on
-            return Outcome(cable, before.feet, np.zeros(2), 0.0, np.inf, np.inf, np.inf, -np.inf, False)
-        after = self.stand(last)
+            return _Run(nodes, nodes, np.inf, np.inf, np.inf, -np.inf, False)
+        if not roll.tipped:
+            return _Run(nodes, nodes, self._simulation.time, shortest, peak, least, True)
         if not roll.late:
             self.note_rest(last)
-        move = after.place - before.place
-        cosine, sine = np.cos(before.heading), np.sin(before.heading)
-        shift = np.array([cosine * move[0] + sine * move[1], -sine * move[0] + cosine * move[1]])
-        return Outcome(
-            cable, after.feet, shift, _wrapped(after.heading - before.heading), self._simulation.time, shortest, peak,
-            least, not roll.late,
-        )  # fmt: skip
+        return _Run(nodes, last, self._simulation.time, shortest, peak, least, not roll.late)
 
 
 def _wrapped(angle: float) -> float:

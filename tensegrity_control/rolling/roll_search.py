@@ -1,7 +1,9 @@
 """Which rolls lead to a place: the fewest, of those the ones that end nearest (A*; Hart, Nilsson and Raphael 1968).
 
-The heading turns with every roll, so that the places that can be reached lie ever denser the more rolls are made. What
-is asked for is a place within a tolerance, half a roll by default: nearer than that no roll leads for certain.
+Which places can be reached depends on the structure: where headings turn by odd angles they lie ever denser the more
+rolls are made, where faces repeat like those of a regular body they are a pattern with holes. Six bars roll over a
+honeycomb, whose holes are a whole roll from the nearest place. So what is asked for is a place within a tolerance; by
+default within half a roll, and where no reasonable detour leads so near, the nearest one within a whole roll.
 """
 
 from __future__ import annotations
@@ -16,13 +18,23 @@ from tensegrity_dynamics.errors import UnreachableGoalError
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 
+from ..cancellation import checkpoint
 from .roll_map import Outcome, RollMap, Stand
 
-WITHOUT_PROGRESS = 150
-"""Stands that are looked at without coming nearer before a goal counts as out of reach."""
 MAX_STANDS = 20_000
-CELL = 0.25
-"""Places nearer to each other than this part of a roll, on the same face turned alike, count as one."""
+"""Stands that are looked at before a goal counts as out of reach."""
+AT_A_TIME = 20
+"""Stands after which a caller may pause."""
+DETOUR, EXTRA = 1.5, 6
+"""Rolls that are made to come within half a roll rather than a whole one: so many times the fewest, and some more."""
+WORTH = 0.1
+"""Of a roll: how much nearer to the goal each roll must lead, where half a roll cannot be reached."""
+CELL, TURN = 0.25, np.radians(10.0)
+"""Places nearer to each other than this part of a roll (and of the tolerance, where that is less than half a roll), on
+the same face turned alike, count as one at first; by a quarter each time that nothing is found."""
+FINER, FINEST = 0.25, 4
+SAME = 0.02
+"""Of a roll, and rad, below which two ways lead to the same stand: as exact as rolls repeat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +43,14 @@ class RollPlan:
 
     Attributes:
         rolls: one after the other; none where it is there already. end: where the last one leads. distance: m, from
-            there to the goal. duration: s.
+            there to the goal. duration: s. is_short: whether it ends farther away than was asked for.
     """
 
     rolls: tuple[Outcome, ...]
     end: Stand
     distance: float
     duration: float
+    is_short: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +63,11 @@ class NearestStand:
 def search_rolls(
     rolls: RollMap, start: Stand, goal: Array, tolerance: float | None = None, *, more: int = 1
 ) -> Iterator[RollPlan | None]:
-    """Search: yields None after every run of the model, so that a caller may pause, and the plan at last.
+    """Search: yields None after every run of the model and now and then, for a caller to pause, and the plan at last.
 
     Args:
-        goal: (2,) m. tolerance: m; None for half a roll, the shortest there is from where it stands.
+        goal: (2,) m. tolerance: m; None for half a roll, the shortest there is from where it stands, or else the
+            nearest place within a whole one.
         more: rolls beyond the fewest among which the nearest end is sought.
 
     Raises:
@@ -77,51 +91,114 @@ def search_rolls(
         raise UnreachableGoalError(
             _why_not(rolls, start), nearest=NearestStand((np.append(start.place, 0.0), np.eye(4)[0]))
         )
-    stride = max(shifts)
-    count, order, idle, nearest = 0, 0, 0, away
-    best, best_end = (np.inf, start), None
-    queue: list[tuple[float, float, int, int, Stand, tuple[Outcome, ...]]] = []
-    heapq.heappush(queue, (away / stride, away, order, 0, start, ()))
-    seen: set[tuple[object, ...]] = set()
-    plan: RollPlan | None = None
-    while queue and count < MAX_STANDS and idle < WITHOUT_PROGRESS:
-        _, distance, _, depth, stand, path = heapq.heappop(queue)
-        if plan is not None and depth + distance / stride > len(plan.rolls) + more:
+    looked, stride = 0, max(shifts)
+    nearest = worth = RollPlan((), start, away, 0.0, is_short=True)
+    most_rolls = DETOUR * away / stride + EXTRA if tolerance is None else np.inf
+    for bound, levels in ((most_rolls, 2), (np.inf, FINEST)) if tolerance is None else ((np.inf, FINEST),):
+        for level in range(levels):
+            search = _Search(rolls, start, goal, allowed, more, stride, level, bound, MAX_STANDS - looked)
+            yield from search.run()
+            if search.plan is not None:
+                yield search.plan
+                return
+            looked += search.count
+            nearest = min(nearest, search.nearest, key=lambda each: each.distance)
+            worth = min(worth, search.worth, key=lambda each: _effort(each, stride))
+            if looked >= MAX_STANDS or not (search.merged or (level == 0 and rolls.is_partial)):
+                break
+        if tolerance is None and nearest.distance <= stride:
+            yield worth
+            return
+        if looked >= MAX_STANDS or not (search.merged or search.bounded):
             break
-        key = _cell(stand, CELL * stride)
-        if key in seen:
-            continue
-        seen.add(key)
-        count += 1
-        idle = 0 if distance < nearest else idle + 1
-        nearest = min(nearest, distance)
-        if distance < best[0]:
-            best = (distance, stand)
-        if path and distance <= allowed and (plan is None or distance < plan.distance):
-            plan = RollPlan(path, stand, distance, sum(each.duration for each in path))
-            best_end = stand
-        if plan is not None and depth >= len(plan.rolls) + more:
-            continue
-        for roll in rolls.rolls(stand):
-            if roll is None:
-                yield None
-                continue
-            stride = max(stride, float(np.linalg.norm(roll.shift)))
-            after = rolls.after(stand, roll)
-            left = float(np.linalg.norm(goal - after.place))
-            order += 1
-            heapq.heappush(queue, (depth + 1 + left / stride, left, order, depth + 1, after, (*path, roll)))
-    if plan is not None:
-        assert best_end is not None
-        yield plan
-        return
-    x, y = best[1].place
+    x, y = nearest.end.place
+    everything = "these are all" if not (search.merged or search.bounded or search.queue) else "that were looked at"
     raise UnreachableGoalError(
-        f"no rolls were found that lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it "
-        f"stands, on {words(start.feet)}: the nearest place is ({x:.3g}, {y:.3g}) m, {best[0]:.2g} m away. Choose a "
-        "goal there, or a larger tolerance.",
-        nearest=NearestStand((np.append(best[1].place, 0.0), np.eye(4)[0])),
+        f"no rolls lead within {allowed:.2g} m of ({goal[0]:.3g}, {goal[1]:.3g}) m from where it stands, on "
+        f"{words(start.feet)}: of the {search.count} stands that rolls lead to, {everything}, the nearest is at "
+        f"({x:.3g}, {y:.3g}) m, {nearest.distance:.2g} m away. Choose a goal there, a larger tolerance, or drive more "
+        "cables.",
+        nearest=NearestStand((np.append(nearest.end.place, 0.0), np.eye(4)[0])),
     )
+
+
+class _Search:
+    """One search with cells of one size.
+
+    Attributes:
+        plan: what was found. count: stands that were looked at. merged: whether two stands counted as one that are
+            not the same. bounded: whether ways were left out that take too many rolls. queue: what was not looked at.
+        nearest: rolls to the stand that is nearest to the goal. worth: the same, if each roll counts for a part of it.
+    """
+
+    def __init__(
+        self, rolls: RollMap, start: Stand, goal: Array, allowed: float, more: int, stride: float, level: int,
+        most_rolls: float, most: int,
+    ) -> None:  # fmt: skip
+        self._rolls, self._start, self._goal, self._allowed, self._more = rolls, start, goal, allowed, more
+        self._stride, self._thorough, self._most_rolls, self._most = stride, level > 0, most_rolls, most
+        part = FINER**level
+        self._cell = part * min(CELL * stride, 0.5 * allowed if allowed > 0.0 else np.inf)
+        self._turns = max(1, round(2.0 * np.pi / (part * TURN)))
+        self.plan: RollPlan | None = None
+        self.count, self.merged, self.bounded = 0, False, False
+        self.queue: list[tuple[float, float, int, int, Stand, tuple[Outcome, ...]]] = []
+        self.nearest = RollPlan((), start, float(np.linalg.norm(goal - start.place)), 0.0, is_short=True)
+        self.worth = self.nearest
+
+    def run(self) -> Iterator[None]:
+        """Look until the fewest rolls are found, or nothing is left; pauses after runs of the model and in between."""
+        away, queue = self.nearest.distance, self.queue
+        heapq.heappush(queue, (away / self._stride, away, 0, 0, self._start, ()))
+        seen: dict[tuple[object, ...], Stand] = {}
+        order = 0
+        while queue and self.count < self._most:
+            _, distance, _, depth, stand, path = heapq.heappop(queue)
+            left = depth + max(0.0, distance - self._allowed) / self._stride
+            fewest = np.inf if self.plan is None else len(self.plan.rolls) + self._more
+            if left > fewest:
+                break
+            if left > self._most_rolls:
+                self.bounded = True
+                continue
+            key = self._key(stand)
+            if key in seen:
+                self.merged = self.merged or not self._is_same(seen[key], stand)
+                continue
+            seen[key] = stand
+            self.count += 1
+            if self.count % AT_A_TIME == 0:
+                checkpoint()
+                yield None
+            here = RollPlan(path, stand, distance, sum(each.duration for each in path), is_short=True)
+            self.nearest = min(self.nearest, here, key=lambda each: each.distance)
+            self.worth = min(self.worth, here, key=lambda each: _effort(each, self._stride))
+            if path and distance <= self._allowed and (self.plan is None or distance < self.plan.distance):
+                self.plan = RollPlan(path, stand, distance, sum(each.duration for each in path))
+            if depth >= fewest:
+                continue
+            for roll in self._rolls.rolls(stand, self._thorough):
+                if roll is None:
+                    yield None
+                    continue
+                self._stride = max(self._stride, float(np.linalg.norm(roll.shift)))
+                after = self._rolls.after(stand, roll)
+                gap = float(np.linalg.norm(self._goal - after.place))
+                order += 1
+                heapq.heappush(queue, (depth + 1 + gap / self._stride, gap, order, depth + 1, after, (*path, roll)))
+
+    def _key(self, stand: Stand) -> tuple[object, ...]:
+        turn = round(stand.heading * self._turns / (2.0 * np.pi)) % self._turns
+        return (stand.feet, turn, *np.round(stand.place / self._cell).astype(int).tolist())
+
+    def _is_same(self, one: Stand, other: Stand) -> bool:
+        turn = abs((one.heading - other.heading + np.pi) % (2.0 * np.pi) - np.pi)
+        return bool(turn < SAME and np.abs(one.place - other.place).max() < SAME * self._stride)
+
+
+def _effort(plan: RollPlan, stride: float) -> float:
+    """m: what is left to the goal, and what its rolls must be worth."""
+    return plan.distance + WORTH * stride * len(plan.rolls)
 
 
 def _why_not(rolls: RollMap, start: Stand) -> str:
@@ -135,8 +212,3 @@ def _why_not(rolls: RollMap, start: Stand) -> str:
         f"it stands on {face}, which none of its {len(body.names)} cables tips within its limits: give the actuators a "
         "shorter rest length or a larger effort, or put it down on another face."
     )
-
-
-def _cell(stand: Stand, size: float) -> tuple[object, ...]:
-    turn = round(stand.heading / np.radians(10.0)) % 36
-    return (stand.feet, turn, *np.round(stand.place / size).astype(int).tolist())

@@ -1,4 +1,4 @@
-"""The block `contact:` of a robot file, and the `Ground` that it means (docs/robot_file.md)."""
+"""The blocks `contact:` and `collision:` of a robot file, and the `Ground` of the first (docs/robot_file.md)."""
 
 from __future__ import annotations
 
@@ -55,6 +55,14 @@ class ContactBlock(Block):
     slope: Angle = 0.0
     downhill: Angle = 0.0
     heights: HeightsBlock | None = None
+
+
+class CollisionBlock(Block):
+    """Bars that collide with each other."""
+
+    radius: PositiveLength
+    stiffness: Annotated[Stiffness, Field(gt=0)]
+    damping: Annotated[Damping, Field(ge=0)] = 0.0
 
 
 def build_ground(block: ContactBlock | None, problems: Problems) -> Ground | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..contact.collision import Collision
 from ..contact.file_schema import build_ground, check_start
 from ..errors import TensegrityError, unknown_name
 from ..robots.file_errors import Problems
@@ -60,6 +61,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         ground=ground,
         smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
         loads=pushed,
+        collision=None if block.collision is None else Collision(**block.collision.model_dump()),
     )
     if block.form is not None:
         structure = _formed(structure, block, ~np.isnan(values["rest_length"]), problems)
@@ -68,6 +70,8 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         under = check_start(ground, names, structure.nodes, ~structure.fixed, weight)
         for i, message in under.items():
             problems.add(("nodes", names[i], "position"), message)
+    if structure.collision is not None and structure.unilateral.all():
+        problems.add(("collision",), "it is between bars, and this structure has none; leave it out.")
     drivable = {member.name: "prismatic" if member.kind == "bar" else "tendon" for member in block.members}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..contact.file_schema import ContactBlock
+from ..contact.file_schema import CollisionBlock, ContactBlock
 from ..robots.schema import (
     Axis,
     Block,
@@ -113,5 +113,6 @@ class StructureFile(CommonBlock):
     loads: list[NodeLoadBlock] = Field(default=[])
     outputs: list[NodeOutputBlock] = Field(default=[])
     contact: ContactBlock | None = None
+    collision: CollisionBlock | None = None
     tension: TensionBlock = TensionBlock()
     form: FormBlock | None = None

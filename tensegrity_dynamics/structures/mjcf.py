@@ -73,4 +73,6 @@ def structure_mjcf(robot: Robot) -> Export:
         differences.append(f"actuator {each.name}: MuJoCo cannot wind the rest length of {each.drives}; it stays.")
     if structure.ground is not None:
         differences.append("the ground is left out: its laws of force and friction have no equal there.")
+    if structure.collision is not None:
+        differences.append("collisions of bars are left out: they pass through each other there.")
     return Export(document_text(root, differences), tuple(differences))

@@ -30,6 +30,7 @@ from .analysis.multiple_equilibria import find_equilibria
 from .analysis.output_stiffness import output_stiffness
 from .analysis.prestress import analyze_prestress
 from .analysis.support import find_support, tipping_slopes
+from .crossings import describe_crossings
 from .dynamics.linearisation import StructureLinearisation
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
@@ -312,6 +313,14 @@ def _without_rounding(shape: StructureEquilibrium) -> Any:
     return replace(shape, tensions=np.where(np.abs(shape.tensions) > no_force(shape.structure), shape.tensions, 0.0))
 
 
+def _rods(structure: Structure) -> str:
+    """What collisions of rods there may be, at the nodes of the file."""
+    assert structure.collision is not None
+    said = f"capsules of {structure.collision.radius:.4g} m radius that collide, {structure.collision.stiffness:g} N/m"
+    crossed = describe_crossings(structure, structure.nodes)
+    return f"{said}; {crossed}" if crossed else said
+
+
 def _what_it_is(robot: Robot) -> list[tuple[str, str]]:
     structure = robot.structure
     fixed = [name for name, held in zip(structure.node_names, structure.fixed, strict=True) if held]
@@ -320,6 +329,7 @@ def _what_it_is(robot: Robot) -> list[tuple[str, str]]:
     rows = [
         ("nodes", f"{len(structure.node_names)}, fixed: {listing(fixed) or 'none'}"),
         *([] if structure.ground is None else [("ground", structure.ground.words)]),
+        *([] if structure.collision is None else [("rods", _rods(structure))]),
         ("members", ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items() if n)),
         ("mass", f"{structure.masses.sum() + structure.node_masses.sum():.4g} kg, of it {free:.4g} kg moves"),
         ("gravity", ", ".join(f"{x:g}" for x in structure.gravity) + " m/s^2" if structure.gravity.any() else "none"),

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..contact.collision import Collision
 from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
@@ -42,6 +43,7 @@ class Structure(RobotModel):
         ground: what every free node may stand on, or None.
         smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
         loads: (n, 3) N, steady forces in the world beside the weight; none without it.
+        collision: how bars collide with each other, in explicit simulation only; None where they pass through.
 
     Attributes:
         unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
@@ -70,6 +72,7 @@ class Structure(RobotModel):
     ground: Ground | None = None
     smoothness: float = 0.0
     loads: NDArray[np.float64] = None  # type: ignore[assignment]
+    collision: Collision | None = None
     unilateral: NDArray[np.bool_] = field(init=False)
     laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)

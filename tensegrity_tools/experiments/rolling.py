@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from tensegrity_control.controllers.rolling_mpc import RollingMPCController
 from tensegrity_control.rolling.roll_map import RollMap, Stand
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
@@ -27,12 +28,18 @@ PLACES = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0
 ESTIMATED = PLACES[:2]
 """Of the tours in the estimator's eyes, which solves for an equilibrium in every period."""
 ROBOT = "six_bar"
+CONTROLLERS = ("rolling", "rolling_mpc")
 SECONDS = 30.0
 """Of the robot's time through the nodes: two rolls."""
 
 
-def run(nodes: bool = False, places: Any = PLACES, faces: bool = True) -> dict[str, Any]:
-    """All faces, the tours, and with `nodes` two runs through the nodes."""
+def run(
+    nodes: bool = False, places: Any = PLACES, faces: bool = True, mpc: bool = True, solver: str = "piqp"
+) -> dict[str, Any]:
+    """All faces, the tours, with `mpc` one of them tipped by model predictive control beside the gait of one cable.
+
+    With `nodes` two runs through the nodes.
+    """
     robot = load_robot(ROBOT)
     rolls = RollMap(robot)
     result: dict[str, Any] = {"experiment": NAME, "robot": ROBOT, "tours": []}
@@ -42,6 +49,7 @@ def run(nodes: bool = False, places: Any = PLACES, faces: bool = True) -> dict[s
                               ("rest", lighter, "estimated, bars 10 % lighter, friction 0.4")):  # fmt: skip
         loop = RollingLoop(robot, plant=plant, sees=sees, rolls=rolls)
         result["tours"].append({"state": what, "goals": tour_rows(loop, places if sees == "truth" else ESTIMATED)})
+    result["control"] = [control_row(robot, rolls, name, solver) for name in CONTROLLERS] if mpc else []
     if nodes:
         two = [roll_through_nodes(ROBOT, np.array(PLACES[0]), duration=SECONDS) for _ in range(2)]
         result["nodes"] = {
@@ -59,6 +67,25 @@ def heavier(robot: Robot, factor: float) -> Any:
     structure = robot.structure
     ground = replace(structure.ground, friction=0.8 * structure.ground.friction)
     return replace(structure, masses=factor * structure.masses, ground=ground)
+
+
+def control_row(robot: Robot, rolls: RollMap, name: str, solver: str) -> dict[str, Any]:
+    """The first place by one controller: what it takes of time, energy and tension; J, N, s and ms."""
+    options: dict[str, Any] = {"solver": solver} if name == "rolling_mpc" else {}
+    loop = RollingLoop(robot, rolls=rolls, controller=name, **options)
+    found = loop.go(loop.place + np.array(PLACES[0]))
+    row: dict[str, Any] = {
+        "controller": name, "rolls": found.rolls, "error_m": found.error, "time_s": found.duration,
+        "work_J": found.work, "peak_tension_N": found.peak, "gave_up": found.gave_up,
+    }  # fmt: skip
+    if isinstance(loop.controller, RollingMPCController):
+        spent = [1e3 * each.seconds for each in loop.controller.horizons]
+        row |= {
+            "solver": solver, "horizons": len(spent), "horizon_ms_median": float(np.median(spent)),
+            "horizon_ms_longest": max(spent), "iterations": max(each.iterations for each in loop.controller.horizons),
+            "gait_took_over": loop.controller.took_over,
+        }  # fmt: skip
+    return row
 
 
 def face_row(rolls: RollMap, face: tuple[int, ...]) -> dict[str, Any]:
@@ -110,15 +137,27 @@ def tour_rows(loop: RollingLoop, places: Any) -> list[dict[str, Any]]:
 def render(result: dict[str, Any], console: Console) -> None:
     """Faces, then tours."""
     rows = []
-    for face in result["faces"]:
+    for face, alike in _told_once(result["faces"]):
         for roll in face["rolls"] or [{}]:
             height = f"{face['height_of_the_centre_m']:.4f}" if face["stands"] else "does not stand"
             rows.append(
-                (face["face"], height, roll.get("cable", "none"), roll.get("onto", ""),
+                (face["face"], str(alike), height, roll.get("cable", "none"), roll.get("onto", ""),
                  *(f"{roll[key]:.3g}" if key in roll else "" for key in
                    ("length_m", "turn_deg", "tips_at_m", "time_s", "peak_tension_N", "least_tension_N")))
             )  # fmt: skip
-    heads = ("face", "centre m", "cable", "onto", "roll m", "turn deg", "tips at m", "time s", "peak N", "least N")
+    heads = (
+        "face",
+        "alike",
+        "centre m",
+        "cable",
+        "onto",
+        "roll m",
+        "turn deg",
+        "tips at m",
+        "time s",
+        "peak N",
+        "least N",
+    )
     if rows:
         console.print(table("what each cable does on each face", heads, rows))
     for tour in result["tours"]:
@@ -137,12 +176,32 @@ def render(result: dict[str, Any], console: Console) -> None:
         off = tour["goals"][-1].get("estimate_off_m", np.nan)
         if rolled > 0.0 and tour["state"] != "truth":
             console.print(f"drift at the end: {1e3 * off / rolled:.3g} mm per metre rolled")
+    if result["control"]:
+        compared = [
+            (row["controller"], str(row["rolls"]), f"{row['error_m']:.3f}", f"{row['time_s']:.1f}",
+             f"{row['work_J']:.3g}", f"{row['peak_tension_N']:.3g}",
+             f"{row['horizons']} of {row['horizon_ms_median']:.3g} ms (longest {row['horizon_ms_longest']:.3g}, "
+             f"{row['iterations']} iterations), {row['solver']}" if "horizons" in row else "",
+             "; ".join([*row.get("gait_took_over", []), row["gave_up"]]).strip("; "))
+            for row in result["control"]
+        ]  # fmt: skip
+        columns = ("a metre by", "rolls", "off m", "time s", "work J", "peak N", "horizons", "gait took over")
+        console.print(table("all cables by model predictive control, and one cable by the gait", columns, compared))
     if "nodes" in result:
         same = result["nodes"]["two_runs_have_the_same_bits"]
         console.print(
             f"through the nodes in lock-step, {result['nodes']['periods']} periods twice: "
             f"{'the same bits' if same else 'NOT the same bits'} ({result['nodes']['answer']})"
         )
+
+
+def _told_once(faces: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """The first of all faces whose rolls are the same, but for their names and directions, and how many there are."""
+    found: dict[object, list[dict[str, Any]]] = {}
+    for face in faces:
+        rolls = sorted((f"{each['length_m']:.2f}", f"{each['peak_tension_N']:.2g}") for each in face["rolls"])
+        found.setdefault((face["stands"], tuple(rolls)), []).append(face)
+    return [(alike[0], len(alike)) for alike in found.values()]
 
 
 def draw(result: dict[str, Any], path: Path) -> None:

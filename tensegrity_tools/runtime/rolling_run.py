@@ -13,6 +13,7 @@ import numpy as np
 
 from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.rolling import RollingController
+from tensegrity_control.registry import make_controller
 from tensegrity_control.rolling.roll_map import RollMap
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.errors import TensegrityError
@@ -34,7 +35,7 @@ class Rolled:
     Attributes:
         goal: (2,) m. place, seen: (2,) m, where it is and where the estimator thinks that it is. rolls: made on the
             way. duration: s. gave_up: why it was given up, "" where it was not. way: m, of the output from rest to
-            rest.
+            rest. work: J, that the actuators put in, what they took back left out. peak: N, largest tension of them.
     """
 
     goal: Array
@@ -44,6 +45,8 @@ class Rolled:
     duration: float
     gave_up: str
     way: float
+    work: float = 0.0
+    peak: float = 0.0
 
     @property
     def error(self) -> float:
@@ -56,27 +59,33 @@ class RollingLoop:
 
     Args:
         robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
-            "rest" for the estimator. period: s. rolls: a
-            `RollMap` of the same robot that knows its rolls already.
+            "rest" for the estimator. period: s. rolls: a `RollMap` of the same robot that knows its rolls already.
+        controller: "rolling" or another one of its kind, by name, with its parameters.
     """
 
     def __init__(
         self, robot: Robot, *, plant: Robot | None = None, sees: str = "truth", period: float = 0.02,
-        rolls: RollMap | None = None,
+        rolls: RollMap | None = None, controller: str = "rolling", **parameters: Any,
     ) -> None:  # fmt: skip
         natural = Simulation(plant or robot, integrator="rattle")
         self._steps, self._period = max(1, int(np.ceil(period / natural.time_step - 1e-9))), period
         self.simulation = Simulation(plant or robot, period / self._steps, "rattle")
-        self.controller = RollingController(robot)
+        made = make_controller(controller, robot, **parameters)
+        if not isinstance(made, RollingController):
+            raise TensegrityError(f"controller {controller} does not roll; name rolling or rolling_mpc.")
+        self.controller: RollingController = made
         if rolls is not None:
             self.controller.rolls = rolls
         self._estimator = None if sees == "truth" else make_estimator(robot)
-        self._ticks, self.seen = 0, np.zeros(2)
+        self._ticks, self.seen, self.work, self.peak, self._wound = 0, np.zeros(2), 0.0, 0.0, 0.0
         self.controller.reset(0.0, self._look())
 
     def _look(self) -> RobotState:
         seen = self.simulation.observe()
         positions = np.array(list(seen.positions.values()))
+        wound = self.simulation.energy().actuators
+        self.work += max(0.0, wound - self._wound)
+        self.peak, self._wound = max(self.peak, *seen.efforts.values()), wound
         nodes, pose = self.simulation.state.nodes, seen.pose
         if self._estimator is not None:
             estimate = self._estimator.update(self._ticks * self._period, seen.positions)
@@ -101,7 +110,7 @@ class RollingLoop:
         control, start = self.controller, self._ticks
         before, made, last = self.place, control.done, self.place
         control.set_goal(self._ticks * self._period, np.append(place, 0.0))
-        way = 0.0
+        way, self.work, self.peak = 0.0, 0.0, 0.0
         while control.status(self._ticks * self._period).phase == "moving":
             if (self._ticks - start) * self._period > LONGEST:
                 raise TensegrityError(f"it still rolls after {LONGEST:g} s.")
@@ -115,7 +124,7 @@ class RollingLoop:
         return Rolled(
             np.asarray(place, dtype=np.float64), self.place, self.seen, control.done - made,
             (self._ticks - start) * self._period, "; ".join(status.gave_way),
-            way or float(np.linalg.norm(self.place - before)),
+            way or float(np.linalg.norm(self.place - before)), self.work, self.peak,
         )  # fmt: skip
 
 

@@ -59,6 +59,10 @@ class StructureLinearisation:
     ) -> None:
         if inputs not in INPUTS:
             raise TensegrityError(unknown_name("kind of inputs", inputs, INPUTS))
+        if structure.collision is not None:
+            raise TensegrityError(
+                "linear models know no collisions of rods; leave the block collision: out of the robot file."
+            )
         self.structure, self.inputs = structure, inputs
         self._network: Network = make_network(
             structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation

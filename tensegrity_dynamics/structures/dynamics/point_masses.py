@@ -21,6 +21,7 @@ from collections import namedtuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contact.collision import collision_forces, flatten_collision, rod_pairs
 from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
 from ...numerics.compilation import allocation_free
 from ..structure import Structure
@@ -35,12 +36,13 @@ not finite, or bars that cannot be closed."""
 Network = namedtuple(
     "Network",
     "members stiffness damping laws node_masses spread inverse_first inverse_node inverse_value weight load drag bars "
-    "bar_lengths first shared gains free position ground",
+    "bar_lengths first shared gains free position ground "
+    "collisions",
 )
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints
 of `bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes
 them; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the
-bars are held by k_s and k_d, these two; `ground` as `flatten` makes it."""
+bars are held by k_s and k_d, these two; `ground` as `flatten` makes it, `collisions` as `flatten_collision`."""
 
 Workspace = namedtuple(
     "Workspace",
@@ -91,8 +93,15 @@ def make_network(
         drag=np.where(structure.fixed, 0.0, air_damping), bars=order, bar_lengths=structure.rest_lengths[order],
         first=first, shared=coupling_weights(structure.members, order, first, inverse),
         gains=np.zeros(3) if stabilisation is None else np.array([1.0, *stabilisation]),
-        free=free, position=position, ground=flatten(structure.ground),
+        free=free, position=position, ground=flatten(structure.ground), collisions=_collisions(structure),
     )  # fmt: skip
+
+
+def _collisions(structure: Structure) -> NDArray[np.float64]:
+    if structure.collision is None:
+        return flatten_collision(None, np.zeros((0, 4), dtype=np.int64))
+    rods = structure.members[~structure.unilateral]
+    return flatten_collision(structure.collision, rod_pairs(rods, rods, structure.fixed))
 
 
 def _grouped(rows: NDArray, structure: Structure) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -190,6 +199,8 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
         forces[j, 2] += tension * z
     if network.ground.shape[0] > 0:
         lost += ground_forces(network, nodes, velocities, work)
+    if network.collisions.shape[0] > 0:
+        lost += collision_forces(network.collisions, nodes, velocities, forces)
     return lost
 
 
@@ -268,6 +279,8 @@ def rub(network, velocities, step, work):
 def is_damped(network):
     """Whether forces depend on velocities."""
     if network.ground.shape[0] > 0 and network.ground[DAMPING] > 0.0:
+        return True
+    if network.collisions.shape[0] > 0 and network.collisions[0, 1] > 0.0:
         return True
     for k in range(network.damping.shape[0]):
         if network.damping[k] > 0.0:

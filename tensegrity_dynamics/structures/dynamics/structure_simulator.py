@@ -9,12 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...contact.collision import collision_energy
 from ...contact.ground_forces import ground_energy
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...robots.robot import Robot
 from ...simulation_interface import MODES, POSITION, Energy, Observation, Simulator, checked_commands
+from ..crossings import describe_crossings
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -120,6 +122,11 @@ class StructureSimulator(Simulator):
             raise TensegrityError(
                 "the model of minimal coordinates has rigid bars and the integrator rk4; leave integrator and "
                 "rigid_bars as they are, or use model 'point_masses'."
+            )
+        if structure.collision is not None and (integrator == "implicit" or model == "minimal"):
+            raise TensegrityError(
+                "collisions of rods are simulated by model 'point_masses' with integrator rk4 or rattle; take one of "
+                "these, or leave the block collision: out of the robot file."
             )
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
         self.actuators = robot.actuators
@@ -362,6 +369,7 @@ class StructureSimulator(Simulator):
             kinetic=float(kinetic_energy(network, self._velocities)), elastic=float(elastic),
             gravity=float(-np.sum(network.weight * self._nodes)), actuators=wound, damping=lost - rubbed,
             forces=self._force_work, ground=stored, friction=rubbed,
+            collisions=float(collision_energy(network.collisions, self._nodes)),
         )  # fmt: skip
 
     def linearise(self, inputs: str = "", *, reduced: bool = False) -> LinearModel:
@@ -402,10 +410,11 @@ class StructureSimulator(Simulator):
 
     @property
     def note(self) -> str:
-        """Which rods have come near the axis where minimal coordinates are singular."""
-        if self._rods is None:
-            return ""
-        return report_uses(self._rods, self._rod_names)
+        """Which rods have come near the axis where minimal coordinates are singular, and cables run through rods."""
+        told = [] if self._rods is None else [report_uses(self._rods, self._rod_names)]
+        if self.structure.collision is not None:
+            told.append(describe_crossings(self.structure, self._nodes))
+        return "; ".join(each for each in told if each)
 
     def _forget(self) -> None:
         """The next step is a first one."""
@@ -463,6 +472,8 @@ class StructureSimulator(Simulator):
         rates.append(("the air", float(np.max(network.drag, initial=0.0)) * lightest))
         if ground is not None:
             rates.append(("the ground's damping", ground.damping * lightest))
+        if self.structure.collision is not None:
+            rates.append(("the damping of collisions", 2.0 * self.structure.collision.damping * lightest))
         for what, rate in rates:
             if rate > 0.0 and 0.5 / rate < step:
                 step, self.step_limit = 0.5 / rate, what
@@ -479,6 +490,12 @@ class StructureSimulator(Simulator):
         self.step_limit = "the stiffest member"
         if largest > 0.0 and ground > 0.0 and self._largest(network.stiffness, tensions) < 0.7 * largest:
             self.step_limit = "the ground's stiffness"
+        if network.collisions.size:
+            # two rods that press each other with all that each of them has to give
+            pressed = 2.0 * network.collisions[0, 0] * _largest_inverse_mass(network)
+            if pressed > largest:
+                self.step_limit = "the stiffness of collisions"
+            largest += pressed
         return 2.0 * np.pi / np.sqrt(largest) if largest > 0.0 else 1.0
 
     def _largest(self, stiffness: NDArray, tensions: NDArray, ground: float = 0.0) -> float:

@@ -26,6 +26,7 @@ from .viscous_relaxation import (
     balance,
     coincident,
     out_of_balance_norm,
+    refuse_ground,
 )
 
 
@@ -123,8 +124,9 @@ def relax_kinetic(
 
     Raises:
         NoEquilibriumError: not there in time. TensegrityError: an option out of its range, or two nodes of one member
-        at the same place.
+        at the same place, or a ground.
     """
+    refuse_ground(structure, "kinetic")
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
     if not (np.isfinite(tolerance) and tolerance > 0.0):

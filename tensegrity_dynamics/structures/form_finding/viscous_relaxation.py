@@ -89,6 +89,15 @@ def relax_steps(
     return EXHAUSTED, steps, residual
 
 
+def refuse_ground(structure: Structure, method: str) -> None:
+    """Raise TensegrityError where the ground would be left out: relaxation moves nodes by the forces of members."""
+    if structure.ground is not None and structure.free.size:
+        raise TensegrityError(
+            f"method {method!r} knows no ground, and the structure has one: nodes would sink through it. Use method "
+            "'newton', which finds how it stands, or take the block contact: out of the robot file."
+        )
+
+
 def relax(
     structure: Structure,
     forces: ArrayLike,
@@ -115,8 +124,9 @@ def relax(
 
     Raises:
         NoEquilibriumError: diverged, or not there in time; names the stable limit.
-        TensegrityError: an option out of its range, or two nodes of one member at the same place.
+        TensegrityError: an option out of its range, two nodes of one member at the same place, or a ground.
     """
+    refuse_ground(structure, "relaxation")
     if norm not in NORMS:
         raise TensegrityError(unknown_name("norm", norm, NORMS))
     if not (np.isfinite(tolerance) and tolerance > 0.0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,19 @@ from hypothesis import strategies as st
 from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.rolling import RollingController
 from tensegrity_control.registry import make_controller, suitable
+from tensegrity_control.rolling import roll_search
+from tensegrity_control.rolling.gait import GaitSettings
 from tensegrity_control.rolling.roll_map import Outcome, RollMap, Stand
 from tensegrity_control.rolling.roll_search import search_rolls
-from tensegrity_dynamics import load_robot
+from tensegrity_control.rolling.symmetry import find_symmetries
+from tensegrity_control.rolling.tipping_mpc import (
+    HorizonSettings,
+    PredictedRoll,
+    TippingMPC,
+    edge_towards,
+    margin_over,
+)
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.contact.ground import HeightField
 from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.numerics.rotations import matrix_from_vector
@@ -35,13 +46,13 @@ def with_ground(robot=ROBOT, **changes):
 
 WOUND = ("cable_1", "cable_3", "cable_17", "cable_4", "cable_19", "cable_14", "cable_15", "cable_20")
 FEW = replace(ROBOT, actuators=tuple(each for each in ROBOT.actuators if each.name in WOUND))
-"""The cables of the faces on the way ahead alone: fewer to try out."""
+"""A few cables alone: most faces that it rolls onto it cannot leave again."""
 
 
 @lru_cache
 def rolls() -> RollMap:
     """The rolls of the robot, shared by the tests: they are kept once they are known."""
-    return RollMap(FEW)
+    return RollMap(ROBOT)
 
 
 def names(*feet: str) -> tuple[int, ...]:
@@ -94,16 +105,14 @@ def test_the_margin_is_that_of_an_equilateral_triangle_wherever_it_lies(turn, x,
 # -- one roll, found by the model ---------------------------------------------------
 
 
-@pytest.mark.parametrize("robot", [FEW, pytest.param(ROBOT, marks=pytest.mark.long)], ids=["few cables", "all"])
-def test_on_a_closed_face_the_three_cables_of_its_triangle_tip_it_and_no_other(robot) -> None:
+def test_on_a_closed_face_the_three_cables_of_its_triangle_tip_it_and_no_other() -> None:
     """By the threefold symmetry each to another closed face, half a metre away; all cables stay tight."""
     found = {}
     stand = Stand(names("n1", "n5", "n9"), 0.0, np.zeros(2))
-    every = rolls() if robot is FEW else RollMap(robot)
-    for k, name in enumerate(robot.actuators):
-        outcome = every.outcome(stand, k)
+    for k, cable in enumerate(ROBOT.actuators):
+        outcome = rolls().outcome(stand, k)
         if outcome.feet != stand.feet:
-            found[name.name] = outcome
+            found[cable.name] = outcome
     assert set(found) == {"cable_1", "cable_3", "cable_17"}
     lengths = [float(np.linalg.norm(each.shift)) for each in found.values()]
     np.testing.assert_allclose(lengths, 0.55, atol=0.02)
@@ -128,21 +137,122 @@ def test_on_level_ground_a_roll_turns_and_shifts_with_where_it_begins(heading, x
     assert np.cos(moved.heading - first.heading - heading) == pytest.approx(1.0)
 
 
+def test_six_bars_turn_and_mirror_into_themselves_in_24_ways() -> None:
+    """Twelve turns and twelve mirrored ones, as a pyritohedron; with few cables driven none is left."""
+    assert len(rolls().symmetries) == 24 and sum(each.mirrored for each in rolls().symmetries) == 12
+    cables = ROBOT.structure.members[ROBOT.actuated_members()]
+    for each in rolls().symmetries:
+        partners = np.sort(each.nodes[cables], axis=1)
+        np.testing.assert_array_equal(partners, np.sort(cables[each.cables], axis=1))
+        moved = each.moved(NODES, np.diag([1.0, -1.0, 1.0]))
+        lengths = [np.linalg.norm(np.diff(at[ROBOT.structure.members], axis=1), axis=2) for at in (moved, NODES)]
+        np.testing.assert_allclose(*lengths, atol=1e-6)
+        np.testing.assert_array_equal(each.back(moved, np.diag([1.0, -1.0, 1.0])), NODES)
+    assert len(find_symmetries(RollMap(FEW).body, (NODES,))) == 1
+
+
+@pytest.mark.parametrize("slope", [0.0, pytest.param(np.radians(5.0), marks=pytest.mark.long)])
+def test_a_roll_taken_from_a_symmetry_is_the_one_that_the_model_makes_there(slope: float) -> None:
+    robot = with_ground(slope=slope, downhill=0.4)
+    every, alone = RollMap(robot), RollMap(robot)
+    del alone.symmetries[1:]
+    for feet, cable in ((("n3", "n8", "n12"), "cable_24"), (("n2", "n7", "n10"), "cable_8")):
+        stand = Stand(names(*feet), np.radians(30.0), np.zeros(2))
+        k = every.body.names.index(cable)
+        mine, own = every.outcome(stand, k), alone.outcome(stand, k)
+        assert mine.feet == own.feet != stand.feet
+        near = 0.004 if slope == 0.0 else 0.1  # a slope is read in steps of 15 deg, up to 7.5 deg off
+        assert np.linalg.norm(every.after(stand, mine).place - alone.after(stand, own).place) < near
+        assert mine.turn == pytest.approx(own.turn, abs=2.0 * near)
+        assert mine.peak == pytest.approx(own.peak, rel=0.01 if slope == 0.0 else 0.1)
+
+
+class FewFaces:
+    """A map of rolls that somebody made up."""
+
+    is_partial = False
+
+    def __init__(self, outcomes) -> None:
+        self.outcomes, self.body = outcomes, SimpleNamespace(face_words=str, names=("a",))
+
+    def rolls(self, stand, thorough=False):
+        return iter(self.outcomes[stand.feet if stand.feet in self.outcomes else stand.feet[0]])
+
+    def standing(self, stand):
+        return np.zeros((3, 3))
+
+    after = RollMap.after
+
+
+@st.composite
+def maps_of_rolls(draw):
+    """Three faces with one to three rolls each, of any length and turn; many lead one way only."""
+    number = st.floats(0.2, 1.0)
+    outcomes = {}
+    for face in range(3):
+        outcomes[face] = [
+            Outcome(0, (draw(st.integers(0, 2)),), draw(number) * np.array([np.cos(way), np.sin(way)]),
+                    draw(st.floats(-3.0, 3.0)), 10.0, 0.3, 1.0, 1.0, True)
+            for way in draw(st.lists(st.floats(-3.0, 3.0), min_size=1, max_size=3))
+        ]  # fmt: skip
+    return FewFaces(outcomes)
+
+
+@given(faces=maps_of_rolls(), ways=st.lists(st.integers(0, 2), min_size=1, max_size=5), near=st.floats(0.01, 0.3))
+@settings(max_examples=25, deadline=None)
+def test_on_level_ground_a_place_that_rolls_lead_to_is_found(faces, ways, near) -> None:
+    """Whatever the rolls are, by no more of them than lead there for certain."""
+    start = stand = Stand((0,), 0.3, np.array([0.5, -1.0]))
+    for way in ways:
+        rolls_here = faces.outcomes[stand.feet[0]]
+        stand = faces.after(stand, rolls_here[way % len(rolls_here)])
+    plan = [each for each in search_rolls(faces, start, stand.place, near) if each is not None][-1]
+    assert plan.distance <= near and len(plan.rolls) <= len(ways) + 1
+    for roll in plan.rolls:
+        start = faces.after(start, roll)
+    assert np.linalg.norm(start.place - stand.place) == pytest.approx(plan.distance, abs=1e-12)
+
+
+def test_where_rolls_lead_to_a_pattern_with_holes_the_nearest_place_is_taken_and_said(monkeypatch) -> None:
+    """A triangle that rolls over its edges: its places are a honeycomb, the middle of a cell a whole roll away."""
+    third = 2.0 * np.pi / 3.0
+    faces = FewFaces({
+        0: [Outcome(0, (0,), np.array([np.cos(k * third), np.sin(k * third)]), np.pi, 10.0, 0.3, 1.0, 1.0, True)
+            for k in range(3)]
+    })  # fmt: skip
+    start = Stand((0,), 0.0, np.zeros(2))
+    *_, near = search_rolls(faces, start, np.array([4.2, 0.3]))
+    assert near.distance < 0.5 and not near.is_short
+    *_, hole = search_rolls(faces, start, np.array([-4.0, 0.0]))
+    assert hole.is_short and 0.9 < hole.distance < 1.0 + 1e-9
+    *_, stays = search_rolls(faces, hole.end, np.array([-4.0, 0.0]))
+    assert not stays.rolls  # it does not roll round the hole for ever
+    monkeypatch.setattr(roll_search, "MAX_STANDS", 300)
+    with pytest.raises(UnreachableGoalError, match="no rolls lead within"):
+        list(search_rolls(faces, start, np.array([-4.0, 0.0]), 0.1))
+
+
 def plan_to(place):
     stand = rolls().stand(rolls().home)
     return [each for each in search_rolls(rolls(), stand, np.array(place)) if each is not None][-1]
 
 
-def test_plans_need_no_more_rolls_than_their_length_and_end_within_half_a_roll() -> None:
-    for place in ((1.0, 0.0), (0.0, 0.0), (0.5, 0.4)):
+def test_every_place_is_met_within_a_roll_and_few_cables_say_what_they_lead_to() -> None:
+    rng = np.random.default_rng(3)
+    for place in rng.uniform(-1.5, 1.5, (10, 2)):
         plan = plan_to(place)
-        assert plan.distance <= 0.28
-        assert len(plan.rolls) <= 1 + np.hypot(*place) / 0.4
-        stand = rolls().stand(rolls().home)
-        for roll in plan.rolls:
-            stand = rolls().after(stand, roll)
-        np.testing.assert_allclose(stand.place, plan.end.place)
-        assert np.hypot(*(stand.place - place)) == pytest.approx(plan.distance)
+        assert plan.distance <= (0.56 if plan.is_short else 0.28)
+    home = rolls().stand(rolls().home)
+    few, left = FewFaces({}), [home.feet]
+    few.body = rolls().body
+    few.outcomes = {}
+    while left:
+        feet = left.pop()
+        found = [rolls().outcome(Stand(feet, 0.0, np.zeros(2)), few.body.names.index(each)) for each in WOUND]
+        few.outcomes[feet] = [each for each in found if each.feet != feet]
+        left += [each.feet for each in few.outcomes[feet] if each.feet not in few.outcomes]
+    with pytest.raises(UnreachableGoalError, match="of the 8 stands that rolls lead to, these are all, the nearest"):
+        list(search_rolls(few, home, np.array([-3.0, 2.0])))
 
 
 # -- the controller ------------------------------------------------------------------
@@ -169,7 +279,7 @@ def test_what_cannot_roll_is_refused_with_the_reason() -> None:
             make_controller("rolling", robot)
 
 
-def controller(robot=FEW, shared: bool = True) -> RollingController:
+def controller(robot=ROBOT, shared: bool = True) -> RollingController:
     made = RollingController(robot)
     if shared:
         made.rolls = rolls()
@@ -179,8 +289,8 @@ def controller(robot=FEW, shared: bool = True) -> RollingController:
 
 def test_a_face_that_no_cable_tips_is_named() -> None:
     """Cables that may be wound by a centimetre only."""
-    shy = replace(ROBOT, actuators=tuple(replace(each, position=(0.49, 0.65)) for each in FEW.actuators))
-    with pytest.raises(UnreachableGoalError, match="n1-n5-n9, which none of its 8 cables tips"):
+    shy = replace(ROBOT, actuators=tuple(replace(each, position=(0.49, 0.65)) for each in ROBOT.actuators))
+    with pytest.raises(UnreachableGoalError, match="n1-n5-n9, which none of its 24 cables tips"):
         controller(shy, shared=False).set_goal(0.0, [1.0, 0.0, 0.0])
 
 
@@ -208,7 +318,7 @@ def test_without_nodes_it_keeps_its_rest_lengths() -> None:
 
 
 def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
-    loop = RollingLoop(FEW, rolls=rolls())
+    loop = RollingLoop(ROBOT, rolls=rolls())
     home, control = loop.place, loop.controller
     control.set_goal(0.0, np.append(home + [1.0, 0.0], 0.0))
     for _ in range(100):
@@ -223,7 +333,7 @@ def test_hold_before_it_tips_lets_the_cable_out_again() -> None:
 
 @pytest.mark.parametrize("sees", ["truth", pytest.param("rest", marks=pytest.mark.long)])
 def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
-    loop = RollingLoop(FEW, sees=sees, rolls=rolls())
+    loop = RollingLoop(ROBOT, sees=sees, rolls=rolls())
     home = loop.place
     there = loop.go(home + [1.0, 0.0])
     assert there.error < 0.28 and there.rolls == 2 and not there.gave_up
@@ -231,6 +341,82 @@ def test_it_rolls_a_metre_and_back_within_half_a_roll(sees: str) -> None:
         return
     back = loop.go(home)
     assert back.error < 0.28 and np.linalg.norm(back.seen - back.place) < 0.05 * (there.way + back.way)
+
+
+# -- model predictive control ---------------------------------------------------------
+
+
+FACE, EDGE = names("n1", "n5", "n9"), names("n1", "n9")
+
+
+def horizons(**changes) -> TippingMPC:
+    return TippingMPC(rolls().body, HorizonSettings(blocks=2, **changes), 0.9)
+
+
+def test_the_margin_over_an_edge_and_its_slope_are_those_of_the_polygon() -> None:
+    body, nodes = rolls().body, rolls().home
+    toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
+    assert edge_towards(body, nodes, FACE, toward) in (EDGE, EDGE[::-1])
+    edge = edge_towards(body, nodes, FACE, toward)
+    margin, slope = margin_over(body, nodes, edge)
+    assert margin == pytest.approx(body.reader.margin(nodes, FACE), abs=1e-3)
+    move = 1e-6 * np.random.default_rng(1).normal(size=nodes.shape)
+    change = margin_over(body, nodes + move, edge)[0] - margin_over(body, nodes - move, edge)[0]
+    assert change == pytest.approx(2.0 * np.sum(slope * move), rel=1e-5)
+
+
+def test_a_horizon_predicts_what_the_simulation_does_and_keeps_rates_and_tensions() -> None:
+    body, nodes, mpc = rolls().body, rolls().home, horizons()
+    edge = edge_towards(body, nodes, FACE, nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2])
+    found = mpc.solve(nodes, body.neutral, edge)
+    assert not found.why and np.abs(found.rates).max() <= 0.9 * body.rate.max() * (1.0 + 1e-9)
+    assert found.margins[-1] < margin_over(body, nodes, edge)[0] - 0.01
+    assert found.tensions.min() > 2.0 and found.tensions.max() < 250.0
+    plant = Simulation(ROBOT, integrator="rattle", start=nodes)
+    plant.command("velocity", dict(zip(body.names, found.rates.tolist(), strict=True)))
+    plant.advance(round(0.2 / plant.time_step))
+    assert margin_over(body, plant.state.nodes, edge)[0] == pytest.approx(found.margins[0], abs=0.004)
+    np.testing.assert_allclose(list(plant.observe().efforts.values()), found.tensions[0], atol=2.0)
+    other = horizons(solver="daqp").solve(nodes, body.neutral, edge)
+    np.testing.assert_allclose(other.rates, found.rates, atol=1e-6)
+
+
+def test_where_a_horizon_is_not_solved_in_time_the_gait_takes_over_and_says_why() -> None:
+    body, nodes, told = rolls().body, rolls().home, []
+    toward = nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2]
+    for changes, words in (
+        ({"iteration_limit": 1}, "iteration limit after 1 iter"),
+        ({"time_limit": 1e-9}, "more than"),
+    ):
+        roll = PredictedRoll(
+            body, 0, GaitSettings(), 0.0, nodes, body.neutral, mpc=horizons(**changes), toward=toward,
+            report=told.append,
+        )  # fmt: skip
+        assert not roll.why
+        moved = roll.command(0.1, nodes) - body.neutral
+        assert words in roll.why and told[-1].why == roll.why
+        assert moved[0] == pytest.approx(-0.9 * body.rate[0] * 0.1) and not moved[1:].any()
+    control = make_controller("rolling_mpc", ROBOT, time_limit=0.2)
+    control.set_gains(time_limit=0.5)
+    assert control.gains() == {"tolerance": 0.0, "time_limit": 0.5}
+    with pytest.raises(TensegrityError, match="time_limit"):
+        control.set_gains(time_limit=-1.0)
+    for wrong in ({"block": 0.0}, {"blocks": 0}, {"time_limit": np.nan}, {"iteration_limit": -1}):
+        with pytest.raises(TensegrityError, match=next(iter(wrong))):
+            HorizonSettings(**wrong)
+    with pytest.raises(TensegrityError, match="solver"):
+        horizons(solver="piqb")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("limit", [0, 1])
+def test_all_cables_roll_it_a_metre_and_without_horizons_the_gait_does(limit: int) -> None:
+    loop = RollingLoop(ROBOT, rolls=rolls(), controller="rolling_mpc", iteration_limit=limit)
+    there = loop.go(loop.place + [1.0, 0.0])
+    assert there.error < 0.56 and not there.gave_up
+    assert bool(loop.controller.took_over) == bool(limit)
+    assert ("gait_took_over" in loop.controller.diagnostics()) == bool(limit)
+    assert there.peak < 250.0
 
 
 @pytest.mark.long

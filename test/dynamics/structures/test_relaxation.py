@@ -180,6 +180,13 @@ def test_the_energy_never_grows_over_an_accepted_cycle_of_kinetic_damping(seed: 
     assert np.all(np.diff(energies) <= 1e-12 * np.abs(energies[:-1]))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_that_know_no_ground_are_refused_where_there_is_one(method: str) -> None:
+    robot = load_robot("six_bar")
+    with pytest.raises(TensegrityError, match=f"'{method}' knows no ground.*'newton'"):
+        forward_kinematics(robot, method=method)
+
+
 @pytest.mark.parametrize("part", [0.25, 0.1, 0.03])
 def test_kinetic_damping_shortens_its_steps_where_masses_are_too_light(part: float) -> None:
     structure = TENSEBOT.structure

@@ -1,0 +1,80 @@
+"""Rolling with all cables: the same plans as `rolling`, each roll tipped by model predictive control.
+
+The horizons (`rolling.tipping_mpc`) choose the rates of all cables until the centre of mass stands outside the face.
+Where a horizon is not solved in time (iterations, or the machine's time where a limit is given), or brings the
+structure no nearer to tipping, the gait of one cable takes over for the rest of this roll; diagnostics say how often
+and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..rolling.gait import Roll
+from ..rolling.roll_map import Outcome, Stand
+from ..rolling.tipping_mpc import Horizon, HorizonSettings, PredictedRoll, TippingMPC
+from .rolling import RollingController
+
+
+class RollingMPCController(RollingController):
+    """See the module.
+
+    Args:
+        robot, rigid_bars, rate_margin, tolerance: as `RollingController`.
+        solver: of quadratic programs: "piqp", "osqp" or "daqp". blocks: of a horizon. block: s each.
+        iteration_limit: of the solver, 0 for the usual one. time_limit: s of the machine's time for
+            one horizon, 0 for none.
+
+    Attributes:
+        horizons: what all of them came to. took_over: why the gait took over, one for each time.
+    """
+
+    GAINS = ("tolerance", "time_limit")
+
+    def __init__(
+        self, robot: Robot, *, rigid_bars: bool = True, rate_margin: float = 0.9, tolerance: float = 0.0,
+        solver: str = "piqp", blocks: int = 5, block: float = 0.2, iteration_limit: int = 0, time_limit: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(robot, rigid_bars=rigid_bars, rate_margin=rate_margin, tolerance=tolerance)
+        settings = HorizonSettings(
+            blocks=blocks, block=block, solver=solver, iteration_limit=iteration_limit, time_limit=time_limit
+        )
+        self._mpc = TippingMPC(self.rolls.body, settings, rate_margin, rigid_bars=rigid_bars)
+        self.horizons: list[Horizon] = []
+        self.took_over: list[str] = []
+
+    def gains(self) -> dict[str, float]:
+        return {**super().gains(), "time_limit": self._mpc.settings.time_limit}
+
+    def set_gains(self, **values: float) -> None:
+        checked = self.checked_gains(values)
+        settings = replace(self._mpc.settings, time_limit=checked.pop("time_limit", self._mpc.settings.time_limit))
+        super().set_gains(**checked)
+        self._mpc.settings = settings
+
+    def diagnostics(self) -> dict[str, str]:
+        told = super().diagnostics()
+        told["horizons"] = str(len(self.horizons))
+        if self.horizons:
+            told["horizon_ms"] = f"{1e3 * self.horizons[-1].seconds:.3g}"
+        why = self._roll.why if isinstance(self._roll, PredictedRoll) else ""
+        if why or self.took_over:
+            told["gait_took_over"] = f"{len(self.took_over) + bool(why)} times, last: {why or self.took_over[-1]}"
+        return told
+
+    def _make_roll(self, time: float, stand: Stand, roll: Outcome) -> Roll:
+        cosine, sine = np.cos(stand.heading), np.sin(stand.heading)
+        toward = np.array([[cosine, -sine], [sine, cosine]]) @ roll.shift
+        return PredictedRoll(
+            self.rolls.body, roll.cable, self._settings, time, self._nodes, self._positions, mpc=self._mpc,
+            toward=toward, report=self.horizons.append,
+        )  # fmt: skip
+
+    def _finish(self, time: float, roll: Roll) -> None:
+        if isinstance(roll, PredictedRoll) and roll.why:
+            self.took_over.append(roll.why)
+        super()._finish(time, roll)

@@ -1,0 +1,281 @@
+"""Model predictive control of tipping: rates of all cables that carry the centre of mass over an edge of the face.
+
+At every sampling time the structure is linearised where it is, at rest (`linear_models`, exact A and B of nodes,
+velocities and rest lengths), and discretised by the matrix exponential. Over the horizon, with inputs held in blocks,
+
+    min  sum_j ((s_j - r_j) / a)^2 + w_u |u_j / u_max|^2 + w_l |(L_j - L_0) / size|^2
+    s.t. |u_j| <= u_max,  L_low <= L_j <= L_high,  T_floor <= T_j <= T_limit
+
+with s the distance of the centre of mass from the edge, seen along gravity, r its reference (a steady way out), L the
+rest lengths and T the tensions of the driven cables. A bound on tensions that the structure breaks by itself, with
+all cables at rest, counts from there on, so that resting is always allowed and the program has a solution. Slack
+cables are predicted as tight ones: what matters is that they are to be tight again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.linear_models.discretization import discretise
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
+
+from ..optimization.quadratic_program import SOLVED, Bounds, Objective, QPSolver, QuadraticProgram, Rows, Sizes
+from ..optimization.solvers import make_solver
+from .gait import GaitSettings, Roll, RollingBody
+
+ITERATIONS = {"piqp": 60, "osqp": 10_000, "daqp": 1000}
+"""What each solver may take for one horizon, where nobody says anything else; another solver has its own limit."""
+
+
+@dataclass(frozen=True)
+class HorizonSettings:
+    """How far ahead, and how.
+
+    Attributes:
+        blocks: inputs are held in so many blocks. block: s each. period: s between two horizons.
+        solver: of quadratic programs, by name. iteration_limit: of the solver; beyond, the horizon is not solved in
+            time, on any machine alike; 0 for that of `ITERATIONS`. time_limit: s of the machine's time for a
+            horizon, 0 for none.
+        speed: of the reference, sizes of the structure a second. accuracy: a in the module's formula, in sizes.
+        effort, shape: w_u and w_l.
+        stall: s within which the centre of mass must come nearer to the edge by a hundredth of the size.
+    """
+
+    blocks: int = 5
+    block: float = 0.2
+    period: float = 0.1
+    solver: str = "piqp"
+    iteration_limit: int = 0
+    time_limit: float = 0.0
+    speed: float = 0.2
+    accuracy: float = 0.02
+    effort: float = 0.03
+    shape: float = 0.1
+    stall: float = 2.0
+
+    def __post_init__(self) -> None:
+        above = ("block", "period", "speed", "accuracy", "stall")
+        for name in (*above, "effort", "shape", "time_limit"):
+            value = getattr(self, name)
+            if not np.isfinite(value) or value < 0.0 or (name in above and value == 0.0):
+                raise TensegrityError(f"{name} of the horizon is {value}; give a finite number above zero.")
+        if self.blocks < 1:
+            raise TensegrityError(f"blocks of the horizon are {self.blocks}; give 1 or more.")
+        if self.iteration_limit < 0:
+            raise TensegrityError(f"iteration_limit is {self.iteration_limit}; give 1 or more, or 0 for the usual one.")
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """What one horizon came to.
+
+    Attributes:
+        rates: (a,) m/s to wind with now; None where it was not solved in time. why: then the reason.
+        margins: (blocks,) m, predicted. tensions: (blocks, a) N, predicted. iterations: of the solver. seconds: of
+            the machine's time.
+    """
+
+    rates: Array | None
+    why: str
+    margins: Array
+    tensions: Array
+    iterations: int
+    seconds: float
+
+
+class TippingMPC:
+    """Horizons of one structure; everything that repeats is made once.
+
+    Args:
+        body: what rolls. settings: how. rate_margin: part of the actuators' rates that is used. rigid_bars: as
+            simulated.
+    """
+
+    def __init__(
+        self, body: RollingBody, settings: HorizonSettings, rate_margin: float, *, rigid_bars: bool = True
+    ) -> None:
+        self.body, self.settings, self._most = body, settings, rate_margin * body.rate
+        structure, actuators = body.structure, body.robot.actuators
+        self._rows = body.robot.actuated_members()
+        self._linear = StructureLinearisation(
+            structure, [each.drives for each in actuators], inputs="rates", rigid_bars=rigid_bars
+        )
+        a, blocks = len(actuators), settings.blocks
+        self._floor = np.array([each.minimum_tension for each in actuators])
+        self._limit = np.array([each.effort for each in actuators])
+        self._ends, self._pull = structure.members[self._rows], structure.stiffness[self._rows]
+        self._sizes = Sizes(a * blocks, 0, 2 * a * blocks)
+        self._solver: QPSolver = make_solver(
+            settings.solver, self._sizes, settings.iteration_limit or ITERATIONS.get(settings.solver)
+        )  # fmt: skip
+        # lengths at the end of block j: those of now and all blocks until then
+        self._sums = np.kron(np.tril(np.ones((blocks, blocks))), settings.block * np.eye(a))
+
+    def solve(self, nodes: Array, positions: Array, edge: tuple[int, int]) -> Horizon:
+        """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
+
+        Raises:
+            TensegrityError: rigid bars depend on each other.
+        """
+        began, settings, body = perf_counter(), self.settings, self.body
+        structure, a, blocks = body.structure, len(body.names), settings.blocks
+        rest = np.array(structure.rest_lengths)
+        rest[self._rows] = positions
+        model = self._linear.model(nodes, np.zeros_like(nodes), rest, np.zeros(a))
+        step = discretise(model, settings.block, "exponential")
+        margin, by_nodes = margin_over(body, nodes, edge)
+        # rows of outputs: the margin, then the tensions, as functions of the state
+        outputs = np.zeros((1 + a, model.state.size))
+        outputs[0, : 3 * len(nodes)] = by_nodes.ravel()
+        i, j = self._ends.T
+        arms = nodes[i] - nodes[j]
+        lengths = np.linalg.norm(arms, axis=1)
+        pulls = self._pull[:, None] * arms / lengths[:, None]
+        each = np.arange(a)
+        for axis in range(3):
+            outputs[1 + each, 3 * i + axis] += pulls[:, axis]
+            outputs[1 + each, 3 * j + axis] -= pulls[:, axis]
+        outputs[1 + each, 6 * len(nodes) + each] -= self._pull
+        now = np.concatenate(([margin], self._pull * (lengths - positions)))
+        free, moves = np.empty((blocks, 1 + a)), np.zeros((blocks, 1 + a, blocks, a))
+        deviation, reach = np.zeros(model.state.size), [np.asarray(step.inputs)]
+        for block in range(blocks):
+            deviation = step.matrix @ deviation + step.offset
+            free[block] = now + outputs @ deviation
+            for age, response in enumerate(reach):
+                moves[block, :, block - age] = outputs @ response
+            reach.append(step.matrix @ reach[-1])
+        program = self._program(positions, margin, free, moves)
+        result = self._solver.solve(program)
+        found = np.nan_to_num(result.x).reshape(blocks, a) * self._most
+        seconds = perf_counter() - began
+        predicted = free + np.einsum("jobk,bk->jo", moves, found)
+        why = ""
+        if result.status != SOLVED or not np.isfinite(result.x).all():
+            why = f"the horizon was not solved: {result.status} after {result.iterations} iterations"
+        elif settings.time_limit and seconds > settings.time_limit:
+            why = f"the horizon took {seconds:.3g} s, more than {settings.time_limit:g} s"
+        rates = None if why else found[0]
+        return Horizon(rates, why, predicted[:, 0], predicted[:, 1:], result.iterations, seconds)
+
+    def _program(self, positions: Array, margin: float, free: Array, moves: Array) -> QuadraticProgram:
+        settings, body = self.settings, self.body
+        a, blocks, size = len(body.names), settings.blocks, body.reader.size
+        most = np.tile(self._most, blocks)
+        times = settings.block * np.arange(1, blocks + 1)
+        wanted = margin - settings.speed * size * times
+        by_margin = moves[:, 0].reshape(blocks, a * blocks) / (settings.accuracy * size)
+        miss = (free[:, 0] - wanted) / (settings.accuracy * size)
+        by_shape, away = self._sums / size, np.tile(positions - body.neutral, blocks) / size
+        P = by_margin.T @ by_margin + settings.shape * by_shape.T @ by_shape
+        P[np.diag_indices(a * blocks)] += settings.effort / most**2
+        q = by_margin.T @ miss + settings.shape * by_shape.T @ away
+        # in units of the largest rate, so that the solver sees numbers of size one
+        P, q = most[:, None] * P * most, most * q
+        tensions = moves[:, 1:].reshape(blocks * a, blocks * a) * most
+        quiet = free[:, 1:].ravel()
+        floor, limit = (np.tile(each, blocks) for each in (self._floor, self._limit))
+        low, high = (np.tile(each - positions, blocks) for each in (body.low, body.high))
+        scale = np.concatenate((limit, np.full(a * blocks, size)))
+        rows = Rows(
+            np.concatenate((tensions, self._sums * most)) / scale[:, None],
+            np.concatenate((np.minimum(floor, quiet) - quiet, np.minimum(low, 0.0))) / scale,
+            np.concatenate((np.maximum(limit, quiet) - quiet, np.maximum(high, 0.0))) / scale,
+        )
+        ones = np.ones(a * blocks)
+        return QuadraticProgram.of(Objective(P, q), rows=rows, bounds=Bounds(-ones, ones))
+
+
+def margin_over(body: RollingBody, nodes: Array, edge: tuple[int, int]) -> tuple[float, Array]:
+    """m, how far the centre of mass is inside an edge of the face, seen along gravity, and its slope by nodes (n, 3).
+
+    The edge runs from its first to its second node with the face on its left, seen from above.
+    """
+    up, masses = body.reader.up, body.reader.masses / body.reader.masses.sum()
+    first, second = nodes[edge[0]], nodes[edge[1]]
+    along = second - first
+    along = along - (along @ up) * up
+    length = float(np.linalg.norm(along))
+    inward = np.cross(up, along) / length
+    arm = masses @ nodes - first
+    margin, part = float(arm @ inward), float(arm @ along) / length**2
+    slope = masses[:, None] * inward
+    # the line through both feet: what the centre stands beside moves with them in proportion
+    slope[edge[0]] -= (1.0 - part) * inward
+    slope[edge[1]] -= part * inward
+    return margin, slope
+
+
+def edge_towards(body: RollingBody, nodes: Array, feet: tuple[int, ...], toward: Array) -> tuple[int, int] | None:
+    """The edge of a face over which a way (2,) m leads, with the face on its left; None without a polygon."""
+    up, centre = body.reader.up, body.reader.centre(nodes)
+    best, found = -np.inf, None
+    for i in feet:
+        for j in feet:
+            if i == j:
+                continue
+            along = nodes[j] - nodes[i]
+            inward = np.cross(up, along - (along @ up) * up)
+            inward = inward / np.linalg.norm(inward)
+            if any((nodes[k] - nodes[i]) @ inward < -1e-6 * body.reader.size for k in feet):
+                continue
+            distance = max(float((centre - nodes[i]) @ inward), 1e-9)
+            rate = -float(inward[:2] @ toward) / distance  # how soon the way crosses it
+            if rate > best:
+                best, found = rate, (i, j)
+    return found if best > 0.0 else None
+
+
+class PredictedRoll(Roll):
+    """A roll whose cables all wind by horizons; where one is not solved in time, its one cable goes on as the gait.
+
+    Args:
+        mpc: of the structure. toward: (2,) m, where the roll shall lead; report: is told what every horizon came to.
+    """
+
+    def __init__(
+        self, body: RollingBody, cable: int, settings: GaitSettings, time: float, nodes: Array, positions: Array, *,
+        mpc: TippingMPC, toward: Array, report: Callable[[Horizon], None],
+    ) -> None:  # fmt: skip
+        super().__init__(body, cable, settings, time, nodes, positions)
+        self._mpc, self._report = mpc, report
+        self._edge = edge_towards(body, nodes, self.start, toward)
+        self.why = "" if self._edge else "no edge of the face lies on the way"
+        self._rates = np.zeros(len(body.names))
+        self._next = time
+        self._nearest, self._nearer_at = np.inf, time
+
+    def _winds(self, time: float, nodes: Array, step: float) -> bool:
+        if self.why or self._edge is None:
+            return super()._winds(time, nodes, step)
+        settings, size = self._mpc.settings, self._body.reader.size
+        margin, _ = margin_over(self._body, nodes, self._edge)
+        if margin < self._nearest - 0.01 * size:
+            self._nearest, self._nearer_at = margin, time
+        if time - self._nearer_at > settings.stall:
+            self.why = f"the horizons brought it no nearer to tipping for {settings.stall:g} s"
+            return super()._winds(time, nodes, step)
+        if time >= self._next - 1e-9:
+            horizon = self._mpc.solve(nodes, self._positions, self._edge)
+            self._next = time + settings.period
+            self._report(horizon)
+            if horizon.rates is None:
+                self.why = horizon.why
+                return super()._winds(time, nodes, step)
+            self._rates = horizon.rates
+        moved = np.clip(self._positions + step * self._rates, self._body.low, self._body.high)
+        self._positions[:] = moved
+        return True
+
+    def _falls(self, step: float) -> None:
+        """Back to the neutral lengths already while it falls: many cables wound would carry it over the next face."""
+        if self.why:
+            return
+        most = self._settings.rate_margin * self._body.rate * step
+        self._positions += np.clip(self._body.neutral - self._positions, -most, most)
