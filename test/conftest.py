@@ -12,6 +12,8 @@ import hypothesis
 import pytest
 
 SIDE_BY_SIDE = 2  # tests that start processes, at a time
+FEW = 25  # examples of a law in the short run
+ORDER = ("control", "tools", "house", "driver", "dynamics")  # from few tests that take long to many that do not
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
@@ -58,12 +60,37 @@ def leave_to_the_long_run(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.long)
 
 
+def take_few_examples(items: list[pytest.Item]) -> None:
+    """Of a law that holds for everything the short run tries a few examples, other ones each time; TEST_EXAMPLES=all."""
+    if os.environ.get("TEST_EXAMPLES") == "all":
+        return
+    for item in items:
+        function = getattr(item, "function", None)
+        settings = getattr(function, "_hypothesis_internal_use_settings", None)
+        if function is not None and settings is not None and settings.max_examples > FEW:
+            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=FEW)
+
+
+def rank(item: pytest.Item) -> int:
+    """Order of the run: what starts processes waits more than it computes and comes first, small files come last."""
+    if item.get_closest_marker("system"):
+        return 0
+    room = item.nodeid.split("/")[1:2]
+    return 1 + (ORDER.index(room[0]) if room and room[0] in ORDER else len(ORDER))
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start processes wait more than they compute: they begin first, two files of them side by side."""
+    """Each file in one worker, which makes its fixtures once; two files of those that start processes side by side."""
     leave_to_the_long_run(items)
-    starting = [item for item in items if item.get_closest_marker("system")]
-    files = sorted({str(item.path) for item in starting})
-    for item in starting:
-        item.add_marker(pytest.mark.xdist_group(f"system_{files.index(str(item.path)) % SIDE_BY_SIDE}"))
-    items.sort(key=lambda item: item.get_closest_marker("system") is None)  # stable: files stay together
+    take_few_examples(items)
+    starting = sorted({str(item.path) for item in items if item.get_closest_marker("system")})
+    for item in items:
+        if item.get_closest_marker("system"):
+            group = f"system_{starting.index(str(item.path)) % SIDE_BY_SIDE}"
+        elif not item.get_closest_marker("long"):
+            group = item.nodeid.split("::")[0].removesuffix(".py")
+        else:
+            continue
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=rank)  # stable: files stay together
