@@ -22,7 +22,7 @@ test: setup-tests ## every check and test
 	@sh scripts/test.sh $(TESTS)
 
 test-long: setup-tests ## what takes long: storms, soaks, sweeps, all examples of every law (an hour and more)
-	@TEST_EXAMPLES=all .venv/bin/python -m pytest -n $${TEST_WORKERS:-2} --dist loadgroup --no-loadscope-reorder -m "long or hypothesis" $(TESTS)
+	@TEST_EXAMPLES=all .venv/bin/python -m pytest -n $${TEST_WORKERS:-2} -m "long or hypothesis" $(TESTS)
 
 lint: setup-tests ## style and types
 	@sh scripts/lint.sh

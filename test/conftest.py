@@ -6,14 +6,16 @@ import fcntl
 import os
 import random
 import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 SIDE_BY_SIDE = 2  # tests that start processes, at a time
 FEW = 25  # examples of a law in the short run
-ORDER = ("control", "tools", "house", "driver", "dynamics")  # from few tests that take long to many that do not
+ORDER = ("system", "control", "tools", "house", "driver", "dynamics")  # from few tests that take long to many that do not
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
@@ -61,7 +63,7 @@ def leave_to_the_long_run(items: list[pytest.Item]) -> None:
 
 
 def take_few_examples(items: list[pytest.Item]) -> None:
-    """Of a law that holds for everything the short run tries a few examples, other ones each time; TEST_EXAMPLES=all."""
+    """Of a law that holds for everything the short run tries a few examples, other ones each time."""
     if os.environ.get("TEST_EXAMPLES") == "all":
         return
     for item in items:
@@ -81,16 +83,44 @@ def rank(item: pytest.Item) -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each file in one worker, which makes its fixtures once; two files of those that start processes side by side."""
+    """Shorten what the short run takes, and order it."""
     leave_to_the_long_run(items)
     take_few_examples(items)
-    starting = sorted({str(item.path) for item in items if item.get_closest_marker("system")})
-    for item in items:
-        if item.get_closest_marker("system"):
-            group = f"system_{starting.index(str(item.path)) % SIDE_BY_SIDE}"
-        elif not item.get_closest_marker("long"):
-            group = item.nodeid.split("::")[0].removesuffix(".py")
-        else:
-            continue
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=rank)  # stable: files stay together
+
+
+def group_of(name: str, root: Path, short: bool) -> str:
+    """Group of a test, which one worker runs: that of a file makes the file's fixtures once.
+
+    Files that start processes share two groups, so that no more of them are side by side. The tests of the long run
+    take minutes each and are spread one by one.
+
+    The marks of pytest-xdist for groups do nothing with pytest 9, where it writes them into a name that nobody reads.
+    """
+    file = name.split("::")[0]
+    starting = files_that_start_processes(root)
+    if file in starting:
+        return f"system {starting.index(file) % SIDE_BY_SIDE}"
+    return file if short else name
+
+
+@cache
+def files_that_start_processes(root: Path) -> list[str]:
+    """Names of the test files that use the mark `system`."""
+    found = (path for path in root.glob("test/**/test_*.py") if "mark.system" in path.read_text(encoding="utf-8"))
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What spreads the groups over the workers, in the order in which they were collected."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    short = "not long" in config.option.markexpr
+    config.option.loadscopereorder = False
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid, config.rootpath, short)
+
+    return Groups(config, log)
