@@ -21,8 +21,8 @@ sim: setup ## the main job: ROBOT (tensebot) in simulation, driven through its t
 test: setup-tests ## every check and test
 	@sh scripts/test.sh $(TESTS)
 
-test-long: setup-tests ## what takes long: storms, soaks, sweeps (an hour and more)
-	@.venv/bin/python -m pytest -n $${TEST_WORKERS:-2} --dist loadgroup -m long $(TESTS)
+test-long: setup-tests ## what takes long: storms, soaks, sweeps, all examples of every law (an hour and more)
+	@TEST_EXAMPLES=all .venv/bin/python -m pytest -n $${TEST_WORKERS:-2} -m "long or hypothesis" $(TESTS)
 
 lint: setup-tests ## style and types
 	@sh scripts/lint.sh

@@ -70,9 +70,15 @@ def module_files(root: Path) -> dict[str, Path]:
     return result
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """What Python reads in a file; read once."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imported_modules(path: Path, name: str, files: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno

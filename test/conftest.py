@@ -6,12 +6,16 @@ import fcntl
 import os
 import random
 import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 SIDE_BY_SIDE = 2  # tests that start processes, at a time
+FEW = 25  # examples of a law in the short run
+ORDER = ("system", "control", "tools", "house", "driver", "dynamics")  # from what takes long to what does not
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
@@ -58,12 +62,65 @@ def leave_to_the_long_run(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.long)
 
 
+def take_few_examples(items: list[pytest.Item]) -> None:
+    """Of a law that holds for everything the short run tries a few examples, other ones each time."""
+    if os.environ.get("TEST_EXAMPLES") == "all":
+        return
+    for item in items:
+        function = getattr(item, "function", None)
+        settings = getattr(function, "_hypothesis_internal_use_settings", None)
+        if function is not None and settings is not None and settings.max_examples > FEW:
+            function._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=FEW)
+
+
+def rank(item: pytest.Item) -> int:
+    """Order of the run: what starts processes waits more than it computes and comes first, small files come last."""
+    if item.get_closest_marker("system"):
+        return 0
+    room = item.nodeid.split("/")[1:2]
+    return 1 + (ORDER.index(room[0]) if room and room[0] in ORDER else len(ORDER))
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is long
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start processes wait more than they compute: they begin first, two files of them side by side."""
+    """Shorten what the short run takes, and order it."""
     leave_to_the_long_run(items)
-    starting = [item for item in items if item.get_closest_marker("system")]
-    files = sorted({str(item.path) for item in starting})
-    for item in starting:
-        item.add_marker(pytest.mark.xdist_group(f"system_{files.index(str(item.path)) % SIDE_BY_SIDE}"))
-    items.sort(key=lambda item: item.get_closest_marker("system") is None)  # stable: files stay together
+    take_few_examples(items)
+    items.sort(key=rank)  # stable: files stay together
+
+
+def group_of(name: str, root: Path, short: bool) -> str:
+    """Group of a test, which one worker runs: that of a file makes the file's fixtures once.
+
+    Files that start processes share two groups, so that no more of them are side by side. The tests of the long run
+    take minutes each and are spread one by one.
+
+    The marks of pytest-xdist for groups do nothing with pytest 9, where it writes them into a name that nobody reads.
+    """
+    file = name.split("::")[0]
+    starting = files_that_start_processes(root)
+    if file in starting:
+        return f"system {starting.index(file) % SIDE_BY_SIDE}"
+    return file if short else name
+
+
+@cache
+def files_that_start_processes(root: Path) -> list[str]:
+    """Names of the test files that use the mark `system`."""
+    found = (path for path in root.glob("test/**/test_*.py") if "mark.system" in path.read_text(encoding="utf-8"))
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What spreads the groups over the workers, in the order in which they were collected."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    short = "not long" in config.option.markexpr
+    config.option.loadscopereorder = False
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid, config.rootpath, short)
+
+    return Groups(config, log)

@@ -14,18 +14,28 @@ import typer
 
 from ..output import console
 
-# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process.
-PARTS = (("tensebot", "three_prism"), ("manipulator", "single_strut", "biglide"))
+USES = ("motion", "control")
+# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
+# mechanisms take longer, and the process of the structures takes their control over at its end.
+PARTS = (
+    ("tensebot", "three_prism", "manipulator:control", "single_strut:control", "biglide:control"),
+    ("manipulator:motion", "single_strut:motion", "biglide:motion"),
+)
 
 
 def compile_kernels(
-    robot: Annotated[list[str] | None, typer.Argument(help="only what these robots use; by default everything")] = None,
+    robot: Annotated[
+        list[str] | None,
+        typer.Argument(help="only what these robots use, or ROBOT:motion or ROBOT:control; by default everything"),
+    ] = None,
 ) -> None:
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
     began = time.monotonic()
     if robot:
-        for name in robot:
-            for title, work in _tasks(name):
+        for word in robot:
+            name, _, use = word.rpartition(":")
+            name, uses = (name, (use,)) if name and use in USES else (word, USES)
+            for title, work in _tasks(name, uses):
                 started = time.monotonic()
                 work()
                 print(f"{name}: {title}: {time.monotonic() - started:.0f} s", flush=True)
@@ -51,7 +61,7 @@ def _simulate(robot: Any, integrator: str) -> None:
     Simulation(robot, 1e-4, integrator).advance(2)
 
 
-def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What a robot is used for, in the order in which one builds on the other."""
     from tensegrity_control.registry import suitable
     from tensegrity_dynamics import load_robot
@@ -59,13 +69,14 @@ def _tasks(name: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     from tensegrity_dynamics.robots.robot_types import type_of
 
     robot = load_robot(name)
-    yield "equilibrium", lambda: make_estimator(robot).solve({})
-    for integrator in type_of(robot).integrators:
-        yield f"simulation ({integrator})", partial(_simulate, robot, integrator)
-
-    yield "inverse kinematics", partial(_plan, robot)
-    for controller in suitable(robot):
-        yield f"controller {controller}", partial(_make, controller, robot)
+    if "motion" in uses:
+        yield "equilibrium", lambda: make_estimator(robot).solve({})
+        for integrator in type_of(robot).integrators:
+            yield f"simulation ({integrator})", partial(_simulate, robot, integrator)
+    if "control" in uses:
+        yield "inverse kinematics", partial(_plan, robot)
+        for controller in suitable(robot):
+            yield f"controller {controller}", partial(_make, controller, robot)
 
 
 def _plan(robot: Any) -> None:

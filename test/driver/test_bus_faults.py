@@ -20,7 +20,7 @@ CYCLES_LEFT_THERE = 8
 """Cycles for which the fault is left there after it was found."""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_fault_is_found_in_time_stops_its_tendon_and_ends_only_with_its_cause(case: Case, tmp_path: Path) -> None:
     with emulated_cell(tmp_path, case.servos, **case.settings) as cell:

@@ -9,14 +9,10 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-from import_graph import PACKAGES, broken_layers, describe, find_circles, graph, read_imports, room_circles
-
-# in one worker, since all read the same files
-pytestmark = pytest.mark.xdist_group("architecture")
+from import_graph import PACKAGES, broken_layers, describe, find_circles, graph, read_imports, room_circles, tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("tensegrity_dynamics", "tensegrity_control", "tensegrity_driver")
@@ -42,11 +38,6 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield node.module.split(".")[0]
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imports_of(path: Path) -> set[str]:
@@ -99,10 +90,11 @@ def test_a_part_without_a_layer_is_named(tmp_path: Path) -> None:
     assert "novelty stands in no layer" in broken_layers(tmp_path)[0]
 
 
-@pytest.mark.parametrize("path", modules(LIBRARIES), ids=name_of)
-def test_ros_is_imported_in_ros_folders_alone(path: Path) -> None:
-    if "ros" not in path.relative_to(ROOT).parts:
-        assert not imports_of(path) & ROS_PACKAGES
+def test_ros_is_imported_in_ros_folders_alone() -> None:
+    outside = [path for path in modules(LIBRARIES) if "ros" not in path.relative_to(ROOT).parts]
+    assert outside
+    found = {name_of(path): ros for path in outside if (ros := imports_of(path) & ROS_PACKAGES)}
+    assert not found
 
 
 def test_nothing_imports_a_module_of_a_ros_folder_but_ros_folders_and_tools() -> None:
@@ -158,10 +150,11 @@ def test_library_code_knows_no_robot_by_name() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", [p for p in modules() if p.read_text(encoding="utf-8").strip()], ids=name_of)
-def test_a_module_opens_with_a_docstring(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert ast.get_docstring(ast.parse(text)), f"{name_of(path)} does not say what it is"
+def test_a_module_opens_with_a_docstring() -> None:
+    filled = [path for path in modules() if path.read_text(encoding="utf-8").strip()]
+    assert filled
+    silent = [name_of(path) for path in filled if not ast.get_docstring(tree_of(path))]
+    assert not silent, f"without a word on what they are: {', '.join(silent)}"
 
 
 def test_the_newest_change_is_that_of_the_version() -> None:

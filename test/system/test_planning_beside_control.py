@@ -192,7 +192,7 @@ def test_every_controller_is_among_those_whose_plans_are_called_off():
     assert {name for _, name in ALL} == names
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("robot", "controller"), ALL, ids=lambda each: each)
 def test_the_plan_of_every_controller_can_be_called_off(robot, controller):
     """Real plans, given up at their first checkpoint: the thread is free again and the robot stands still."""

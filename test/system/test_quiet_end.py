@@ -293,7 +293,7 @@ def hurt_nodes(tmp_path_factory, request):
     stop(programs.values())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("instant", INSTANTS)
 def test_a_node_ends_quietly_and_closes_what_it_opened(hurt_nodes, instant):
     program = hurt_nodes[instant]

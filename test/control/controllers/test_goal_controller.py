@@ -84,7 +84,7 @@ def test_a_goal_is_reached_on_its_path_and_a_second_one_on_the_way_is_taken_from
     np.testing.assert_allclose(machine.position, home[machine.robot.output.rows], atol=tolerance)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_hold_brakes_on_the_path_without_a_jolt(case):
     robot, controller, period, move, tolerance = case
     machine = Machine(robot, controller, period)
@@ -107,7 +107,7 @@ def test_hold_brakes_on_the_path_without_a_jolt(case):
     machine.control.set_goal(machine.now, home)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_refused_goal_leaves_the_motion_as_it_was(case):
     robot, controller, period, move, _ = case
     machine = Machine(robot, controller, period)

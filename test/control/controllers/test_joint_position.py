@@ -137,7 +137,7 @@ def test_positions_that_make_no_sense_are_refused():
         controller.set_goal(0.0, [0.0, 0.0, 1.0])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["manipulator", "single_strut"])
 @pytest.mark.parametrize("move", [(0.1, 0.0, 0.0), (0.02, 0.0, 0.0), (0.03, 0.06, -0.02)])
 @pytest.mark.parametrize("asked", [1e-3, None])

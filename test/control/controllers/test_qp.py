@@ -50,7 +50,7 @@ def no_planner(monkeypatch):
     return forbidden
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("actuation", ["effort", "impedance"])
 @pytest.mark.parametrize(
     ("name", "move"),
@@ -87,7 +87,7 @@ def test_the_manipulator_follows_the_paths_of_its_document(path, no_planner):
     assert np.min(tensions) >= 0.99 * 5.0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("delay", [1, 2, 3])
 @pytest.mark.parametrize("actuation", ["effort", "impedance"])
 def test_late_commands_do_not_lose_the_robot(actuation, delay):
@@ -113,7 +113,7 @@ def wrong_manipulator(young: float, density: float):
     return load_robot(str(variants.file("manipulator", change)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("young", "density"), [(1.1, 1.0), (0.9, 1.0), (1.21, 1.1), (0.81, 0.9)])
 def test_a_wrong_model_costs_little(young, density):
     """Ten per cent of the cables' radius are some twenty of their stiffness."""

@@ -576,7 +576,7 @@ def test_the_servos_of_a_robot_are_driven_over_terminals(hardware: Hardware) -> 
     assert all(robot.register(each, "torque_enable") == 0.0 for each in readings)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trouble", ["damage", "garbage", "echo", "duplicate", "silence", "power_cycle"])
 def test_troubles_on_the_wire_are_seen_as_what_they_are(hardware: Hardware, trouble: str) -> None:
     link, robot = hardware.link, hardware.robot
