@@ -64,6 +64,8 @@ SHARED = 2.0
 """Rates of the actuators in parts of what the output takes of them: free motions and tensions need some, too."""
 STUCK = 1.0
 """s of standing before the border of what can be reached until the goal is given up."""
+STANDING = 0.02
+"""Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 LEAST_LAG = 1.5
@@ -343,8 +345,8 @@ class QPController(SampledController):
         distance = float(np.sqrt(error @ error))
         if not distance < LOST:
             raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
-        self._watch_border(time, distance)
         w = self._bandwidth * affordable(self.period, self._latest)
+        self._watch_border(time, error, here[1], rate, w)
         if self._predicted is not None and self._gains["learning"] > 0.0:
             share = min(1.0, self._gains["learning"] * w * self.period)
             self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
@@ -445,18 +447,28 @@ class QPController(SampledController):
         wanted = np.full_like(floor, level) if level > 0.0 else self._start_tension
         return np.minimum(np.maximum(wanted, TENSION_LEVEL * floor), self.program.tension_high)
 
-    def _watch_border(self, time: float, distance: float) -> None:
-        """Let the reference wait for an output that cannot follow, and give a goal up that cannot be reached."""
-        leash = self._limits[0] / self._bandwidth
+    def _watch_border(self, time: float, error: Array, wanted: Array, rate: Array, w: float) -> None:
+        """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
+
+        How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
+        up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
+        """
         clock, tracker = self._active(time)
-        if distance < leash or time >= clock.end:
-            self._stuck = 0.0 if distance < leash else self._stuck
-            return
-        clock.begin += self.period
-        self._stuck += self.period
-        if self._stuck < STUCK:
-            return
+        leash, behind = self._limits[0] / w, np.array(error)
+        speed = float(np.sqrt(wanted @ wanted))
+        if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
+            behind -= (error @ wanted) / speed**2 * wanted
+        distance = float(np.sqrt(behind @ behind))
+        clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
+        presses = solution is not None and bool(solution.active)
+        stands = float(np.sqrt(rate @ rate)) < STANDING * self._limits[0]
+        if distance < leash or time >= clock.end or not (presses or stands):
+            self._stuck = 0.0
+            return
+        self._stuck += self._elapsed
+        if self._stuck < max(STUCK, LAGS / w):
+            return
         because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
         values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
