@@ -30,6 +30,7 @@ class RobotState:
         pose: of the output frame, estimated or measured.
         tensions: (a,) N of the actuated tendons.
         q, v: coordinates and velocities of a mechanism, estimated or measured.
+        age: s from the time of the state to the one at which the command that answers it will act, as far as is known.
     """
 
     positions: Array | None = None
@@ -38,6 +39,7 @@ class RobotState:
     tensions: Array | None = None
     q: Array | None = None
     v: Array | None = None
+    age: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
+from tensegrity_dynamics.impedance import lead_of, travelled
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
@@ -45,6 +46,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .commands_under_way import CommandsUnderWay
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .sampled_controller import SampledController
 
@@ -158,9 +160,10 @@ class QPController(SampledController):
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
         self._elapsed = self._latest = period
+        self._under_way = CommandsUnderWay(period if actuation == "impedance" else lead_of(period))
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
-        self._predicted: Array | None = None
+        self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
         self._last_time = 0.0
@@ -213,7 +216,8 @@ class QPController(SampledController):
         self._begin_stretch(q, v)
         self._began_at = self._last_time = time
         self._force[:] = 0.0
-        self._predicted = self._last_effort = self._last_command = self.solution = None
+        self._rate_seen = self._last_effort = self._last_command = self.solution = None
+        self._under_way.clear()
         self._stuck, self._note = 0.0, ""
         self._limits = self._output_limits()
         super().reset(time, state)
@@ -322,7 +326,7 @@ class QPController(SampledController):
         seen = state is not None and state.q is not None and state.v is not None
         if not seen:
             self.blind += 1
-            self._predicted = None
+            self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
@@ -334,12 +338,14 @@ class QPController(SampledController):
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
         )
-        if self._elapsed > MISSED * self.period:  # what was predicted was for another time
-            self._predicted = None
+        if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
+            self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
+        acts = time + max(0.0, state.age)
+        q, v, changed = self._moved_on(q, v, time, acts)
         arrays = self.equations.update(q, v, 0.5 * self.period)
-        here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
+        here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
         rate = arrays.velocity[self._rows]
         error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
         distance = float(np.sqrt(error @ error))
@@ -347,18 +353,38 @@ class QPController(SampledController):
             raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
         w = self._bandwidth * affordable(self.period, self._latest)
         self._watch_border(time, error, here[1], rate, w)
-        if self._predicted is not None and self._gains["learning"] > 0.0:
-            share = min(1.0, self._gains["learning"] * w * self.period)
-            self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
+        self._learn(time, rate - changed, w)
         wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
-        self._predicted = rate + self.period * solution.output
+        self._under_way.send(acts, np.concatenate((self.equations.accelerations(solution.effort), solution.output)))
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
         self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
-        self._last_command, self._last_time = self._made(q, v), time
+        self._last_command, self._last_time = self._made(q, v, acts - time), time
         return self._last_command
+
+    def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
+        """q and v when the command will act, and (k,) by how much the output's rate changes until then."""
+        count, none = v.size, np.zeros(self._rows.size)
+        if acts <= time:
+            return q, v, none
+        change = self._under_way.change(time, acts)
+        if change is None:
+            return self.equations.moved(q, v, acts - time), v, none
+        rate, travel = change
+        mean = v + travel[:count] / (acts - time)
+        return self.equations.moved(q, mean, acts - time), v + rate[:count], rate[count:]
+
+    def _learn(self, time: float, rate: Array, w: float) -> None:
+        """Learn the force at the output from its rate (k,) m/s at a time [s], and from what commands did to it."""
+        before, self._rate_seen = self._rate_seen, rate
+        if before is None or not self._gains["learning"] > 0.0:
+            return
+        change = self._under_way.change(self._last_time, time)
+        foreseen = before if change is None else before + change[0][-rate.size :]
+        share = min(1.0, self._gains["learning"] * w * self.period)
+        self._force += share * np.linalg.solve(self.equations.arrays.mobility, (rate - foreseen) / self._elapsed)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -378,8 +404,8 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
-    def _made(self, q: Array, v: Array) -> Command:
-        """The last solution as a command that begins at a state."""
+    def _made(self, q: Array, v: Array, age: float) -> Command:
+        """The last solution as a command that begins at a state, told for `age` s before, from when on it moves."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
         if gains is None:
@@ -392,6 +418,7 @@ class QPController(SampledController):
             moved = self.equations.stretched(wanted)[0]
             position += moved[:, 0]
             velocity += moved[:, 1]
+        position -= travelled(age, self._lead) * velocity  # on its way until it acts
         effort = solution.effort.copy()
         return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
 

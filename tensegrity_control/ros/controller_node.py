@@ -10,8 +10,10 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,18 @@ from tensegrity_dynamics.ros.geometry_messages import (
     pose_from_message,
     time_message,
 )
-from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, LATCHED, OK, STATE, WARN, WORLD, RobotNode, run_node
+from tensegrity_dynamics.ros.robot_node import (
+    COMMAND,
+    ERROR,
+    LATCHED,
+    NEWEST,
+    OK,
+    STATE,
+    WARN,
+    WORLD,
+    RobotNode,
+    run_node,
+)
 
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
@@ -52,6 +65,10 @@ FAILURES = (Exception,)
 """What a controller may raise for numbers that nobody foresaw; the robot then holds, and the node goes on."""
 STREAM_PAUSE = 1.0
 """s between two goals on `goal_pose` after which they belong to another stream."""
+OLDEST_STATE = 0.25
+"""s up to which a state is moved on to the present; older ones say nothing of it."""
+RECENT = 16
+"""Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
 LATEST = 2.0**31 - 1.0
 """s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -115,6 +132,7 @@ class ControllerNode(RobotNode):
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
         self._joints: JointState | None = None
+        self._recent: deque[JointState] = deque(maxlen=RECENT)
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
@@ -130,7 +148,7 @@ class ControllerNode(RobotNode):
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
-        self.create_subscription(StructureState, "structure_state", self._control, STATE)
+        self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
@@ -169,6 +187,7 @@ class ControllerNode(RobotNode):
 
     def _keep_joints(self, message: JointState) -> None:
         self._joints = message
+        self._recent.append(message)
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
@@ -243,7 +262,8 @@ class ControllerNode(RobotNode):
         """The controller's command; positions as they are where it cannot go on."""
         if self._failed is None:
             try:
-                return self._controller.command(self._now, self._reader.observe(message))
+                state = self._reader.observe(message)
+                return self._controller.command(self._now, replace(state, age=self._age(message)))
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
@@ -252,6 +272,13 @@ class ControllerNode(RobotNode):
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
+    def _age(self, message: StructureState) -> float:
+        """s that have passed since a state, by the newest reading of the actuators; all of it by one clock."""
+        if self._joints is None:
+            return 0.0
+        age = nanoseconds(self._joints.header.stamp) - nanoseconds(message.header.stamp)
+        return 1e-9 * age if 0 < age < 1e9 * OLDEST_STATE else 0.0
+
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
         low, high = np.array([each.position for each in self._robot.actuators]).T
@@ -259,8 +286,8 @@ class ControllerNode(RobotNode):
 
     def _start(self, message: StructureState, stamp: int) -> bool:
         """Take over from where the actuators are; needs their positions at the same time."""
-        joints = self._joints
-        if joints is None or nanoseconds(joints.header.stamp) != stamp:
+        joints = next((each for each in self._recent if nanoseconds(each.header.stamp) == stamp), None)
+        if joints is None:
             return False
         self._planner.cancel("the simulation was reset")
         if not self._planner.rests:

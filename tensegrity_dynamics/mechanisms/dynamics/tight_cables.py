@@ -340,6 +340,20 @@ class TightCables:
             f"the loops leave {self.arrays.status[0]} motions here and {self.count} at the start: a singular position."
         )
 
+    def accelerations(self, effort: Array) -> Array:
+        """(nv,) rad/s^2 or m/s^2 of all coordinates under efforts (a,), at the state of the last `update`."""
+        arrays, reduction = self.arrays, self.reduction
+        independent = arrays.rate_0 + arrays.rate_1 @ effort
+        return np.asarray(reduction.basis[:, : self.count] @ independent + reduction.offset)
+
+    def moved(self, q: Array, v: Array, time: float) -> Array:
+        """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
+        rate = np.zeros_like(q)
+        configuration_rate(self._flat, q, v, rate)
+        result = q + time * rate
+        normalise_quaternions(self._flat, result)
+        return np.asarray(result)
+
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
