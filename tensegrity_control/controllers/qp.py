@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
-from tensegrity_dynamics.impedance import lead_of, travelled
+from tensegrity_dynamics.impedance import lead_of
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
@@ -365,10 +365,14 @@ class QPController(SampledController):
         return self._last_command
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
-        """q and v when the command will act, and (k,) by how much the output's rate changes until then."""
+        """q and v when the command will act, and (k,) by how much the output's rate changes until then.
+
+        Cables stretch faster than commands come late; how they do follows from their law and not from these rates.
+        """
         count, none = v.size, np.zeros(self._rows.size)
         if acts <= time:
             return q, v, none
+        v = v - self.equations.stretching(self.equations.stretches(q, v)[1])
         change = self._under_way.change(time, acts)
         if change is None:
             return self.equations.moved(q, v, acts - time), v, none
@@ -418,7 +422,7 @@ class QPController(SampledController):
             moved = self.equations.stretched(wanted)[0]
             position += moved[:, 0]
             velocity += moved[:, 1]
-        position -= travelled(age, self._lead) * velocity  # on its way until it acts
+        position -= age * velocity  # on its way until it acts
         effort = solution.effort.copy()
         return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
 

@@ -354,6 +354,14 @@ class TightCables:
         normalise_quaternions(self._flat, result)
         return np.asarray(result)
 
+    def stretching(self, rate: Array) -> Array:
+        """(nv,) of all coordinates that comes with rates (c,) of stretch, at no momentum of other motions."""
+        arrays = self.arrays
+        if not rate.size:
+            return np.zeros(self.mechanism.velocity_count)
+        pulls = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, rate)
+        return np.asarray(self.reduction.basis[:, : self.count] @ (arrays.pull_solved.T @ pulls))
+
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
