@@ -14,6 +14,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
-from tensegrity_dynamics.impedance import lead_of
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
@@ -46,7 +46,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
-from .commands_under_way import CommandsUnderWay
+from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .sampled_controller import SampledController
 
@@ -60,6 +60,8 @@ FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
+SPACINGS = 3
+"""Times between commands of which the longest is expected next."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
@@ -159,8 +161,9 @@ class QPController(SampledController):
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
-        self._elapsed = self._latest = period
-        self._under_way = CommandsUnderWay(period if actuation == "impedance" else lead_of(period))
+        self._elapsed = self._latest = self._held = period
+        self._spacings: deque[float] = deque(maxlen=SPACINGS)
+        self._under_way = CommandsUnderWay()
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
@@ -338,11 +341,12 @@ class QPController(SampledController):
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
         )
+        self._spacings.append(self._elapsed)
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
-        acts = time + max(0.0, state.age)
+        acts, before = time + max(0.0, state.age), (q, v)
         q, v, changed = self._moved_on(q, v, time, acts)
         arrays = self.equations.update(q, v, 0.5 * self.period)
         here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
@@ -357,11 +361,11 @@ class QPController(SampledController):
         wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
-        self._under_way.send(acts, np.concatenate((self.equations.accelerations(solution.effort), solution.output)))
+        accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
         self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
-        self._last_command, self._last_time = self._made(q, v, acts - time), time
+        self._last_command, self._last_time = self._made(*before, time, acts, accelerations), time
         return self._last_command
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
@@ -408,44 +412,56 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
-    def _made(self, q: Array, v: Array, age: float) -> Command:
-        """The last solution as a command that begins at a state, told for `age` s before, from when on it moves."""
+    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array) -> Command:
+        """The last solution as a command that begins to act at `acts` [s], for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        if gains is None:
-            return Command(self.output_mode, self.names, solution.effort.copy())
-        parts = self.equations.parts
-        position, velocity = q[self.equations.drive_q].copy(), v[parts.drive] + 0.5 * self.period * solution.actuator
-        if parts.cable.size:
-            amount, rate, unit = self.equations.stretches(q, v)
-            wanted = np.column_stack((unit * self._elastic - amount, unit * self._elastic_rate - rate))
-            moved = self.equations.stretched(wanted)[0]
-            position += moved[:, 0]
-            velocity += moved[:, 1]
-        position -= age * velocity  # on its way until it acts
+        lasts = min(self._elapsed, self._lead)
+        position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
+        half = 0.5 * lasts * solution.actuator
+        stretched = np.zeros((position.size, 2))
+        if gains is not None and self.equations.parts.cable.size:
+            amount, stretching, unit = self.equations.stretches(q, v)
+            columns = np.column_stack((amount, stretching, unit * self._elastic, unit * self._elastic_rate))
+            moved = self.equations.stretched(columns)[0]
+            position -= moved[:, 0]
+            rate -= moved[:, 1]
+            stretched = moved[:, 2:]
+        if acts > time and (told := self._under_way.told(time, acts)) is not None:
+            share = self._elapsed / (self._elapsed + acts - time)
+            position = told[2] + share * (position - told[0])
+            rate = told[3] + share * (rate - told[1])
+        rate += half
+        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half))
         effort = solution.effort.copy()
-        return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
+        if gains is None:
+            return Command(self.output_mode, self.names, effort)
+        position, rate = position + stretched[:, 0], rate + stretched[:, 1]
+        position -= (acts - time) * rate  # on its way until it acts
+        return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
 
     def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
         Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e, over the time for which the last command was held; nothing is fed back, so that no delay makes it
-        unstable.
+        time for e, over the time for which the last command was held; its rate is the mean one of the time for which
+        this command will be held, going by the last ones. Nothing is fed back, so that no delay makes it unstable.
         """
         if not tension.size:
             return np.zeros(len(self.names))
-        lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
-        left, one = np.exp(-self._elapsed / lag), np.exp(-self.period / lag)
-        pulled, before = self._elastic, self._elastic_rate * left / one
+        lag, before = np.maximum(self.equations.relaxation, LEAST_LAG * self.period), self._elastic_rate
+        pulled = self._elastic
         if self._pulling is not None:
-            pulled = self._pulling + (self._elastic - self._pulling) * left
-        rate = (tension - pulled) * (1.0 - one) / self.period
+            pulled = self._pulling + (self._elastic - self._pulling) * np.exp(-self._elapsed / lag)
+        if self._elapsed != self._held:
+            before = before * np.exp((self._held - self._elapsed) / lag)
+        held = max(self._spacings)
+        rate = (tension - pulled) * (1.0 - np.exp(-held / lag)) / held
         if self._pulling is None:  # begun anew, without a jump
             before = rate
-        self._elastic, self._pulling, self._elastic_rate = pulled, tension, rate
+        self._elastic, self._pulling, self._elastic_rate, self._held = pulled, tension, rate, held
         unit = self.equations.stretches(q, v)[2]
-        bend = unit * (rate - before) / self.period
+        bend = unit * (rate - before) / held
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:

@@ -118,7 +118,9 @@ class Sensors:
         return bool(self.random.random() >= self.case.lost)
 
 
-def run_case(case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def run_case(
+    case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """One run: errors in m, least tension in parts of the floor, and why it was lost, if it was."""
     robot, plant = load_robot(robot_name), plant_of(robot_name, case)
     natural = Simulation(plant)
@@ -193,7 +195,9 @@ def render(result: dict[str, Any], console: Console) -> None:
         if each["lost"]:
             rows.append((each["case"], "lost", each["lost"], ""))
             continue
-        rows.append((each["case"], f"{1e3 * each['worst_m']:.3f}", f"{1e3 * each['end_m']:.4f}", f"{each['least']:.3f}"))
+        rows.append(
+            (each["case"], f"{1e3 * each['worst_m']:.3f}", f"{1e3 * each['end_m']:.4f}", f"{each['least']:.3f}")
+        )
     console.print(table("unchanged gains", ("what is wrong", "worst mm", "after 1 s mm", "least T / floor"), rows))
 
 
@@ -216,5 +220,3 @@ def draw(result: dict[str, Any], path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
-
-
