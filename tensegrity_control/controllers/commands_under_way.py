@@ -73,8 +73,8 @@ class CommandsUnderWay:
         return None if rate is None or travel is None else (rate, travel)
 
     def told(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
-        """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the actuators
-        at `end`; None: nothing was told for `begin`."""
+        """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the
+        actuators at `end`; None: nothing was told for `begin`."""
         seen = next((each for each in reversed(self._sent) if each.begin <= begin), None)
         if seen is None:
             return None

@@ -119,7 +119,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
     """
 
-    streams_goals = True
+    streams_goals = takes_loads = True
     default_period = 0.005
     GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate")
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose as RosPose
-from geometry_msgs.msg import PoseStamped, Quaternion
+from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
@@ -48,6 +48,7 @@ from tensegrity_dynamics.ros.robot_node import (
     STATE,
     WARN,
     WORLD,
+    WRENCHES,
     RobotNode,
     run_node,
 )
@@ -55,6 +56,7 @@ from tensegrity_dynamics.ros.robot_node import (
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..known_loads import KnownLoads
 from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
@@ -149,6 +151,12 @@ class ControllerNode(RobotNode):
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
+        patience = self.parameter(
+            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+        )
+        self._loads, self._load_refused = KnownLoads(self._robot, patience), ""
+        if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
+            self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
@@ -216,6 +224,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
+        self._loads.tell(self._controller, self._now)
         command = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
@@ -236,6 +245,8 @@ class ControllerNode(RobotNode):
             values["streamed_goals"] = self._streamed
         if self._stream_refused:
             values["goal_pose_refused"] = self._stream_refused
+        if self._load_refused:
+            values["external_wrench_refused"] = self._load_refused
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
         elif self._period_mismatch(since):
@@ -272,6 +283,18 @@ class ControllerNode(RobotNode):
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
+        force, moment = message.wrench.force, message.wrench.torque
+        try:
+            self._loads.take(
+                self._controller, message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
+                1e-9 * nanoseconds(message.header.stamp), self._now,
+            )  # fmt: skip
+            self._load_refused = ""
+        except TensegrityError as error:
+            self._load_refused = str(error)
+
     def _age(self, message: StructureState) -> float:
         """s that have passed since a state, by the newest reading of the actuators; all of it by one clock."""
         if self._joints is None:
@@ -294,6 +317,7 @@ class ControllerNode(RobotNode):
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
             self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
+            self._loads.forget()
         except TensegrityError as error:
             self.tell(ERROR, f"cannot take over: {error}")
             return False
