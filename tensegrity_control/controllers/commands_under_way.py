@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensegrity_dynamics.impedance import travelled
 from tensegrity_dynamics.numerics.types import Array
 
 KEPT = 64
@@ -40,9 +41,14 @@ class Sent(NamedTuple):
 
 
 class CommandsUnderWay:
-    """The last commands and from when on they act."""
+    """The last commands and from when on they act.
 
-    def __init__(self) -> None:
+    Args:
+        lead: s for which set points move on at their rate until they brake by themselves, see `impedance.travelled`.
+    """
+
+    def __init__(self, lead: float) -> None:
+        self.lead = lead
         self._sent: deque[Sent] = deque(maxlen=KEPT)
 
     def clear(self) -> None:
@@ -79,5 +85,9 @@ class CommandsUnderWay:
         if seen is None:
             return None
         last = self._sent[-1]
-        here, there = seen.position + (begin - seen.begin) * seen.rate, last.position + (end - last.begin) * last.rate
-        return here, seen.rate, there, last.left
+        (here, pace), (there, left) = self.gone(begin - seen.begin), self.gone(end - last.begin)
+        return seen.position + here * seen.rate, pace * seen.rate, last.position + there * last.rate, left * last.left
+
+    def gone(self, time: float) -> tuple[float, float]:
+        """s for which a set point has moved on `time` s after it began, and what is left of its rate."""
+        return travelled(time, self.lead), min(max(1.5 - 0.5 * time / self.lead, 0.0), 1.0)

@@ -61,7 +61,7 @@ FORGETTING = 1.0
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
 SPACINGS = 3
-"""Times between commands of which the longest is expected next."""
+"""Times between commands of which the median is expected next."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
@@ -163,13 +163,13 @@ class QPController(SampledController):
         self._pulling: Array | None = None
         self._elapsed = self._latest = self._held = period
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
-        self._under_way = CommandsUnderWay()
+        self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
-        self._last_time = 0.0
+        self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
         self._limits = (1.0, 1.0)
         self._impedance: ImpedanceGains | None = None
@@ -217,7 +217,7 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
-        self._began_at = self._last_time = time
+        self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
@@ -332,6 +332,9 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
+        acts = time + max(0.0, state.age)
+        if acts - time > (1.0 + 1e-6) * self._lead and self._last_command is not None:
+            return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._apply_force()
         clock, tracker = self._active(time)
@@ -346,7 +349,8 @@ class QPController(SampledController):
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
-        acts, before = time + max(0.0, state.age), (q, v)
+            self._under_way.clear()
+        before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         arrays = self.equations.update(q, v, 0.5 * self.period)
         here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
@@ -365,7 +369,8 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
         self.solution = replace(solution, effort=np.clip(solution.effort + more, -self._effort, self._effort))
-        self._last_command, self._last_time = self._made(*before, time, acts, accelerations), time
+        self._last_command = self._made(*before, time, acts, accelerations)
+        self._last_time, self._last_acts = time, acts
         return self._last_command
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
@@ -412,11 +417,31 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
+    def _holding(self) -> float:
+        """s for which this command will be held: the median of the last times; a single gap says nothing of the next."""
+        return min(sorted(self._spacings)[len(self._spacings) // 2], self._lead)
+
+    def _braking_command(self, time: float, acts: float) -> Command:
+        """For a state so old that the actuators have begun to brake since then: they go on with that.
+
+        Late feedback destroys, missing feedback does not: the next state that is fresh finds them near where they are.
+        """
+        self.blind += 1
+        self._rate_seen = None
+        last = self._last_command
+        assert last is not None
+        if last.position is None or last.velocity is None:
+            return self._blind_command(time)
+        began = self._last_acts
+        gone, pace = self._under_way.gone(acts - began)
+        position = last.position + (began - self._last_time + gone) * last.velocity
+        return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
+
     def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array) -> Command:
         """The last solution as a command that begins to act at `acts` [s], for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        lasts = min(self._elapsed, self._lead)
+        lasts = self._holding()
         position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
         half = 0.5 * lasts * solution.actuator
         stretched = np.zeros((position.size, 2))
@@ -455,7 +480,7 @@ class QPController(SampledController):
             pulled = self._pulling + (self._elastic - self._pulling) * np.exp(-self._elapsed / lag)
         if self._elapsed != self._held:
             before = before * np.exp((self._held - self._elapsed) / lag)
-        held = max(self._spacings)
+        held = self._holding()
         rate = (tension - pulled) * (1.0 - np.exp(-held / lag)) / held
         if self._pulling is None:  # begun anew, without a jump
             before = rate
