@@ -418,7 +418,7 @@ class QPController(SampledController):
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
     def _holding(self) -> float:
-        """s for which this command will be held: the median of the last times; a single gap says nothing of the next."""
+        """s for which this command will be held: the median of the last times; one gap says nothing of the next."""
         return min(sorted(self._spacings)[len(self._spacings) // 2], self._lead)
 
     def _braking_command(self, time: float, acts: float) -> Command:
