@@ -322,7 +322,9 @@ class TightCables:
         self._springs = np.array([cable.area * cable.young for cable in own])
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._fresh = True
-        self.update(np.array(model.start), np.zeros(mechanism.velocity_count))
+        still = np.zeros(mechanism.velocity_count)
+        self.update(np.array(model.start), still)
+        self.moved(np.array(model.start), still, 0.0)  # compiled before anybody waits for it
 
     def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
         """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
