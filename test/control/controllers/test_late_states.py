@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from qp_loop import loop, robot_named
 
@@ -17,6 +17,7 @@ from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.floats(0.002, 0.02), st.floats(-5.0, 5.0)), min_size=1, max_size=8), st.floats(0.0, 0.05))
 def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(commands, wait):
     way, begin, none = CommandsUnderWay(0.03), 0.0, np.zeros(1)
@@ -33,6 +34,7 @@ def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(c
     assert found[0][0] == pytest.approx(rate, abs=1e-12) and found[1][0] == pytest.approx(travel, abs=1e-12)
 
 
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.floats(0.001, 0.1), st.floats(-1.0, 2.0)), min_size=1, max_size=30))
 def test_a_motion_that_waits_moves_at_the_rate_that_it_says_and_comes_to_its_end(waits):
     clock, now, slew = PathClock(0.0, 1.0), 0.1, 0.05
@@ -59,9 +61,9 @@ def test_an_old_state_is_answered_as_the_present_one_would_be():
         look = made.look
         made.look = lambda look=look, told=told: replace(look(), age=0.015 if told else 0.0)
         here = made.look().pose[0]
-        made.control.set_goal(0.0, here + [0.05, -0.05, 0.0], duration=0.5)
+        made.control.set_goal(0.0, here + [0.05, -0.05, 0.0], duration=0.3)
         references: list[np.ndarray] = []
-        outputs, _ = made.run(0.5, lambda time, made=made, r=references: r.append(made.control.reference(time).pose[0]))
+        outputs, _ = made.run(0.3, lambda time, made=made, r=references: r.append(made.control.reference(time).pose[0]))
         errors.append(np.max(np.linalg.norm(outputs[:-1] - np.array(references)[1:], axis=1)))
     assert errors[1] < 0.5 * errors[0] or errors[1] < 1e-4
 
