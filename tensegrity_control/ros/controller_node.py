@@ -118,6 +118,9 @@ class ControllerNode(RobotNode):
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
+        self._delay = self.parameter(
+            "command_delay", 0.0, "s by which actuators are known to take commands late", low=0.0, high=1.0
+        )
         self._reference_rate = self.parameter(
             "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
             low=0.0, high=10000.0,
@@ -296,11 +299,11 @@ class ControllerNode(RobotNode):
             self._load_refused = str(error)
 
     def _age(self, message: StructureState) -> float:
-        """s that have passed since a state, by the newest reading of the actuators; all of it by one clock."""
+        """s from a state until its command acts: by the newest reading of the actuators, and what is known beside it."""
         if self._joints is None:
-            return 0.0
+            return self._delay
         age = nanoseconds(self._joints.header.stamp) - nanoseconds(message.header.stamp)
-        return 1e-9 * age if 0 < age < 1e9 * OLDEST_STATE else 0.0
+        return self._delay + (1e-9 * age if 0 < age < 1e9 * OLDEST_STATE else 0.0)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
