@@ -299,7 +299,7 @@ class ControllerNode(RobotNode):
             self._load_refused = str(error)
 
     def _age(self, message: StructureState) -> float:
-        """s from a state until its command acts: by the newest reading of the actuators, and what is known beside it."""
+        """s from a state until its command acts: by the newest reading of the actuators, and the known delay."""
         if self._joints is None:
             return self._delay
         age = nanoseconds(self._joints.header.stamp) - nanoseconds(message.header.stamp)
