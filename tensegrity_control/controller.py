@@ -30,6 +30,7 @@ class RobotState:
         pose: of the output frame, estimated or measured.
         tensions: (a,) N of the actuated tendons.
         q, v: coordinates and velocities of a mechanism, estimated or measured.
+        age: s from the time of the state to the one at which the command that answers it will act, as far as is known.
     """
 
     positions: Array | None = None
@@ -38,6 +39,7 @@ class RobotState:
     tensions: Array | None = None
     q: Array | None = None
     v: Array | None = None
+    age: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,8 @@ class Controller(ABC):
     """Whether its feedback needs the velocities of the robot, which an estimate of equilibria alone has not."""
     streams_goals: ClassVar[bool] = False
     """Whether goals may come at any rate, each taking over from where the one before has led."""
+    takes_loads: ClassVar[bool] = False
+    """Whether it reckons with loads that it is told while it runs, by `set_loads`."""
     default_period: ClassVar[float] = 0.02
     """s between two commands, where nobody says anything else."""
     GAINS: ClassVar[tuple[str, ...]] = ()
@@ -165,6 +169,10 @@ class Controller(ABC):
     @abstractmethod
     def status(self, time: float) -> Status:
         """What the controller is doing at a time [s]."""
+
+    def set_loads(self, forces: Any) -> None:
+        """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: it takes none."""
+        raise TensegrityError("this controller reckons with no loads told while it runs; use qp.")
 
     def _ready(self) -> None:
         """Raise TensegrityError where goals cannot be taken."""

@@ -63,6 +63,11 @@ class ExternalWrenches:
         if not (old or self._changed):
             return None
         self._changed = False
+        return self.held
+
+    @property
+    def held(self) -> dict[str, NDArray[np.float64]]:
+        """What acted when `changed` was last asked, in the same form."""
         return {name: wrench if self._takes_moments else wrench[:3] for name, (_, wrench) in self._held.items()}
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,6 +46,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .sampled_controller import SampledController
 
@@ -58,12 +60,16 @@ FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
+SPACINGS = 3
+"""Times between commands of which the median is expected next."""
 FADE = 1.0
 """s in which tensions go over from those at the start to those that are asked for."""
 SHARED = 2.0
 """Rates of the actuators in parts of what the output takes of them: free motions and tensions need some, too."""
 STUCK = 1.0
 """s of standing before the border of what can be reached until the goal is given up."""
+STANDING = 0.02
+"""Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 LEAST_LAG = 1.5
@@ -113,7 +119,7 @@ class QPController(SampledController):
         TensegrityError: a parameter is out of range, or the robot has no such control; says which part is in the way.
     """
 
-    streams_goals = True
+    streams_goals = takes_loads = True
     default_period = 0.005
     GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate")
 
@@ -155,13 +161,15 @@ class QPController(SampledController):
         self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
-        self._elapsed = self._latest = period
+        self._elapsed = self._latest = self._held = period
+        self._spacings: deque[float] = deque(maxlen=SPACINGS)
+        self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
         self._loads = np.array(self.equations.work.load)
-        self._predicted: Array | None = None
+        self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._last_command: Command | None = None
-        self._last_time = 0.0
+        self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
         self._limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
@@ -210,9 +218,10 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
-        self._began_at = self._last_time = time
+        self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
-        self._predicted = self._last_effort = self._last_command = self.solution = None
+        self._rate_seen = self._last_effort = self._last_command = self.solution = None
+        self._under_way.clear()
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._limits = self._output_limits()
         super().reset(time, state)
@@ -321,9 +330,12 @@ class QPController(SampledController):
         seen = state is not None and state.q is not None and state.v is not None
         if not seen:
             self.blind += 1
-            self._predicted = None
+            self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
+        acts = time + max(0.0, state.age)
+        if acts - time > (1.0 + 1e-6) * self._lead and self._last_command is not None:
+            return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._apply_force()
         clock, tracker = self._active(time)
@@ -333,33 +345,62 @@ class QPController(SampledController):
         self._latest = max(
             self._elapsed, self.period + (self._latest - self.period) * float(np.exp(-self._elapsed / FORGETTING))
         )
-        if self._elapsed > MISSED * self.period:  # what was predicted was for another time
-            self._predicted = None
+        self._spacings.append(self._elapsed)
+        if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
+            self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
             self._begin_stretch(q, v)
+            self._under_way.clear()
+        before = q, v
+        q, v, changed = self._moved_on(q, v, time, acts)
         arrays = self.equations.update(q, v, 0.5 * self.period)
-        here, middle = self._values(tracker, clock.at(time)), self._values(tracker, clock.at(time + 0.5 * self.period))
+        here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
         rate = arrays.velocity[self._rows]
         error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
         distance = float(np.sqrt(error @ error))
         if not distance < LOST:
             raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
-        self._watch_border(time, distance)
         w = self._bandwidth * affordable(self.period, self._latest)
-        if self._predicted is not None and self._gains["learning"] > 0.0:
-            share = min(1.0, self._gains["learning"] * w * self.period)
-            self._force += share * np.linalg.solve(arrays.mobility, (rate - self._predicted) / self.period)
+        self._watch_border(time, error, here[1], rate, w)
+        self._learn(time, rate - changed, w)
         wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
-        self._predicted = rate + self.period * solution.output
+        accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
         self.solution = replace(
             solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
-        self._last_command, self._last_time = self._made(q, v), time
+        self._last_command = self._made(*before, time, acts, accelerations)
+        self._last_time, self._last_acts = time, acts
         return self._last_command
+
+    def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
+        """q and v when the command will act, and (k,) by how much the output's rate changes until then.
+
+        Cables stretch faster than commands come late; how they do follows from their law and not from these rates.
+        """
+        count, none = v.size, np.zeros(self._rows.size)
+        if acts <= time:
+            return q, v, none
+        v = v - self.equations.stretching(self.equations.stretches(q, v)[1])
+        change = self._under_way.change(time, acts)
+        if change is None:
+            return self.equations.moved(q, v, acts - time), v, none
+        rate, travel = change
+        mean = v + travel[:count] / (acts - time)
+        return self.equations.moved(q, mean, acts - time), v + rate[:count], rate[count:]
+
+    def _learn(self, time: float, rate: Array, w: float) -> None:
+        """Learn the force at the output from its rate (k,) m/s at a time [s], and from what commands did to it."""
+        before, self._rate_seen = self._rate_seen, rate
+        if before is None or not self._gains["learning"] > 0.0:
+            return
+        change = self._under_way.change(self._last_time, time)
+        foreseen = before if change is None else before + change[0][-rate.size :]
+        share = min(1.0, self._gains["learning"] * w * self.period)
+        self._force += share * np.linalg.solve(self.equations.arrays.mobility, (rate - foreseen) / self._elapsed)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -380,44 +421,76 @@ class QPController(SampledController):
             return last
         return replace(last, position=last.position + (time - self._last_time) * last.velocity)
 
-    def _made(self, q: Array, v: Array) -> Command:
-        """The last solution as a command that begins at a state."""
+    def _holding(self) -> float:
+        """s for which this command will be held: the median of the last times; one gap says nothing of the next."""
+        return min(sorted(self._spacings)[len(self._spacings) // 2], self._lead)
+
+    def _braking_command(self, time: float, acts: float) -> Command:
+        """For a state so old that the actuators have begun to brake since then: they go on with that.
+
+        Late feedback destroys, missing feedback does not: the next state that is fresh finds them near where they are.
+        """
+        self.blind += 1
+        self._rate_seen = None
+        last = self._last_command
+        assert last is not None
+        if last.position is None or last.velocity is None:
+            return self._blind_command(time)
+        began = self._last_acts
+        gone, pace = self._under_way.gone(acts - began)
+        position = last.position + (began - self._last_time + gone) * last.velocity
+        return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
+
+    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array) -> Command:
+        """The last solution as a command that begins to act at `acts` [s], for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        if gains is None:
-            return Command(self.output_mode, self.names, solution.effort.copy())
-        parts = self.equations.parts
-        position, velocity = q[self.equations.drive_q].copy(), v[parts.drive] + 0.5 * self.period * solution.actuator
-        if parts.cable.size:
-            amount, rate, unit = self.equations.stretches(q, v)
-            wanted = np.empty((unit.size, 2))
-            wanted[:, 0], wanted[:, 1] = unit * self._elastic - amount, unit * self._elastic_rate - rate
-            moved = self.equations.moved(wanted)
-            position += moved[:, 0]
-            velocity += moved[:, 1]
+        lasts = self._holding()
+        position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
+        half = 0.5 * lasts * solution.actuator
+        stretched = np.zeros((position.size, 2))
+        if gains is not None and self.equations.parts.cable.size:
+            amount, stretching, unit = self.equations.stretches(q, v)
+            columns = np.column_stack((amount, stretching, unit * self._elastic, unit * self._elastic_rate))
+            moved = self.equations.actuator_moves(columns)
+            position -= moved[:, 0]
+            rate -= moved[:, 1]
+            stretched = moved[:, 2:]
+        if acts > time and (told := self._under_way.told(time, acts)) is not None:
+            share = self._elapsed / (self._elapsed + acts - time)
+            position = told[2] + share * (position - told[0])
+            rate = told[3] + share * (rate - told[1])
+        rate += half
+        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half))
         effort = solution.effort.copy()
-        return Command("impedance", self.names, effort, position, velocity, gains.stiffness, gains.damping)
+        if gains is None:
+            return Command(self.output_mode, self.names, effort)
+        position, rate = position + stretched[:, 0], rate + stretched[:, 1]
+        position -= (acts - time) * rate  # on its way until it acts
+        return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
 
     def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
         """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
 
         Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e, over the time for which the last command was held; nothing is fed back, so that no delay makes it
-        unstable.
+        time for e, over the time for which the last command was held; its rate is the mean one of the time for which
+        this command will be held, going by the last ones. Nothing is fed back, so that no delay makes it unstable.
         """
         if not tension.size:
             return np.zeros(len(self.names))
-        lag = np.maximum(self.equations.relaxation, LEAST_LAG * self.period)
-        left, one = np.exp(-self._elapsed / lag), np.exp(-self.period / lag)
-        pulled, before = self._elastic, self._elastic_rate * left / one
+        lag, before = np.maximum(self.equations.relaxation, LEAST_LAG * self.period), self._elastic_rate
+        pulled = self._elastic
         if self._pulling is not None:
-            pulled = self._pulling + (self._elastic - self._pulling) * left
-        rate = (tension - pulled) * (1.0 - one) / self.period
+            pulled = self._pulling + (self._elastic - self._pulling) * np.exp(-self._elapsed / lag)
+        if self._elapsed != self._held:
+            before = before * np.exp((self._held - self._elapsed) / lag)
+        held = self._holding()
+        rate = (tension - pulled) * (1.0 - np.exp(-held / lag)) / held
         if self._pulling is None:  # begun anew, without a jump
             before = rate
-        self._elastic, self._pulling, self._elastic_rate = pulled, tension, rate
+        self._elastic, self._pulling, self._elastic_rate, self._held = pulled, tension, rate, held
         unit = self.equations.stretches(q, v)[2]
-        bend = unit * (rate - before) / self.period
+        bend = unit * (rate - before) / held
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
@@ -445,18 +518,28 @@ class QPController(SampledController):
         wanted = np.full_like(floor, level) if level > 0.0 else self._start_tension
         return np.minimum(np.maximum(wanted, TENSION_LEVEL * floor), self.program.tension_high)
 
-    def _watch_border(self, time: float, distance: float) -> None:
-        """Let the reference wait for an output that cannot follow, and give a goal up that cannot be reached."""
-        leash = self._limits[0] / self._bandwidth
+    def _watch_border(self, time: float, error: Array, wanted: Array, rate: Array, w: float) -> None:
+        """Let the reference wait for an output that is behind, and give up a goal that cannot be reached.
+
+        How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
+        up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
+        """
         clock, tracker = self._active(time)
-        if distance < leash or time >= clock.end:
-            self._stuck = 0.0 if distance < leash else self._stuck
-            return
-        clock.begin += self.period
-        self._stuck += self.period
-        if self._stuck < STUCK:
-            return
+        leash, behind = self._limits[0] / w, np.array(error)
+        speed = float(np.sqrt(wanted @ wanted))
+        if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
+            behind -= (error @ wanted) / speed**2 * wanted
+        distance = float(np.sqrt(behind @ behind))
+        clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
+        presses = solution is not None and bool(solution.active)
+        stands = float(np.sqrt(rate @ rate)) < STANDING * self._limits[0]
+        if distance < leash or time >= clock.end or not (presses or stands):
+            self._stuck = 0.0
+            return
+        self._stuck += self._elapsed
+        if self._stuck < max(STUCK, LAGS / w):
+            return
         because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
         values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
         self._note = f"the goal is out of reach: the output stopped where it is{because}"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose as RosPose
-from geometry_msgs.msg import PoseStamped, Quaternion
+from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
@@ -41,10 +43,12 @@ from tensegrity_dynamics.ros.robot_node import (
     COMMAND,
     ERROR,
     LATCHED,
+    NEWEST,
     OK,
     STATE,
     WARN,
     WORLD,
+    WRENCHES,
     RobotNode,
     heard,
     run_node,
@@ -53,6 +57,7 @@ from tensegrity_dynamics.ros.robot_node import (
 from ..controller import Accepted, Command
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
+from ..known_loads import KnownLoads
 from ..tension_floor import TensionFloor
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
@@ -67,6 +72,10 @@ STREAM_PAUSE = 1.0
 """s between two goals on `goal_pose` after which they belong to another stream."""
 UNHEARD_RATE = 2.0
 """Messages on `reference` per second of the robot's time while nobody listens: whoever comes finds a recent one."""
+OLDEST_STATE = 0.25
+"""s up to which a state is moved on to the present; older ones say nothing of it."""
+RECENT = 16
+"""Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
 LATEST = 2.0**31 - 1.0
 """s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
@@ -114,6 +123,9 @@ class ControllerNode(RobotNode):
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
+        self._delay = self.parameter(
+            "command_delay", 0.0, "s by which actuators are known to take commands late", low=0.0, high=1.0
+        )
         self._reference_rate = self.parameter(
             "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
             low=0.0, high=10000.0,
@@ -130,6 +142,7 @@ class ControllerNode(RobotNode):
         self.on_change(self._parameter_changed)
         self._reader = StateReader(self._robot)
         self._joints: JointState | None = None
+        self._recent: deque[JointState] = deque(maxlen=RECENT)
         self._state: StructureState | None = None
         self._stamp: int | None = None
         self._answer: ActuatorCommand | None = None
@@ -145,7 +158,13 @@ class ControllerNode(RobotNode):
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
-        self.create_subscription(StructureState, "structure_state", self._control, STATE)
+        self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
+        patience = self.parameter(
+            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+        )
+        self._loads, self._load_refused = KnownLoads(self._robot, patience), ""
+        if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
+            self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
         self.create_subscription(PoseStamped, "goal_pose", self._stream_goal, STATE)
         # a group of its own: while a goal is planned the control goes on, and a second one is refused at once
@@ -184,6 +203,7 @@ class ControllerNode(RobotNode):
 
     def _keep_joints(self, message: JointState) -> None:
         self._joints = message
+        self._recent.append(message)
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
@@ -212,6 +232,7 @@ class ControllerNode(RobotNode):
             self._late += 1
         self._heard = wall
         self._stamp = stamp
+        self._loads.tell(self._controller, self._now)
         command = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
@@ -232,6 +253,8 @@ class ControllerNode(RobotNode):
             values["streamed_goals"] = self._streamed
         if self._stream_refused:
             values["goal_pose_refused"] = self._stream_refused
+        if self._load_refused:
+            values["external_wrench_refused"] = self._load_refused
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
         elif self._period_mismatch(since):
@@ -258,7 +281,8 @@ class ControllerNode(RobotNode):
         """The controller's command; positions as they are where it cannot go on."""
         if self._failed is None:
             try:
-                return self._controller.command(self._now, self._reader.observe(message))
+                state = self._reader.observe(message)
+                return self._controller.command(self._now, replace(state, age=self._age(message)))
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
@@ -267,6 +291,25 @@ class ControllerNode(RobotNode):
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
 
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
+        force, moment = message.wrench.force, message.wrench.torque
+        try:
+            self._loads.take(
+                self._controller, message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
+                1e-9 * nanoseconds(message.header.stamp), self._now,
+            )  # fmt: skip
+            self._load_refused = ""
+        except TensegrityError as error:
+            self._load_refused = str(error)
+
+    def _age(self, message: StructureState) -> float:
+        """s from a state until its command acts: by the newest reading of the actuators, and the known delay."""
+        if self._joints is None:
+            return self._delay
+        age = nanoseconds(self._joints.header.stamp) - nanoseconds(message.header.stamp)
+        return self._delay + (1e-9 * age if 0 < age < 1e9 * OLDEST_STATE else 0.0)
+
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
         low, high = np.array([each.position for each in self._robot.actuators]).T
@@ -274,14 +317,15 @@ class ControllerNode(RobotNode):
 
     def _start(self, message: StructureState, stamp: int) -> bool:
         """Take over from where the actuators are; needs their positions at the same time."""
-        joints = self._joints
-        if joints is None or nanoseconds(joints.header.stamp) != stamp:
+        joints = next((each for each in self._recent if nanoseconds(each.header.stamp) == stamp), None)
+        if joints is None:
             return False
         self._planner.cancel("the simulation was reset")
         if not self._planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
             self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
+            self._loads.forget()
         except TensegrityError as error:
             self.tell(ERROR, f"cannot take over: {error}")
             return False

@@ -10,6 +10,9 @@ motion is braked. While it is over T from t0, with x = (t - t0) / T,
     tau' = 1 - (10 x^3 - 15 x^4 + 6 x^5),   tau = tau0 + T (x - (5/2 x^4 - 3 x^5 + x^6))
 
 so that position, pace and its change are continuous and the brake takes half of T of the plan's time.
+
+A motion that waits for its robot (`PathClock.wait`) runs at a pace that whoever follows it sets again and again; what
+it says of its rate is then the rate at which it moves.
 """
 
 from __future__ import annotations
@@ -117,6 +120,7 @@ class PathClock:
         self._lost = 0.0
         self._ramp: tuple[float, float, float, float] | None = None  # begin, length, the plan's time and the pace there
         self._brake: tuple[float, float, float, float] | None = None  # the same
+        self._wait: tuple[float, float, float, float, float] | None = None  # the same, pace wanted, change of pace
 
     @property
     def end(self) -> float:
@@ -133,6 +137,15 @@ class PathClock:
 
     def at(self, time: float) -> Progress:
         """Progress at a time [s]."""
+        if self._wait is not None and time >= self._wait[0]:
+            begin, before, pace, target, change = self._wait
+            ahead = time - begin
+            ramp = min(ahead, (target - pace) / change) if change else 0.0
+            passed = before + pace * ramp + 0.5 * change * ramp * ramp + target * (ahead - ramp)
+            if passed >= self.duration:
+                return Progress(self.duration, 0.0, 0.0)
+            turning = ramp == ahead and change != 0.0
+            return Progress(passed, pace + change * ramp if turning else target, change if turning else 0.0)
         if time >= self.end:
             return Progress(self.last, 0.0, 0.0)
         if self._brake is not None and time >= self._brake[0]:
@@ -161,14 +174,30 @@ class PathClock:
         """
         if self._brake is not None or now < self.begin or before >= self.duration:
             return
+        self._wait = None
         length = min(longest * (1.0 - pace), 2.0 / (1.0 + pace) * (self.duration - before))
         self._ramp = (now, length, before, pace) if length > 0.0 else None
         self._lost = now + 0.5 * (1.0 - pace) * length - before - self.begin
+
+    def wait(self, now: float, pace: float, within: float) -> None:
+        """Go over to a pace from 0 to 1 within `within` s per whole change of pace, until this is called again.
+
+        The time that is lost comes on top of the duration. A motion that brakes, or does not run, goes on as it was.
+        """
+        if self._brake is not None or now < self.begin or (self._wait is None and (pace >= 1.0 or now >= self.end)):
+            return
+        progress = self.at(now)
+        self._lost, self._ramp, self._wait = now - self.begin - progress.time, None, None
+        if progress.time < self.duration and not progress.pace >= 1.0 <= pace:
+            target = min(max(pace, 0.0), 1.0)
+            change = float(np.sign(target - progress.pace)) / within
+            self._wait = (now, progress.time, progress.pace, target, change)
 
     def brake(self, now: float, longest: float) -> None:
         """Come to rest within `longest` s from now; a motion that brakes, rests, or ends before that goes on."""
         if self._brake is None and self.begin <= now < self.end and now + longest < self.end + 0.5 * longest:
             progress = self.at(now)
+            self._wait = None
             self._brake = (now, longest, progress.time, progress.pace)
         elif now < self.begin:
             self._brake = (self.begin, np.finfo(float).tiny, 0.0, 0.0)

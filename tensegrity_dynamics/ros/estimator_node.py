@@ -17,7 +17,7 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from .geometry_messages import nanoseconds, time_message
-from .robot_node import OK, STATE, WARN, RobotNode, run_node
+from .robot_node import NEWEST, OK, STATE, WARN, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
 
@@ -43,7 +43,7 @@ class EstimatorNode(RobotNode):
         self._tendons: TendonState | None = None
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
-        self.create_subscription(JointState, "joint_states", self._estimate, STATE)
+        self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
         if measured and self._observes:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)

@@ -34,6 +34,10 @@ from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
 STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+"""Of states, for whoever answers them: one that is behind takes the newest, since late feedback destroys."""
+WRENCHES = QoSProfile(depth=20)
+"""Reliable; several bodies may be pushed at once."""
 COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 WORLD = "world"

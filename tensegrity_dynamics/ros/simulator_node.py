@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -29,7 +28,7 @@ from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
-from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, RobotNode, heard, run_node
+from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
@@ -44,8 +43,6 @@ MODES = {
 }
 
 
-WRENCHES = QoSProfile(depth=20)
-"""Reliable; several bodies may be pushed at once."""
 LEAST_PACE = 0.95
 """Part of the wanted pace below which the simulator says so."""
 

@@ -327,6 +327,12 @@ def simulation_graph(
     if paused:
         simulator["paused"] = True
     followers = _followers(name, choice, lockstep, True, watching or Watching())
+    if command_delay:
+        late = {"command_delay": float(command_delay)}
+        followers = [
+            replace(each, parameters={**each.parameters, **late}) if each.name == "controller" else each
+            for each in followers
+        ]
     recorder = []
     if bag:  # the recorder lets the simulator go as soon as it hears everything
         simulator["paused"] = True

@@ -343,7 +343,9 @@ class TightCables:
         self._springs = np.array([cable.area * cable.young for cable in own])
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._fresh = True
-        self.update(np.array(model.start), np.zeros(mechanism.velocity_count))
+        still = np.zeros(mechanism.velocity_count)
+        self.update(np.array(model.start), still)
+        self.moved(np.array(model.start), still, 0.0)  # compiled before anybody waits for it
 
     def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
         """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
@@ -360,6 +362,28 @@ class TightCables:
         raise TensegrityError(
             f"the loops leave {self.arrays.status[0]} motions here and {self.count} at the start: a singular position."
         )
+
+    def accelerations(self, effort: Array) -> Array:
+        """(nv,) rad/s^2 or m/s^2 of all coordinates under efforts (a,), at the state of the last `update`."""
+        arrays, reduction = self.arrays, self.reduction
+        independent = arrays.rate_0 + arrays.rate_1 @ effort
+        return np.asarray(reduction.basis[:, : self.count] @ independent + reduction.offset)
+
+    def moved(self, q: Array, v: Array, time: float) -> Array:
+        """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
+        rate = np.zeros_like(q)
+        configuration_rate(self._flat, q, v, rate)
+        result = q + time * rate
+        normalise_quaternions(self._flat, result)
+        return np.asarray(result)
+
+    def stretching(self, rate: Array) -> Array:
+        """(nv,) of all coordinates that comes with rates (c,) of stretch, at no momentum of other motions."""
+        arrays = self.arrays
+        if not rate.size:
+            return np.zeros(self.mechanism.velocity_count)
+        pulls = np.linalg.solve(arrays.stretch @ arrays.pull_solved.T, rate)
+        return np.asarray(self.reduction.basis[:, : self.count] @ (arrays.pull_solved.T @ pulls))
 
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
@@ -386,7 +410,7 @@ class TightCables:
             return moved, np.linalg.solve(arrays.tension_1, tension)
         return moved, np.linalg.lstsq(arrays.tension_1, tension, rcond=1e-9)[0]
 
-    def moved(self, stretch: Array) -> Array:
+    def actuator_moves(self, stretch: Array) -> Array:
         """(a, k) of `stretched` alone."""
         return self._moved(stretch)[1]
 

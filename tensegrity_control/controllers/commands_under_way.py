@@ -1,0 +1,93 @@
+"""What commands that were sent before do until the next one acts: the way from the state that was seen to the one that
+will be met.
+
+A command answers a state that is already past, and it acts later still. In between act those that were sent before it;
+what each of them does to the robot was known when it was made. So what is seen at t is moved on to t + L, when the next
+command will act, by what was told for the time between,
+
+    v(t + L) = v(t) + sum a_j h_j,   q(t + L) = q(t) + L v + sum a_j h_j (r_j + h_j / 2)
+
+with a_j the accelerations under command j, h_j the time for which they act within L and r_j what is left of L after
+them: a Smith predictor for any mechanism, with the measured delay of each single state and no gain of its own.
+Actuators that close their position themselves do as they are told: their set points go on from where the last command
+will have led them, by as much off that as they were seen off what they had been told for that time. To start from what
+they were seen at, and from their rates, would tell each transient of one command to them again by a later one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from tensegrity_dynamics.impedance import travelled
+from tensegrity_dynamics.numerics.types import Array
+
+KEPT = 64
+"""Commands that are remembered."""
+
+
+class Sent(NamedTuple):
+    """A command: it acts from `begin` [s] on, its accelerations (n,) for `lasts` s; set points of the actuators (a,) at
+    `begin`, the rate at which they move on, and the rate with which they are left."""
+
+    begin: float
+    lasts: float
+    acceleration: Array
+    position: Array
+    rate: Array
+    left: Array
+
+
+class CommandsUnderWay:
+    """The last commands and from when on they act.
+
+    Args:
+        lead: s for which set points move on at their rate until they brake by themselves, see `impedance.travelled`.
+    """
+
+    def __init__(self, lead: float) -> None:
+        self.lead = lead
+        self._sent: deque[Sent] = deque(maxlen=KEPT)
+
+    def clear(self) -> None:
+        """None is under way."""
+        self._sent.clear()
+
+    def send(self, command: Sent) -> None:
+        """The next one; those that would have begun later never act."""
+        while self._sent and self._sent[-1].begin >= command.begin:
+            self._sent.pop()
+        self._sent.append(command)
+
+    def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
+        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""
+        rate = travel = None
+        until = np.inf
+        for each in reversed(self._sent):
+            first, last = max(each.begin, begin), min(until, each.begin + each.lasts, end)
+            until = each.begin
+            if last > first:
+                lasts = last - first
+                if rate is None or travel is None:
+                    rate, travel = np.zeros_like(each.acceleration), np.zeros_like(each.acceleration)
+                rate += lasts * each.acceleration
+                travel += lasts * (end - last + 0.5 * lasts) * each.acceleration
+            if each.begin <= begin:
+                break
+        return None if rate is None or travel is None else (rate, travel)
+
+    def told(self, begin: float, end: float) -> tuple[Array, Array, Array, Array] | None:
+        """(a,) set points and rates that hold at `begin` [s], and those with which the last command leaves the
+        actuators at `end`; None: nothing was told for `begin`."""
+        seen = next((each for each in reversed(self._sent) if each.begin <= begin), None)
+        if seen is None:
+            return None
+        last = self._sent[-1]
+        (here, pace), (there, left) = self.gone(begin - seen.begin), self.gone(end - last.begin)
+        return seen.position + here * seen.rate, pace * seen.rate, last.position + there * last.rate, left * last.left
+
+    def gone(self, time: float) -> tuple[float, float]:
+        """s for which a set point has moved on `time` s after it began, and what is left of its rate."""
+        return travelled(time, self.lead), min(max(1.5 - 0.5 * time / self.lead, 0.0), 1.0)

@@ -1,0 +1,222 @@
+"""The controller `qp` with unchanged gains where nothing is as it was told: late commands, coarse sensors, lost states,
+another robot, loads and pushes that nobody announced.
+
+One loop of simulation, observer and controller, all but the first run with something wrong from its beginning (sensors,
+delay, model) or from its middle on (payload, push). Every run moves the output by the same way at the same time. Error:
+largest distance from the reference, and the largest one from a second after the end of the motion (or push) on; least
+tension in parts of the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_dynamics import Robot, Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.estimation import make_estimator
+
+from ..output import table
+from ._runs import Variants
+
+NAME = "robustness"
+DESCRIPTION = "`qp` with unchanged gains under delays, coarse sensors, wrong models, unknown loads and pushes"
+PERIOD = 0.005
+SETTLING, MOVE, AFTER = 0.5, (0.03, 0.0, -0.02), 1.0
+SHARE = 0.2
+"""Of the robot's mass, of the payload."""
+PUSH, PUSHED = 5.0, 0.5
+"""N and s."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is wrong.
+
+    Args:
+        delay: periods by which commands come late, told to nobody. steps: of the encoders per turn; 0: exact.
+        tension_noise: part of each tension by which load cells err; they are read where this is above zero.
+        lost: part of the states that do not arrive. young, radius, density: factors of the plant.
+        payload: part of the robot's mass that hangs on the output. push: N at the output for `PUSHED` s, after the
+            motion. state: "observer" or "truth".
+    """
+
+    name: str
+    delay: int = 0
+    steps: int = 0
+    tension_noise: float = 0.0
+    lost: float = 0.0
+    young: float = 1.0
+    radius: float = 1.0
+    density: float = 1.0
+    payload: float = 0.0
+    push: float = 0.0
+    state: str = "observer"
+
+
+CASES = (
+    Case("as known"),
+    Case("two periods late", delay=2),
+    Case("encoders of 4,096 steps, 5 % lost", steps=4096, lost=0.05),
+    Case("the same, load cells with 1 % noise", steps=4096, lost=0.05, tension_noise=0.01),
+    Case("Young's modulus + 10 %", young=1.1),
+    Case("Young's modulus - 10 %", young=0.9),
+    Case("cable radius + 10 %", radius=1.1),
+    Case("cable radius - 10 %", radius=0.9),
+    Case("masses + 10 %", density=1.1),
+    Case("masses - 10 %", density=0.9),
+    Case("unknown payload, 20 %", payload=SHARE),
+    Case("push of 5 N for 0.5 s", push=PUSH),
+    Case("all of it", delay=2, steps=4096, lost=0.05, young=1.1, density=1.1, payload=SHARE, push=PUSH),
+)
+
+
+def plant_of(name: str, case: Case) -> Robot:
+    """The robot as it is, which is not what controller and observer were told."""
+    if case.young == case.radius == case.density == 1.0:
+        return load_robot(name)
+    known = {cable.name: cable for cable in load_robot(name).mechanism.cables}
+
+    def change(blocks: dict[str, Any]) -> None:
+        blocks["density"] = blocks.get("density", 1000.0) * case.density
+        for block in (blocks, *blocks.get("repeat", ())):
+            for each in block.get("cables", ()):
+                own = known.get(each["name"].replace("$", "1"), None) or next(iter(known.values()))
+                each["young"] = f"{own.young * case.young} Pa"
+                each["cable_radius"] = f"{np.sqrt(own.area / np.pi) * case.radius} m"
+
+    variants = Variants()  # whose files last as long as it does
+    return load_robot(str(variants.file(name, change)))
+
+
+@dataclass
+class Sensors:
+    """What a plant tells: positions in steps, efforts, tensions with noise; and whether it is heard at all."""
+
+    case: Case
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    def positions(self, exact: Mapping[str, float]) -> dict[str, float]:
+        if not self.case.steps:
+            return dict(exact)
+        step = 2.0 * np.pi / self.case.steps
+        return {name: step * round(value / step) for name, value in exact.items()}
+
+    def tensions(self, exact: Mapping[str, float]) -> dict[str, float]:
+        if not self.case.tension_noise:
+            return {}
+        return {name: t * (1.0 + self.case.tension_noise * self.random.standard_normal()) for name, t in exact.items()}
+
+    def heard(self) -> bool:
+        return bool(self.random.random() >= self.case.lost)
+
+
+def run_case(
+    case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """One run: errors in m, least tension in parts of the floor, and why it was lost, if it was."""
+    robot, plant = load_robot(robot_name), plant_of(robot_name, case)
+    natural = Simulation(plant)
+    steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
+    simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case)
+    estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
+    control = make_controller("qp", robot, period=PERIOD, **(parameters or {}))
+    floor = np.array([each.minimum_tension for each in robot.actuators])
+    body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
+    weight = 9.80665 * case.payload * sum(each.mass for each in robot.mechanism.bodies)
+    commands: list[Any] = []
+    errors, tensions, last = [], [], None
+    moved = pushed = np.inf
+    arrival, k = np.inf, 0
+    row: dict[str, Any] = {"case": case.name, "worst_m": None, "end_m": None, "least": None, "lost": ""}
+    end = np.inf
+    while k * PERIOD < end:
+        time, seen = k * PERIOD, simulation.observe()
+        force = np.array([0.0, 0.0, -weight if time >= 0.5 * SETTLING else 0.0])
+        force[0] += case.push if pushed <= time < pushed + PUSHED else 0.0
+        simulation.apply_forces({body: force})
+        try:
+            if sensors.heard() or not k:
+                state: Any = simulation.state
+                if estimator is not None:
+                    state = estimator.update(
+                        time, sensors.positions(seen.positions), seen.efforts, sensors.tensions(seen.tensions)
+                    )
+                look = RobotState(pose=seen.pose, q=state.configuration, v=state.velocity)
+                if not k:
+                    control.reset(0.0, look)  # type: ignore[arg-type]
+                if time >= SETTLING and moved == np.inf:
+                    goal = control.reference(time).pose[0] + np.array(MOVE)
+                    arrival = control.set_goal(time, goal).arrival  # type: ignore[attr-defined]
+                    moved, pushed = time, arrival + AFTER
+                    end = arrival + AFTER + (PUSHED + AFTER if case.push else 0.0) + 0.2
+                commands.append((k, control.command(time, look)))
+                due = [each for each in commands if each[0] <= k - case.delay]
+                if due and due[-1] is not last:
+                    last = due[-1]
+                    timing = {"age": time - last[0] * PERIOD, "period": PERIOD} if last[1].position is not None else {}
+                    simulation.command(last[1].mode, last[1].set_points(), **timing)
+            simulation.advance(steps)
+        except TensegrityError as error:
+            return row | {"lost": str(error)}
+        k += 1
+        seen = simulation.observe()
+        off = seen.pose[0] - control.reference(k * PERIOD).pose[0]
+        errors.append((k * PERIOD, float(np.linalg.norm(off[rows]))))
+        tensions.append(list(seen.tensions.values()))
+    found, least = np.array(errors), np.min(np.array(tensions) / floor) if floor.any() else np.nan
+    settled = (found[:, 0] >= arrival + AFTER) & (found[:, 0] < pushed)
+    settled |= found[:, 0] >= (pushed + PUSHED + AFTER if case.push else pushed)
+    after = float(np.max(found[settled, 1])) if settled.any() else float(found[-1, 1])
+    return row | {"worst_m": float(np.max(found[:, 1])), "end_m": after, "least": float(least)}
+
+
+def run(cases: Sequence[Case] = CASES, tell: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    """All cases, with the observer, and the first ones that are about models and loads with the truth as well."""
+    made = []
+    for case in cases:
+        made.append(run_case(case))
+        if tell is not None:
+            tell(made[-1])
+    return {"experiment": NAME, "rows": made}
+
+
+def render(result: dict[str, Any], console: Console) -> None:
+    """One line for each case."""
+    rows = []
+    for each in result["rows"]:
+        if each["lost"]:
+            rows.append((each["case"], "lost", each["lost"], ""))
+            continue
+        rows.append(
+            (each["case"], f"{1e3 * each['worst_m']:.3f}", f"{1e3 * each['end_m']:.4f}", f"{each['least']:.3f}")
+        )
+    console.print(table("unchanged gains", ("what is wrong", "worst mm", "after 1 s mm", "least T / floor"), rows))
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Errors as bars."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [each for each in result["rows"] if not each["lost"]]
+    figure, axes = plt.subplots(figsize=(8, 4))
+    places = np.arange(len(rows))
+    axes.barh(places, [1e3 * each["worst_m"] for each in rows], color="0.8", label="worst")
+    axes.barh(places, [1e3 * each["end_m"] for each in rows], height=0.4, label="after one second")
+    axes.set_yticks(places, [each["case"] for each in rows])
+    axes.set_xscale("log")
+    axes.set_xlabel("error [mm]")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)

@@ -1,0 +1,90 @@
+"""Controllers that answer states which are past: what is under way, what waits, and what is told of loads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from qp_loop import loop, robot_named
+
+from tensegrity_control import make_controller
+from tensegrity_control.controllers.commands_under_way import CommandsUnderWay, Sent
+from tensegrity_control.known_loads import KnownLoads
+from tensegrity_control.trajectories.time_scaling import PathClock
+from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.floats(0.002, 0.02), st.floats(-5.0, 5.0)), min_size=1, max_size=8), st.floats(0.0, 0.05))
+def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(commands, wait):
+    way, begin, none = CommandsUnderWay(0.03), 0.0, np.zeros(1)
+    edges = []
+    for lasts, acceleration in commands:
+        way.send(Sent(begin, lasts, np.array([acceleration]), none, none, none))
+        edges.append((begin, begin + lasts, acceleration))
+        begin += lasts
+    end = begin + wait
+    found = way.change(0.0, end)
+    rate = sum(a * (last - first) for first, last, a in edges)
+    travel = sum(a * ((end - first) ** 2 - (end - last) ** 2) / 2 for first, last, a in edges)
+    assert found is not None
+    assert found[0][0] == pytest.approx(rate, abs=1e-12) and found[1][0] == pytest.approx(travel, abs=1e-12)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.floats(0.001, 0.1), st.floats(-1.0, 2.0)), min_size=1, max_size=30))
+def test_a_motion_that_waits_moves_at_the_rate_that_it_says_and_comes_to_its_end(waits):
+    clock, now, slew = PathClock(0.0, 1.0), 0.1, 0.05
+    for step, pace in waits:
+        before = clock.at(now)
+        clock.wait(now, pace, slew)
+        here = clock.at(now)
+        assert here.time == pytest.approx(before.time, abs=1e-9) and here.pace == pytest.approx(before.pace, abs=1e-9)
+        middle, h = now + 0.5 * step, 1e-7
+        rate = (clock.at(middle + h).time - clock.at(middle - h).time) / (2 * h)
+        assert rate == pytest.approx(clock.at(middle).pace, abs=1e-4)
+        now += step
+    for _ in range(60):
+        clock.wait(now, 1.0, slew)
+        now += 0.05
+    assert clock.at(now).time == pytest.approx(1.0) and clock.at(now).pace == 0.0
+
+
+def test_an_old_state_is_answered_as_the_present_one_would_be():
+    """Commands three periods late: told of it, the controller keeps to its reference as if they were not."""
+    errors = []
+    for told in (False, True):
+        made = loop("biglide", delay=3)
+        look = made.look
+        made.look = lambda look=look, told=told: replace(look(), age=0.015 if told else 0.0)
+        here = made.look().pose[0]
+        made.control.set_goal(0.0, here + [0.05, -0.05, 0.0], duration=0.3)
+        references: list[np.ndarray] = []
+        outputs, _ = made.run(0.3, lambda time, made=made, r=references: r.append(made.control.reference(time).pose[0]))
+        errors.append(np.max(np.linalg.norm(outputs[:-1] - np.array(references)[1:], axis=1)))
+    assert errors[1] < 0.5 * errors[0] or errors[1] < 1e-4
+
+
+def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
+    robot = robot_named("biglide")
+    control, loads = make_controller("qp", robot), KnownLoads(robot, patience=0.5)
+    name, nothing = robot.output.body, (0.0, 0.0, 0.0)
+    for _ in range(2):
+        loads.take(control, name, (0.0, 3.0, 0.0), nothing, 1.0, 1.1)
+        loads.tell(control, 1.1)
+        assert np.linalg.norm(control._loads) == pytest.approx(3.0)
+    other = make_controller("qp", robot)  # takes over, and is told what acts
+    loads.tell(other, 1.2)
+    assert np.linalg.norm(other._loads) == pytest.approx(3.0)
+    loads.tell(other, 2.0)
+    assert not other._loads.any()
+    for force, stamp in (((np.nan, 0.0, 0.0), 1.0), ((1.0, 0.0, 0.0), 0.2), ((1.0, 0.0, 0.0), 5.0)):
+        with pytest.raises(CommandRefused, match=name):
+            loads.take(control, name, force, nothing, stamp, 1.0)
+    with pytest.raises(CommandRefused, match="body"):
+        loads.take(control, "nobody", nothing, nothing, 1.0, 1.0)
+    with pytest.raises(TensegrityError, match="use qp"):
+        loads.take(make_controller("kinematic", robot), name, nothing, nothing, 1.0, 1.0)
