@@ -39,7 +39,7 @@ from tensegrity_dynamics.ros.robot_node import COMMAND, RobotNode  # noqa: E402
 from tensegrity_dynamics.ros.simulator_node import SimulatorNode  # noqa: E402
 from tensegrity_tools.ros.view_node import ViewNode  # noqa: E402
 
-MANY = int(os.environ.get("HOSTILE", "400"))
+MANY = int(os.environ.get("HOSTILE", "1000"))
 NODES = {
     "simulator": (SimulatorNode, "three_prism", {}),
     "simulator of a mechanism": (SimulatorNode, "single_strut", {}),
