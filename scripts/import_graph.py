@@ -26,8 +26,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "rollout", "ros",
     ),
     "tensegrity_control": (
-        "cancellation", "tension_floor", "trajectories", "optimization", "controller", "inverse_kinematics", "paths",
-        "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
+        "cancellation", "tension_floor", "trajectories", "optimization", "controller", "known_loads",
+        "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
         "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver", "ros",

@@ -33,6 +33,7 @@ from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.ros.geometry_messages import (
+    LATEST,
     fill_pose,
     fill_twist,
     nanoseconds,
@@ -76,8 +77,6 @@ OLDEST_STATE = 0.25
 """s up to which a state is moved on to the present; older ones say nothing of it."""
 RECENT = 16
 """Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
-LATEST = 2.0**31 - 1.0
-"""s, the last time that a message can hold."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 

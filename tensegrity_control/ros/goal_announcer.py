@@ -13,7 +13,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from tensegrity.msg import Goal
 from tensegrity.srv import SetGoalPose
 
-from tensegrity_dynamics.ros.geometry_messages import time_message
+from tensegrity_dynamics.ros.geometry_messages import LATEST, time_message
 
 GOALS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -53,7 +53,7 @@ class GoalAnnouncer:
             request=Goal.TRAJECTORY, waypoint=request.waypoint, time_from_start=request.time_from_start,
             profile=request.interpolation, position_tolerance=request.position_tolerance,
             orientation_tolerance=request.orientation_tolerance, accepted=refused is None, reason=refused or "",
-            predicted_arrival=time_message(round(1e9 * arrival)),
+            predicted_arrival=time_message(round(1e9 * min(arrival, LATEST))),
         )  # fmt: skip
         self._publish(message, request.header.frame_id)
 

@@ -57,11 +57,12 @@ class EstimatorNode(RobotNode):
             self.tell(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         stamp = nanoseconds(message.header.stamp)
         try:
+            at = time_message(stamp)
             estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
         except TensegrityError as error:
             self.tell(WARN, f"a reading is not taken: {error}")
             return
-        publish_state(self._publisher, self._buffer, self._record(estimate), time_message(stamp), "estimator")
+        publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
             self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}")

@@ -9,11 +9,17 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import TensegrityError
 from ..robots.model import Pose
+
+LATEST = 2.0**31 - 1.0
+"""s, the last time that a message can hold."""
 
 
 def time_message(nanoseconds: int) -> Time:
-    """A time of so many nanoseconds."""
+    """A time of so many nanoseconds. Raises TensegrityError for one before zero, or later than messages can hold."""
+    if not 0 <= nanoseconds < 2**31 * 1_000_000_000:
+        raise TensegrityError(f"a stamp of {1e-9 * nanoseconds:.10g} s is not between 0 and 2147483648 s.")
     return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 

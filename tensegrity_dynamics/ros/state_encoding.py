@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from tensegrity.msg import StructureState
 
 from ..numerics.types import Array
@@ -120,7 +120,11 @@ class StateBuffer:
         fill_twist(message.output_twist, np.array(wanted["output_twist"]))
         wanted["residual"] = marks(1)
         message.residual = wanted["residual"][0]
-        self._buffer = bytearray(serialize_message(message))
+        made = serialize_message(message)
+        # behind the message stand bytes that whoever asked for memory before has left there; `converged` is its last
+        end = made.rindex(struct.pack("=d", wanted["residual"][0])) + 8 + 1
+        self._buffer = bytearray(made[:end])
+        assert deserialize_message(bytes(self._buffer), StructureState) == message
         assert struct.unpack_from(STAMP, self._buffer, HEADER) == (MARKED.sec, MARKED.nanosec)
         numbers = np.frombuffer(self._buffer, np.float64, (len(self._buffer) - HEADER) // 8, HEADER)
         self._numbers = {}

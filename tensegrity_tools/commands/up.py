@@ -137,15 +137,15 @@ FOREIGN = {
                "calibration", "deactivate", "bag", "command_delay", "control_period"),
 }  # fmt: skip
 """Options that a use does not have."""
-WHOSE = {"sim": "the view has its --view-port", "hardware": "servos are no simulation and no recording",
-         "replay": "it runs what the bag says"}  # fmt: skip
 
 
 def _refuse_foreign(what: str, **given: Any) -> None:
     """Refuse options that another use has, instead of doing nothing with them."""
-    names = [f"--{name.replace('_', '-')}" for name in FOREIGN[what] if given[name]]
-    if names:
-        raise TensegrityError(f"{', '.join(names)}: not for `up {what}`; {WHOSE[what]}.")
+    for name in FOREIGN[what]:
+        if given[name]:
+            uses = " and ".join(f"`up {use}`" for use in FOREIGN if name not in FOREIGN[use])
+            hint = "; the view has its --view-port" if name == "port" and what == "sim" else ""
+            raise TensegrityError(f"--{name.replace('_', '-')} is for {uses}, not for `up {what}`{hint}.")
 
 
 def _print_parameters(choices: Choices, as_json: bool) -> None:

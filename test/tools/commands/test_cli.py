@@ -49,9 +49,10 @@ def refused(result: tuple[int, str, str]) -> str:
 def test_help_lists_the_commands_in_the_order_in_which_they_are_met(run) -> None:
     status, out, _ = run("--help")
     assert status == 0
-    listed = re.findall(r"^│ ([a-z]+) {2,}\S", out, re.MULTILINE)
-    offline = ["new", "check", "fk", "ik", "urdf", "export", "simulate", "sweep", "experiment", "compile"]
-    assert listed == [*offline, "up", "bag", "goal", "push", "status", "hold", "stop", "servo"]
+    listed = re.findall(r"^│ ([a-z-]+) {2,}\S", out, re.MULTILINE)
+    files = ["new", "check", "fk", "ik", "assembly-modes", "wrenches", "urdf", "export"]
+    runs = ["simulate", "sweep", "experiment", "compile"]
+    assert listed == [*files, *runs, "up", "bag", "goal", "follow", "push", "status", "hold", "stop", "servo"]
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -237,7 +238,7 @@ def test_experiments_are_listed_with_what_they_show(run) -> None:
         (("up", "simm"), "known: sim"),
         (("up", "replay", "/nowhere/bag"), "does not exist"),
         (("up", "replay", "/nowhere/bag", "--tour"), "not for `up replay`"),
-        (("up", "sim", "three_prism", "--loop"), "are for `up replay"),
+        (("up", "sim", "three_prism", "--loop"), "--loop is for `up replay`, not for `up sim`"),
         (("up", "sim", "three_prism", "--bag", "/tmp"), "exists already"),
         (("up", "sim", "three_prism", "--bag", "/nowhere/at/all"), "no folder"),
         (("bag", "info", "/nowhere/bag"), "does not exist"),
