@@ -141,11 +141,14 @@ FOREIGN = {
 
 def _refuse_foreign(what: str, **given: Any) -> None:
     """Refuse options that another use has, instead of doing nothing with them."""
+    foreign = []
     for name in FOREIGN[what]:
         if given[name]:
             uses = " and ".join(f"`up {use}`" for use in FOREIGN if name not in FOREIGN[use])
-            hint = "; the view has its --view-port" if name == "port" and what == "sim" else ""
-            raise TensegrityError(f"--{name.replace('_', '-')} is for {uses}, not for `up {what}`{hint}.")
+            foreign.append(f"--{name.replace('_', '-')} is for {uses}, not for `up {what}`")
+    if foreign:
+        hint = "; the view has its --view-port" if given["port"] and what == "sim" else ""
+        raise TensegrityError(f"{'; '.join(foreign)}{hint}.")
 
 
 def _print_parameters(choices: Choices, as_json: bool) -> None:
