@@ -31,7 +31,7 @@ FAILURE = -100.0
 """Reward of a period in which the motion could not be followed, which ends the episode."""
 
 
-def _spaces(task: RobotTask) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
+def _spaces(task: RobotTask) -> tuple[Any, Any]:
     size = len(task.observation_names)
     return (
         gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64),
@@ -142,8 +142,8 @@ class RobotVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray
 
     def step(
         self, actions: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """One period of all members."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Any, Any, dict[str, Any]]:
+        """One period of all members; terminated and truncated are bool (n,)."""
         wanted = np.asarray(actions, dtype=np.float64)
         if wanted.shape != (self.num_envs, self.task.action_size):
             raise TensegrityError(

@@ -106,7 +106,7 @@ def test_what_does_not_go_together_is_one_sentence(use: str, texts: dict[str, st
 
 
 def test_what_another_use_has_is_refused_by_name() -> None:
-    with pytest.raises(TensegrityError, match="--composed is for `up sim`, not .*; --rate is for `up replay`"):
+    with pytest.raises(TensegrityError, match=r"--composed is for `up sim`, not .*; --rate is for `up replay`"):
         program(["up", "hardware", "tensebot", "--port", "emulated", "--composed", "--rate", "2"])
 
 
