@@ -35,8 +35,10 @@ def claim_domain() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # The first example compiles, and a busy machine takes its time: no example has a deadline.
-    hypothesis.settings.register_profile("patient", deadline=None)
+    # The first example compiles, and a busy machine takes its time: no example has a deadline. The short run tries the
+    # same examples every time, so that it tells of the change and not of chance; the long one looks for new ones.
+    short = os.environ.get("TEST_EXAMPLES") != "all"
+    hypothesis.settings.register_profile("patient", deadline=None, derandomize=short)
     hypothesis.settings.load_profile("patient")
     # Before anything imports rclpy, and inherited by every process that a test starts.
     os.environ["ROS_DOMAIN_ID"] = str(claim_domain())
@@ -63,7 +65,7 @@ def leave_to_the_long_run(items: list[pytest.Item]) -> None:
 
 
 def take_few_examples(items: list[pytest.Item]) -> None:
-    """Of a law that holds for everything the short run tries a few examples, other ones each time."""
+    """Of a law that holds for everything the short run tries a few examples."""
     if os.environ.get("TEST_EXAMPLES") == "all":
         return
     for item in items:
