@@ -20,6 +20,9 @@ MODES = ("position", "velocity", "effort", "impedance")
 PHASES = ("idle", "holding", "moving", "stopped")
 
 
+TAKES_NO_LOADS = "this controller reckons with no loads told while it runs; use qp."
+
+
 @dataclass(frozen=True, eq=False)
 class RobotState:
     """What a controller learns of the robot; what nobody measures or estimates stays None.
@@ -172,7 +175,7 @@ class Controller(ABC):
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: it takes none."""
-        raise TensegrityError("this controller reckons with no loads told while it runs; use qp.")
+        raise TensegrityError(TAKES_NO_LOADS)
 
     def _ready(self) -> None:
         """Raise TensegrityError where goals cannot be taken."""

@@ -8,7 +8,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.robots.robot import Robot
 
-from .controller import Controller
+from .controller import TAKES_NO_LOADS, Controller
 
 
 class KnownLoads:
@@ -32,7 +32,7 @@ class KnownLoads:
             TensegrityError: this controller reckons with no loads.
         """
         if not controller.takes_loads:
-            raise TensegrityError(f"{name}: this controller reckons with no loads told while it runs; use qp.")
+            raise TensegrityError(f"{name}: {TAKES_NO_LOADS}")
         self._wrenches.take(name, force, moment, stamp, now)
 
     def tell(self, controller: Controller, now: float) -> None:

@@ -29,17 +29,20 @@ def follow(
     """Move the output of the running robot along a trajectory; it goes to its first waypoint first."""
     from tensegrity_control import load_trajectory
     from tensegrity_control.trajectories.pose_trajectory import pose_waypoints
-    from tensegrity_dynamics import load_robot
+    from tensegrity_dynamics import Simulation, load_robot
 
     loaded, motion = load_robot(robot), load_trajectory(file)
     try:
         waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
     except TensegrityError as error:
         raise TensegrityError(f"{file}: {error}") from None
-    if relative or check_only:
-        home = _rest_pose(loaded)
+    origin = np.zeros(3)
     if relative:
-        waypoints = [(when, home[0] + position, quaternion) for when, position, quaternion in waypoints]
+        loaded.output  # noqa: B018 - raises where there is none
+        origin = np.asarray(
+            Simulation(loaded).observe().pose[0]
+        )  # simulations begin at rest, whatever the kind of robot
+    waypoints = [(when, origin + position, quaternion) for when, position, quaternion in waypoints]
     figures: dict[str, Any] = {
         "waypoints": len(motion.knots),
         "sent_waypoints": len(waypoints) - 1,
@@ -47,7 +50,7 @@ def follow(
         "slowed_down": motion.stretched,
     }
     if check_only:
-        _check(loaded, file, motion, home if relative else None)
+        _check(loaded, file, motion, origin)
         _show(figures, as_json, "can be followed")
         return
     starts = motion.trajectory.value(motion.knots[0], 1)
@@ -88,17 +91,7 @@ def follow(
         raise typer.Exit(1)
 
 
-def _rest_pose(loaded: Any) -> Any:
-    """Pose of the output at rest."""
-    from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
-    from tensegrity_dynamics import forward_kinematics
-
-    if loaded.kind == "mechanism":
-        return MechanismEquilibriumMap(loaded).home.pose
-    return forward_kinematics(loaded, rigid_bars=True).pose
-
-
-def _check(loaded: Any, file: Path, motion: Any, home: Any) -> None:
+def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
     """Solve the inverse kinematics at every waypoint of the file; TensegrityError names the first that has none."""
     from tensegrity_control import inverse_kinematics
 
@@ -106,9 +99,8 @@ def _check(loaded: Any, file: Path, motion: Any, home: Any) -> None:
         for number, when in enumerate(motion.knots):
             status.update(f"looking at waypoint {number + 1} of {len(motion.knots)}")
             value = motion.trajectory.value(when)
-            position = value[:3] if home is None else home[0] + value[:3]
             try:
-                inverse_kinematics(loaded, position, value[3:] if value.size > 3 else None)
+                inverse_kinematics(loaded, origin + value[:3], value[3:] if value.size > 3 else None)
             except UnreachableGoalError as error:
                 raise TensegrityError(f"{file}: rows.{number}: at {when:g} s: {error}") from None
 
