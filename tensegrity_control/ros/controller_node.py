@@ -55,11 +55,12 @@ from tensegrity_dynamics.ros.robot_node import (
     run_node,
 )
 
-from ..controller import Accepted, Command
+from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..known_loads import KnownLoads
 from ..tension_floor import TensionFloor
+from .actuator_door import ActuatorDoor
 from .controller_parameters import ControllerParameters
 from .goal_announcer import GoalAnnouncer
 from .planning_thread import PlanningThread
@@ -177,6 +178,8 @@ class ControllerNode(RobotNode):
             self, FollowTrajectory, "follow_trajectory", execute_callback=self._follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
         )  # fmt: skip
+        self._door = ActuatorDoor(self, self._robot)
+        self._sent: Command | None = None  # the last one
         self.create_timer(0.5, self._watch, clock=self.wall_clock)
         self.tell(OK, "waiting for structure_state")
 
@@ -211,6 +214,11 @@ class ControllerNode(RobotNode):
         self._broken = self._floor.look(time, message.name, message.tension)
 
     def _control(self, message: StructureState) -> None:
+        try:
+            self._reader.check(message)
+        except TensegrityError as error:  # of another robot: no answer
+            self.tell(ERROR, f"a state is not taken: {error}")
+            return
         if self._planner.withholds:
             self._withheld = message
             if self._stamp is not None and nanoseconds(message.header.stamp) < self._stamp:
@@ -232,14 +240,15 @@ class ControllerNode(RobotNode):
         self._heard = wall
         self._stamp = stamp
         self._loads.tell(self._controller, self._now)
-        command = self._command(message)
+        command = self._sent = self._command(message)
         self._answer = command_message(command, self.get_name(), self._session, float(self._settings.period))
         self._answer.header.stamp, self._answer.header.frame_id = message.header.stamp, WORLD
         self._commands.publish(self._answer)
         self._publish_reference(message.header.stamp, command)
         with suppress(TensegrityError):  # where there is no reference, which the command has said
             self._publish_feedback(message)
-        phase = self._controller.status(self._now).phase
+        self._door.publish_feedback(self._now)
+        phase = self._status().phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values |= {"phase": phase, "gaps": self._controller.gaps}
         values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
@@ -280,15 +289,64 @@ class ControllerNode(RobotNode):
         """The controller's command; positions as they are where it cannot go on."""
         if self._failed is None:
             try:
+                if self._door.moving and (command := self._follow_actuators(message)) is not None:
+                    return command
                 state = self._reader.observe(message)
                 return self._controller.command(self._now, replace(state, age=self._age(message)))
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
+                self._door.forget(self._failed)
                 with suppress(TensegrityError):
                     self._controller.stop(self._now)
                 self._held = self._within_limits(self._reader.positions(self._joints))
         return Command("position", tuple(each.name for each in self._robot.actuators), self._held)
+
+    def _status(self) -> Status:
+        """What the robot is doing, by a motion of its actuators or by the controller."""
+        return self._door.status(self._now) if self._door.moving else self._controller.status(self._now)
+
+    def _follow_actuators(self, message: StructureState) -> Command | None:
+        """The command of a motion of actuators; None where it has ended and the controller has taken over."""
+        joints = self._joints
+        positions = {} if joints is None else dict(zip(joints.name, joints.position, strict=False))
+        command = self._door.command(self._now, positions)
+        if command is None:
+            stopped = self._controller.status(self._now).phase == "stopped"
+            self._controller.reset(self._now, self._reader.read(message, joints))
+            if stopped:
+                self._controller.stop(self._now)
+        return command
+
+    def set_points(self) -> tuple[float, np.ndarray, np.ndarray | None]:
+        """Time [s], and where the actuators are bound for at it with their rates, for a motion that begins there.
+
+        Raises:
+            TensegrityError: no motion of actuators can begin now.
+        """
+        self._ready(whole=True, among_actuators=True)
+        if self._door.motion is not None:
+            return self._now, *self._door.motion.set_points(self._now)
+        phase = self._controller.status(self._now).phase
+        if phase == "stopped":
+            raise TensegrityError("the controller is stopped; call hold before sending a trajectory.")
+        if phase == "moving" or self._planner.busy:
+            raise TensegrityError("the robot moves to a goal; wait for its end, or call hold first.")
+        sent = self._sent
+        if sent is not None and sent.mode == "position":
+            return self._now, np.array(sent.values), None
+        return self._now, self._within_limits(self._reader.positions(self._joints)), None
+
+    def announce_actuators(self, trajectory: Any, refused: str | None, arrival: float = 0.0) -> None:
+        """Tell what became of a trajectory of actuators that was asked for; commands from here on belong to it."""
+        if refused is None:
+            self._answer, self._session = None, new_session()
+        self._asked.actuators(trajectory, refused, arrival)
+
+    def cancel_actuators(self) -> None:
+        """Brake the motion of actuators under way."""
+        self._door.break_off(self._now, "cancelled: holding")
+        self._asked.trigger(Goal.CANCEL, True, "holding")
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
@@ -320,6 +378,7 @@ class ControllerNode(RobotNode):
         if joints is None:
             return False
         self._planner.cancel("the simulation was reset")
+        self._door.forget("the simulation was reset")
         if not self._planner.rests:
             return False  # it shares arrays with what is reset; the next state comes soon
         try:
@@ -337,7 +396,7 @@ class ControllerNode(RobotNode):
 
     def _publish_reference(self, stamp: Time, command: Command) -> None:
         """For people: at `reference_rate` of the robot's time, and at once when the motion begins, ends or changes."""
-        status = self._controller.status(self._now)
+        status = self._status()
         rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
         slot = int(self._now * rate) if self._reference_rate > 0.0 else self._stamp
         goal = None if status.goal is None else (*status.goal[0], *status.goal[1])
@@ -357,8 +416,11 @@ class ControllerNode(RobotNode):
         message.header.stamp, message.header.frame_id = stamp, WORLD
         if status.goal is not None:
             fill_pose(message.goal, *status.goal)
-        fill_pose(message.pose, *reference.pose)
-        fill_twist(message.twist, reference.twist)
+        if not self._door.moving:  # actuators alone know of no pose
+            fill_pose(message.pose, *reference.pose)
+            fill_twist(message.twist, reference.twist)
+        elif self._state is not None:
+            message.pose, message.twist = self._state.output_pose, self._state.output_twist
         self._reference.publish(message)
 
     def _watch(self) -> None:
@@ -382,6 +444,8 @@ class ControllerNode(RobotNode):
     def _switch(self, name: str) -> None:
         if (name or self._settings.names[0]) == self._settings.name:
             return
+        if self._door.moving:
+            raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold, then switch.")
         if self._planner.busy:
             raise TensegrityError("a motion is being planned; wait for its answer, or call hold, then switch.")
         if self._stamp is not None and self._controller.status(self._now).phase == "moving":
@@ -474,7 +538,8 @@ class ControllerNode(RobotNode):
 
     def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
         try:
-            self._ready()
+            self._ready(among_actuators=True)
+            self._door.break_off(self._now, "stopped by service")
             self._planner.cancel(f"{'hold' if release else 'stop'} was called")
             if release:
                 self._recover()
@@ -499,11 +564,13 @@ class ControllerNode(RobotNode):
             self._controller.reset(self._now, self._reader.read(self._state, self._joints))
             self._failed = None
 
-    def _ready(self, *, whole: bool = False) -> None:
+    def _ready(self, *, whole: bool = False, among_actuators: bool = False) -> None:
         if self._stamp is None:
             raise TensegrityError("no structure_state has come yet; start the simulator or driver and the estimator.")
         if whole and self._failed is not None:
             raise TensegrityError(f"the actuators hold, call hold to go on: {self._failed}")
+        if self._door.moving and not among_actuators:
+            raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 
     @property
     def now(self) -> float:

@@ -57,6 +57,14 @@ class GoalAnnouncer:
         )  # fmt: skip
         self._publish(message, request.header.frame_id)
 
+    def actuators(self, trajectory: Any, refused: str | None, arrival: float = 0.0) -> None:
+        """A trajectory of actuators: refused with a reason, or (None) accepted with its arrival [s]."""
+        message = Goal(
+            request=Goal.ACTUATORS, trajectory=trajectory, accepted=refused is None, reason=refused or "",
+            predicted_arrival=time_message(round(1e9 * min(arrival, LATEST))),
+        )  # fmt: skip
+        self._publish(message, trajectory.header.frame_id)
+
     def trigger(self, request: int, accepted: bool, reason: str) -> None:
         """`Goal.HOLD`, `Goal.STOP` or `Goal.CANCEL`."""
         self._publish(Goal(request=request, accepted=accepted, reason=reason), "")

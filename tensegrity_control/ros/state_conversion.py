@@ -13,7 +13,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.geometry_messages import pose_from_message
-from tensegrity_dynamics.ros.state_decoding import coordinate_record, state_record
+from tensegrity_dynamics.ros.state_decoding import coordinate_record, state_names, state_record
 
 from ..controller import Command, RobotState
 
@@ -56,11 +56,15 @@ class StateReader:
         self._codec = type_of(robot).codec(robot)
         self._actuators = [each.name for each in robot.actuators]
 
+    def check(self, state: Any) -> None:
+        """Raises TensegrityError where a StructureState is of another robot's layout."""
+        state_names(state, self._codec.layout)
+
     def read(self, state: Any, joints: Any) -> RobotState:
         """From a StructureState and the JointState of the same time. Raises TensegrityError where a part is missing."""
         positions, seen = self.positions(joints), self.observe(state)
-        configuration = self._codec.decode(state_record(state)).configuration
-        if state.coordinate_name:
+        configuration = self._codec.decode(state_record(state, self._codec.layout)).configuration
+        if len(state.q) or state.coordinate_name:
             return replace(seen, positions=positions, q=configuration)
         return replace(seen, positions=positions, nodes=configuration)
 
@@ -70,11 +74,12 @@ class StateReader:
         if not state.converged:
             return RobotState()
         pose = pose_from_message(state.output_pose)
-        if not state.coordinate_name:
+        if not (len(state.q) or state.coordinate_name):
             with suppress(TensegrityError):  # the pose alone will do for most
-                return RobotState(pose=pose, nodes=self._codec.decode(state_record(state)).configuration)
+                record = state_record(state, self._codec.layout)
+                return RobotState(pose=pose, nodes=self._codec.decode(record).configuration)
             return RobotState(pose=pose)
-        decoded = self._codec.decode(coordinate_record(state))
+        decoded = self._codec.decode(coordinate_record(state, self._codec.layout))
         return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
 
     def positions(self, joints: Any) -> np.ndarray:

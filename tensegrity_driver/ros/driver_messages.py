@@ -11,6 +11,7 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from sensor_msgs.msg import JointState
 from tensegrity.msg import TendonState
 
+from tensegrity_dynamics.robots.robot_types import type_of
 from tensegrity_dynamics.ros.robot_node import ERROR, OK, WARN, WORLD
 
 from ..calibration.calibrated_spools import servo_rows
@@ -33,6 +34,8 @@ class DriverMessages:
         self._rates: dict[str, float] = {}
         self._ids = {row["actuator"]: row["id"] for row in servo_rows(driver.robot)}
         self._packets = self._bad_packets = 0
+        layout = type_of(driver.robot).codec(driver.robot).layout
+        self._layout = "" if layout is None else layout.hash
 
     def update(self, period: float) -> None:
         """Update lengths, rates and counts from the last cycle, `period` [s] after the one before."""
@@ -58,7 +61,7 @@ class DriverMessages:
 
     def tendons(self, stamp: Time) -> TendonState:
         """Lengths and estimated tensions; nan where load and current do not show the tension."""
-        message = TendonState(estimated=True)
+        message = TendonState(layout=self._layout, estimated=True)
         message.header.stamp, message.header.frame_id = stamp, WORLD
         for name, spool in self._driver.spools.items():
             tendon, tension = self._driver.readings.tendons.get(name), self._driver.tension(name)

@@ -27,6 +27,7 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
+from tensegrity_dynamics.ros.robot_description import DescriptionPublisher
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
 
 from ..driver import Driver, open_driver
@@ -118,6 +119,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._last = self._published = self._answered = time.monotonic()
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
+        self._description = DescriptionPublisher(self, self._robot)
         self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import TensegrityError
 from ..numerics.types import Array
+from ..robots.layout import RobotLayout
 from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
@@ -44,6 +45,9 @@ class MechanismCodec(StateCodec):
         self._cables = len(model.tension_names)
         self._checked: tuple[str, ...] | None = None
         self._output = robot.outputs[0].name if robot.outputs else ""
+        self.layout = RobotLayout(
+            model.kind, (), tuple(self._bodies), tuple(self._coordinates), tuple(model.tension_names)
+        )
 
     def encode(
         self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
@@ -55,6 +59,7 @@ class MechanismCodec(StateCodec):
             body_name=self._bodies, body_position=poses.positions, body_quaternion=poses.quaternions,
             body_twist=poses.twists, coordinate_name=self._coordinates, q=state.configuration, v=state.velocity,
             output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+            layout=self.layout.hash,
         )  # fmt: skip
 
     def decode(self, record: StateRecord) -> DecodedState:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ..numerics.types import Array
+from .layout import RobotLayout
 from .model import Pose
 
 NO_NUMBERS: Array = np.zeros(0)
@@ -32,6 +33,7 @@ class StateRecord:
         coordinate_name: names of the velocity coordinates. q, v: positions and velocities.
         output_name: of the output, or empty. output_pose, output_twist: pose and (6,) m/s then rad/s, or None.
         residual: largest force out of balance [N]. converged: the state belongs to the readings.
+        layout: hash of the robot's `RobotLayout`, whose names these are, or empty.
     """
 
     node_name: Sequence[str] = ()
@@ -49,6 +51,7 @@ class StateRecord:
     output_twist: Array | None = None
     residual: float = 0.0
     converged: bool = True
+    layout: str = ""
 
 
 class ConfigurationState(Protocol):
@@ -72,7 +75,13 @@ class DecodedState:
 
 
 class StateCodec(ABC):
-    """Translates the states of one robot into records and back."""
+    """Translates the states of one robot into records and back.
+
+    Attributes:
+        layout: the names that all its records have; None where a kind gives none, so that states carry their names.
+    """
+
+    layout: RobotLayout | None = None
 
     @abstractmethod
     def encode(

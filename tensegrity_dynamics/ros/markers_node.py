@@ -146,6 +146,7 @@ class MarkersNode(PacedNode):
             return
         try:
             decoded = self._decoder.state(state)
+            tensions = self._decoder.tensions(self._tendons, decoded.configuration)
         except TensegrityError as error:
             self.tell(WARN, str(error))
             return
@@ -154,7 +155,6 @@ class MarkersNode(PacedNode):
         if problem is not None:
             self.tell(WARN, f"a state is not drawn: {problem}")
             return
-        tensions = self._decoder.tensions(self._tendons, configuration)
         goal = pose_from_message(self._reference.goal) if self._reference is not None else None
         refused, reason = self._refused()
         snapshot = self._picture.at(configuration)

@@ -29,6 +29,7 @@ from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
+from .robot_description import DescriptionPublisher
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
@@ -116,6 +117,7 @@ class SimulatorNode(RobotNode):
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
         self._simulation.reset()
+        self._description = DescriptionPublisher(self, robot)
         self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
         self._truth = self.create_publisher(StructureState, "~/truth", STATE)
@@ -255,7 +257,7 @@ class SimulatorNode(RobotNode):
             if heard(self._truth):
                 publish_state(self._truth, self._buffer, truth, stamp, "simulator")
         if heard(self._tendon_states):
-            tendons = TendonState(name=list(self._tendons), estimated=False)
+            tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
             tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
             tendons.length = [seen.lengths[name] for name in self._tendons]
             tendons.rest_length = [seen.rest_lengths[name] for name in self._tendons]

@@ -1,8 +1,8 @@
 """From state records to StructureState messages; the counterpart of `state_decoding`.
 
 Numbers go in one piece: an array for all nodes, all bodies. A message for every vector in it would cost more time than
-the physics that it tells of. On the bus goes a buffer that was serialised once, whose numbers change: most of a message
-are names, which stay the same.
+the physics that it tells of. On the bus goes a buffer that was serialised once, whose numbers change. Names stay at
+home: they are on the latched topic `robot_layout`, whose hash stands in their place.
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ def state_message(record: StateRecord, stamp: Time, source: str) -> StructureSta
     """The message of a record; source: "simulator" or "estimator"."""
     message = StructureState(source=source, residual=float(record.residual), converged=bool(record.converged))
     message.header.stamp, message.header.frame_id = stamp, WORLD
+    message.layout, named = record.layout, not record.layout
     if record.node_name:
-        message.node_name = list(record.node_name)
+        if named:
+            message.node_name = list(record.node_name)
         message.node_position, message.node_velocity = numbers(record.node_position), numbers(record.node_velocity)
     if record.body_name:
-        message.body_name = list(record.body_name)
+        if named:
+            message.body_name = list(record.body_name)
         message.body_pose = numbers(np.hstack((record.body_position, record.body_quaternion))[:, TO_MESSAGE])
         message.body_twist = numbers(record.body_twist)
     if record.coordinate_name:
-        message.coordinate_name = list(record.coordinate_name)
+        if named:
+            message.coordinate_name = list(record.coordinate_name)
         message.q, message.v = numbers(record.q), numbers(record.v)
     message.output_name = record.output_name
     if record.output_pose is not None:
@@ -74,7 +78,7 @@ class StateBuffer:
         made_for = (
             source, record.converged, record.output_name, record.node_name, record.body_name, record.coordinate_name,
             record.output_pose is None, record.output_twist is None, len(record.node_position), len(record.body_twist),
-            len(record.q), len(record.v), len(record.node_velocity), len(record.body_position),
+            len(record.q), len(record.v), len(record.node_velocity), len(record.body_position), record.layout,
         )  # fmt: skip
         if made_for != self._made_for:
             self._lay_out(record, source)

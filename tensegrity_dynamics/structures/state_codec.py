@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..numerics.types import Array
+from ..robots.layout import RobotLayout
 from ..robots.model import Pose
 from ..robots.robot import Robot
 from ..robots.state_record import ConfigurationState, DecodedState, StateCodec, StateRecord
@@ -31,6 +32,7 @@ class StructureCodec(StateCodec):
         self._passive = np.setdiff1d(np.flatnonzero(structure.unilateral), driven)
         self._order: dict[tuple[str, ...], NDArray[np.int64]] = {}
         self._output = robot.outputs[0].name if robot.outputs else ""
+        self.layout = RobotLayout(structure.kind, structure.node_names, tendon_name=structure.tension_names)
 
     def encode(
         self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,
@@ -40,6 +42,7 @@ class StructureCodec(StateCodec):
         return StateRecord(
             node_name=self._structure.node_names, node_position=state.configuration, node_velocity=state.velocity,
             output_name=self._output, output_pose=pose, output_twist=twist, residual=residual, converged=converged,
+            layout=self.layout.hash,
         )  # fmt: skip
 
     def decode(self, record: StateRecord) -> DecodedState:

@@ -122,9 +122,20 @@ def _numbers(message: Any, passed: frozenset[str]) -> dict[str, list[float]]:
 
 
 def compare_bags(first: Bag, second: Bag) -> Comparison:
-    """Compare everything that both have. Raises TensegrityError where they share no topic."""
+    """Compare everything that both have.
+
+    Raises:
+        TensegrityError: they share no topic, or the numbers of their states belong to different names.
+    """
     result = Comparison()
-    a, b = _topics(first), _topics(second)
+    contents = [read_contents(each) for each in (first, second)]
+    layouts = [each.layout for each in contents]
+    if all(layouts) and layouts[0] != layouts[1]:
+        raise TensegrityError(
+            f"{first.path} holds states of the layout {layouts[0]}, {second.path} of {layouts[1]}: their numbers "
+            "belong to different names (robot_layout of both says which)."
+        )
+    a, b = (_topics(bag, each) for bag, each in zip((first, second), contents, strict=True))
     result.only_first, result.only_second = sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys())
     shared = sorted(a.keys() & b.keys())
     if not shared:
@@ -143,9 +154,8 @@ def compare_bags(first: Bag, second: Bag) -> Comparison:
     return result
 
 
-def _topics(bag: Bag) -> dict[str, str]:
+def _topics(bag: Bag, contents: Contents) -> dict[str, str]:
     """Full names by names without the robot's namespace."""
-    contents: Contents = read_contents(bag)
     return {
         name.removeprefix(contents.namespace): name for name, topic in bag.topics.items()
         if topic.count and name not in UNCOMPARED

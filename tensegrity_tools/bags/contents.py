@@ -11,6 +11,8 @@ from .reader import Bag
 
 ROBOT_FILE = "robot_file"
 """Topic (std_msgs/String, latched) with the text of the robot file."""
+ROBOT_LAYOUT = "robot_layout"
+"""Topic (tensegrity/RobotLayout, latched) with the names that the numbers of states belong to."""
 PARAMETERS = "/parameter_events"
 JOINT_STATES = "sensor_msgs/msg/JointState"
 VALUES = (
@@ -26,11 +28,13 @@ class Contents:
 
     Attributes:
         namespace: of the robot's topics, "" or "/name". robot_text: of the robot file, "" where it is not in the bag.
+        layout: hash of the names that its states have, "" where it was recorded without.
         parameters: of each node by its full name, as they were at the start.
     """
 
     namespace: str = ""
     robot_text: str = ""
+    layout: str = ""
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def topic(self, name: str) -> str:
@@ -48,13 +52,15 @@ def read_contents(bag: Bag) -> Contents:
     if len(found) > 1:
         raise TensegrityError(f"{bag.path} holds several robots: {', '.join(sorted(found))}; take one of them.")
     result = Contents(found[0].removesuffix("/joint_states") if found else "")
-    file = result.topic(ROBOT_FILE)
-    wanted = [each for each in (file, PARAMETERS) if each in bag.topics]
+    file, layout = result.topic(ROBOT_FILE), result.topic(ROBOT_LAYOUT)
+    wanted = [each for each in (file, layout, PARAMETERS) if each in bag.topics]
     decoders = {each: bag.decoder(each) for each in wanted}
     for message in bag.messages(wanted) if wanted else ():
         decoded = decoders[message.topic](message.data)
         if message.topic == file:
             result.robot_text = decoded.data
+        elif message.topic == layout:
+            result.layout = decoded.hash
         else:
             known = result.parameters.setdefault(decoded.node, {})
             for each in decoded.new_parameters:

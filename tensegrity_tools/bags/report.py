@@ -48,7 +48,7 @@ MOST_FRAMES, MOST_EVENTS = 1500, 400
 LEVELS = ("ok", "warning", "error", "stale")
 STARTING = ("starting",)
 """What a node says before it has anything to say."""
-REQUESTS = ("goal pose", "trajectory", "hold", "stop", "cancel")
+REQUESTS = ("goal pose", "trajectory", "hold", "stop", "cancel", "trajectory of actuators")
 
 
 @dataclass
@@ -174,6 +174,7 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
     per_frame = 6 * parts.count + 4 * (rows + 16)
     count = max(2, min(MOST_FRAMES, BUDGET // per_frame, len(run.states)))
     times, points, tensions, errors, outputs, goals = [], [], [], [], [], []
+    refused = ""
     latest, follow = _Latest(run.tendons), _Latest(run.references)
     # what belongs to a state has its stamp, and comes before or after it
     by_stamp = {stamp_of(each): each for _, each in run.references}
@@ -185,7 +186,9 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
         now, state = states[k]
         try:
             configuration = decoder.configuration(state)
-        except TensegrityError:
+            pulled_now = decoder.tensions(pulls.get(stamp_of(state), latest.at(now)), configuration)
+        except TensegrityError as error:
+            refused = refused or str(error)
             continue
         if picture.problem(configuration) is not None:
             continue
@@ -193,13 +196,13 @@ def _page_data(robot: Robot, run: _Run) -> dict[str, Any]:
         reference = follow.at(now)
         times.append(now)
         points.append(parts.of(snapshot))
-        before = latest.at(now)
-        tensions.append(decoder.tensions(pulls.get(stamp_of(state), before), configuration))
+        tensions.append(pulled_now)
         errors.append(_errors(state, by_stamp.get(stamp_of(state))))
         outputs.append([np.nan] * 3 if snapshot.output is None else 1e3 * np.asarray(snapshot.output[0]))
         goals.append(_goal_points(picture, reference))
     if not times:
-        raise TensegrityError("no state of the bag can be drawn; are they of the robot that the bag names?")
+        why = f" ({refused})" if refused else ""
+        raise TensegrityError(f"no state of the bag can be drawn; are they of the robot that the bag names?{why}")
     pulled = np.array(tensions, dtype=np.float64).reshape(len(times), rows)
     finite = pulled[np.isfinite(pulled)]
     full = max(picture.smallest_full_scale, round_up(1.05 * float(finite.max())) if finite.size else 0.0)

@@ -17,8 +17,8 @@ from .running_robot import NamespaceOption, watching
 
 def follow(
     robot: RobotArgument,
-    file: Annotated[Path, typer.Argument(help="a trajectory: columns t, x, y, z, or t, x, y, z, qw, qx, qy, qz")],
-    relative: Annotated[bool, typer.Option(help="positions count from the output's position at rest")] = False,
+    file: Annotated[Path, typer.Argument(help="a trajectory: columns t, x, y, z (and qw, qx, qy, qz), or t and actuators")],
+    relative: Annotated[bool, typer.Option(help="positions count from those at rest")] = False,
     check_only: Annotated[
         bool, typer.Option("--check", help="only see whether every waypoint can be reached; needs no running robot")
     ] = False,
@@ -26,16 +26,22 @@ def follow(
     namespace: NamespaceOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Move the output of the running robot along a trajectory; it goes to its first waypoint first."""
+    """Move the output or actuators of the running robot along a trajectory; it goes to its first waypoint first."""
     from tensegrity_control import load_trajectory
     from tensegrity_control.trajectories.pose_trajectory import pose_waypoints
     from tensegrity_dynamics import Simulation, load_robot
 
     loaded, motion = load_robot(robot), load_trajectory(file)
+    if set(motion.names) & {each.name for each in loaded.actuators}:
+        from .follow_actuators import follow_actuators
+
+        follow_actuators(loaded, file, motion, relative, check_only, namespace, as_json)
+        return
     try:
         waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
     except TensegrityError as error:
-        raise TensegrityError(f"{file}: {error}") from None
+        actuators = ", ".join(each.name for each in loaded.actuators)
+        raise TensegrityError(f"{file}: {error} One of the actuators has columns named as they are: {actuators}.") from None
     origin = np.zeros(3)
     if relative:
         loaded.output  # noqa: B018 - raises where there is none

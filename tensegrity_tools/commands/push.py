@@ -31,12 +31,13 @@ def push(
     zero = np.zeros(3)
     forces, moments = zero if forces is None else forces, zero if moments is None else moments
     with watching(namespace) as watcher:
-        if not watcher.wait_until(lambda: watcher.truth is not None, 5.0):
+        if not watcher.wait_until(lambda: watcher.truth is not None and any(watcher.load_names), 5.0):
             raise TensegrityError("no simulator is running; start one with `tensegrity up sim ROBOT`.")
-        names = (*watcher.truth.body_name, *watcher.truth.node_name)
+        bodies, nodes = watcher.load_names
+        names = (*bodies, *nodes)
         if body not in names:
             raise TensegrityError(unknown_name("body or node", body, names))
-        if body not in watcher.truth.body_name and moments.any():
+        if body not in bodies and moments.any():
             raise TensegrityError(f"{body} is a node, and a node takes no moment; give --force alone.")
         send = watcher.wrench_sender()
         begin = watcher.time

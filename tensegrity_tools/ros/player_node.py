@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
-from tensegrity.action import FollowTrajectory
+from tensegrity.action import FollowActuators, FollowTrajectory
 from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState
 from tensegrity.srv import SetGoalPose
 
@@ -29,8 +30,9 @@ from tensegrity_dynamics.ending import Ending
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.ros.robot_node import ERROR, LATCHED, OK, RobotNode, run_node
 
-from ..bags.contents import PARAMETERS, read_contents
+from ..bags.contents import PARAMETERS, ROBOT_FILE, ROBOT_LAYOUT, read_contents
 from ..bags.decoding import first_difference, largest_difference, stamp_of
+from ..bags.message_types import MessageTypes
 from ..bags.reader import Bag
 from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, is_answer, make_plan
 from ..bags.timeline import along_robot_time
@@ -47,6 +49,8 @@ LISTENING = 60.0
 SILENCE = 300.0
 """s of wall time without an answer after which a replay ends; a plan may take some."""
 EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+DESCRIPTION = (ROBOT_FILE, ROBOT_LAYOUT)
+"""Latched topics that say once what the robot is."""
 NEVER = (COMMAND, "/rosout", PARAMETERS, "/diagnostics")
 """Topics that are not played: commands, and what the nodes of now say of themselves."""
 
@@ -68,6 +72,7 @@ class PlayerNode(RobotNode):
             raise TensegrityError("parameter bag is empty; name the bag to play.")
         self._bag = Bag(path)
         self._contents = read_contents(self._bag)
+        self._changed_types = changed_types(self._bag)
         self._sought: float | None = float(start)
         self._played: dict[str, Any] = {}
         self._answers: dict[str, list[bytes]] = {STATE: [], COMMAND: [], REFERENCE: [], GOAL: []}
@@ -136,6 +141,23 @@ class PlayerNode(RobotNode):
             if time.monotonic() > end:
                 raise TensegrityError(f"{what} after {SILENCE:g} s; the replay ends here.")
 
+    def _same_messages(self) -> None:
+        """Raises TensegrityError where what is compared was recorded with other messages than those of now."""
+        names = ("joint_states", "tendon_states", STATE, COMMAND, REFERENCE, GOAL)
+        old = [self._bag.topics[topic].type for topic in map(self._contents.topic, names) if topic in self._changed_types]
+        if old:
+            raise TensegrityError(
+                f"{self._bag.path} was recorded with other definitions of {', '.join(dict.fromkeys(old))} than those "
+                "that are installed: its bytes cannot be compared with those of now. It can be watched: add --rate 1."
+            )
+
+    def _of_now(self, name: str, data: bytes) -> Any:
+        """A message as it is published now: its bytes, or what was recorded of its fields where its type has changed."""
+        topic = self._contents.topic(name)
+        if topic not in self._changed_types:
+            return data
+        return _rebuilt(message_class(self._bag.topics[topic].type), self._decoded(name, data))
+
     def _publish(self, name: str, data: bytes) -> None:
         publisher = self._played.get(name)
         if publisher is None:
@@ -146,12 +168,15 @@ class PlayerNode(RobotNode):
                 durability=DurabilityPolicy.TRANSIENT_LOCAL if topic.quality.latched else DurabilityPolicy.VOLATILE,
             )
             publisher = self._played[name] = self.create_publisher(message_class(topic.type), name, quality)
-        publisher.publish(data)
+        publisher.publish(self._of_now(name, data))
 
     # -- in lock-step ---------------------------------------------------------------------------------------------
 
     def _answer_again(self) -> None:
+        self._same_messages()
         plan = make_plan(self._bag, self._contents)
+        for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
+            self._publish(self._relative(message.topic), message.data)
         for name in ("/clock", "tendon_states", "joint_states", STATE):  # known to all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if topic is not None and topic.count:
@@ -166,6 +191,7 @@ class PlayerNode(RobotNode):
             Goal.STOP: self.create_client(Trigger, REPLAYED + "stop"),
         }
         self._action = ActionClient(self, FollowTrajectory, REPLAYED + "follow_trajectory")
+        self._actuator_action = ActionClient(self, FollowActuators, REPLAYED + "follow_actuators")
         self._setters = {
             name: self.create_client(SetParameters, f"{name}/set_parameters") for name in ("estimator", "controller")
         }
@@ -256,6 +282,9 @@ class PlayerNode(RobotNode):
                 orientation_tolerance=request.orientation_tolerance,
             )  # fmt: skip
             self._action.send_goal_async(wanted).add_done_callback(self._took)
+        elif goal.request == Goal.ACTUATORS:
+            sent = self._actuator_action.send_goal_async(FollowActuators.Goal(trajectory=request.trajectory))
+            sent.add_done_callback(self._took)
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()
         else:
@@ -385,6 +414,8 @@ def _rebuilt(kind: Any, decoded: Any) -> Any:
     """A message of rclpy with the fields of one that rosbags has decoded."""
     message = kind()
     for name, declared in message.get_fields_and_field_types().items():
+        if not hasattr(decoded, name):
+            continue  # recorded before there was one
         value = getattr(decoded, name)
         current = getattr(message, name)
         if hasattr(current, "get_fields_and_field_types"):
@@ -395,6 +426,16 @@ def _rebuilt(kind: Any, decoded: Any) -> Any:
             value = value.tolist()
         setattr(message, name, value)
     return message
+
+
+def changed_types(bag: Bag) -> set[str]:
+    """Topics whose type is installed with another definition than the one that they were recorded with."""
+    installed, changed = MessageTypes(), set()
+    for name, topic in bag.topics.items():
+        with suppress(TensegrityError):  # not installed: not played either
+            if topic.digest and topic.digest != installed[topic.type].digest:
+                changed.add(name)
+    return changed
 
 
 def player() -> PlayerNode:

@@ -42,6 +42,7 @@ EXPECTED = {
     "actuator_command": ("tensegrity/msg/ActuatorCommand", False),
     "reference": ("tensegrity/msg/Reference", True),
     "goal": ("tensegrity/msg/Goal", True),
+    "robot_layout": ("tensegrity/msg/RobotLayout", True),
 }
 """Type of what every robot publishes, and whether it is latched: heard from the first message on, since the recorder
 listens before anybody speaks. Other topics are found when they are there."""
@@ -267,6 +268,7 @@ class RecorderNode(RobotNode):
         if text and topic not in (self._writer or ()) and not self.count_publishers(topic):
             self._add(topic, "std_msgs/msg/String", Quality(latched=True, depth=1))
             self._tell_bag(topic, String(data=text), "std_msgs/msg/String")
+            self._excluded.add(topic)  # the same text comes from the robot
 
     # -- parameters of other nodes --------------------------------------------------------------------------------
 

@@ -139,6 +139,7 @@ class ViewNode(PacedNode):
     def _show(self, message: StructureState) -> None:
         try:
             decoded = self._decoder.state(message)
+            tensions = self._decoder.tensions(self._tendons, decoded.configuration)
         except TensegrityError as error:
             self._complain(str(error))
             return
@@ -147,7 +148,7 @@ class ViewNode(PacedNode):
         state = ViewState(
             time=now,
             configuration=configuration,
-            tensions=self._decoder.tensions(self._tendons, configuration),
+            tensions=tensions,
             goal=pose_from_message(reference.goal) if reference is not None else None,
             mode=reference.mode if reference is not None else "",
             source=message.source,

@@ -20,8 +20,8 @@ OUTPUTS = {
     "estimator": ("structure_state", "solve_forward_kinematics"),
     "controller": (
         "actuator_command", "reference", "goal", "set_goal_pose", "hold", "stop",
-        *(f"follow_trajectory/_action/{each}" for each in ("send_goal", "cancel_goal", "get_result", "feedback",
-                                                           "status")),
+        *(f"{action}/_action/{each}" for action in ("follow_trajectory", "follow_actuators", "~/follow_joint_trajectory")
+          for each in ("send_goal", "cancel_goal", "get_result", "feedback", "status")),
     ),
 }  # fmt: skip
 NOT_SET = ("use_sim_time", "start_type_description_service", "robot", "lockstep")

@@ -14,12 +14,13 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
-from tensegrity.msg import StructureState, TendonState
+from tensegrity.msg import RobotLayout, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
+from tensegrity_dynamics.ros.robot_node import LATCHED
 
 PLANNING = 120.0
 """s of wall time that a plan may take."""
@@ -58,6 +59,7 @@ class Watcher:
         self.node = Node(name, namespace=namespace)
         self.truth: StructureState | None = None
         self.estimate: StructureState | None = None
+        self.layout: RobotLayout | None = None
         self.tendons: TendonState | None = None
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self._marks: list[tuple[float, float]] = []
@@ -65,6 +67,7 @@ class Watcher:
         self.missed = ""
         self.node.create_subscription(StructureState, "simulator/truth", self._keep_truth, WATCH)
         self.node.create_subscription(StructureState, "structure_state", self._keep_estimate, WATCH)
+        self.node.create_subscription(RobotLayout, "robot_layout", self._keep_layout, LATCHED)
         self.node.create_subscription(TendonState, "tendon_states", self._keep_tendons, EVERY)
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._keep_diagnostics, QoSProfile(depth=20))
         self._clients: dict[str, Any] = {
@@ -85,6 +88,9 @@ class Watcher:
 
     def _keep_estimate(self, message: StructureState) -> None:
         self.estimate = message
+
+    def _keep_layout(self, message: RobotLayout) -> None:
+        self.layout = message
 
     def _keep_tendons(self, message: TendonState) -> None:
         self.tendons = message
@@ -145,6 +151,14 @@ class Watcher:
                 "no state of the robot has come yet; is it running? Start it with `tensegrity up sim`."
             )
         return pose
+
+    @property
+    def load_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the bodies and of the nodes of the simulated robot; both empty before its first state."""
+        for named in (self.truth, self.layout):
+            if named is not None and (named.body_name or named.node_name):
+                return tuple(named.body_name), tuple(named.node_name)
+        return (), ()
 
     @property
     def moving(self) -> bool:

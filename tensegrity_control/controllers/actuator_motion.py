@@ -1,0 +1,187 @@
+"""Actuators along a spline of their own positions: joint space, without the inverse kinematics of a controller.
+
+What lies between waypoints is said by what they carry, as in ros2_control's joint_trajectory_controller:
+
+    positions alone                     least jerk through all of them, at rest at the end
+    and velocities                      cubic Hermite spline, 000 (4.3.1)-(4.3.3)
+    and velocities and accelerations    quintic spline
+
+The motion begins where the set points are, at the rate at which they move, unless a first waypoint at time 0 says the
+same place. It ends at rest. Nothing in it looks at tendons: the limits of the actuators are kept, slackness is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..controller import Command
+from ..trajectories.quintic import QuinticSpline
+from ..trajectories.splines import HermiteSpline, PiecewisePolynomial, checked_rows, checked_times
+from ..trajectories.time_scaling import PathClock
+from .goal_controller import MAX_WAYPOINTS
+
+REACH = 0.1
+"""s: a first waypoint at time 0 may be as far off as an actuator moves in this time; the motion begins where it is."""
+SLACK = 1e-9
+"""Part by which rates, and m or rad by which positions, may pass their limits: rounding."""
+
+
+class ActuatorMotion:
+    """One motion of some or all actuators; the others stay where they are.
+
+    Args:
+        robot: whose actuators they are.
+        begin: time [s] at which it begins. positions, rates: (a,) set points of all actuators at that time and how
+            they move then.
+        names: of the k actuators that it moves. times: (w,) s from `begin`, increasing.
+        values: (w, k) m or rad. velocities, accelerations: the same, or None.
+
+    Attributes:
+        names, rows: of its actuators and their rows in the robot's order. goal: (k,) positions at its end.
+        clock: by which it is braked.
+
+    Raises:
+        TensegrityError: names, times or values are not right, a limit is broken on the way, or it does not begin where
+            the robot is, or does not end at rest.
+    """
+
+    def __init__(
+        self, robot: Robot, begin: float, positions: ArrayLike, rates: ArrayLike | None, names: Sequence[str],
+        times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None = None, accelerations: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        known = [each.name for each in robot.actuators]
+        self.names = tuple(names)
+        for name in self.names:
+            if name not in known:
+                raise TensegrityError(unknown_name("actuator", name, known))
+            if self.names.count(name) > 1:
+                raise TensegrityError(f"the actuator {name} is named twice; name each once.")
+        if not self.names:
+            raise TensegrityError(f"no actuator is named; name some of {', '.join(known)}.")
+        self.rows = np.array([known.index(name) for name in self.names])
+        self._all, self._actuators = tuple(known), [robot.actuators[row] for row in self.rows]
+        self._held = np.array(positions, dtype=np.float64)
+        moving = np.zeros(len(known)) if rates is None else np.asarray(rates, dtype=np.float64)
+        spline = self._spline(self._held[self.rows], moving[self.rows], times, values, velocities, accelerations)
+        self._check(spline)
+        self._sample, self._trajectory = np.empty((3, len(self.names))), spline
+        self.goal: Array = spline.value(spline.end)
+        self.clock = PathClock(begin, spline.end)
+
+    def _spline(
+        self, start: Array, moving: Array, times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None,
+        accelerations: ArrayLike | None,
+    ) -> PiecewisePolynomial:  # fmt: skip
+        when = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        if not 0 < when.size <= MAX_WAYPOINTS:
+            raise TensegrityError(f"{when.size} waypoints; send 1 to {MAX_WAYPOINTS} at once.")
+        if not when[0] >= 0.0:
+            raise TensegrityError(f"the first waypoint is at {when[0]:g} s; times count from the start, from 0 on.")
+        shape = (when.size, len(self.names))
+        if accelerations is not None and velocities is None:
+            raise TensegrityError("there are accelerations without velocities; give both, or none.")
+        begun = when[0] > 0.0
+        knots = checked_times(np.concatenate(([0.0], when)) if begun else when)
+        tables = []
+        for rows, what, first in (
+            (values, "positions", start), (velocities, "velocities", moving), (accelerations, "accelerations", 0 * moving)
+        ):  # fmt: skip
+            if rows is None:
+                tables.append(None)
+                continue
+            given = checked_rows(rows, when, what, shape)
+            tables.append(np.vstack((first, given)) if begun else given)
+        points, speeds, bends = tables
+        assert points is not None
+        if not begun:
+            self._same_place(points[0], start)
+            points[0] = start
+            if speeds is not None and np.any(np.abs(speeds[0] - moving) > SLACK + 1e-3 * np.abs(moving)):
+                raise TensegrityError(
+                    "the waypoint at 0 s has a velocity that the actuators have not; begin with zero, or later than 0 s."
+                )
+        if speeds is not None:
+            left = np.abs(speeds[-1]) > SLACK * np.array([each.rate for each in self._actuators])
+            if np.any(left):
+                name = self.names[int(np.argmax(left))]
+                raise TensegrityError(f"the last waypoint still moves {name}; end with velocities of zero.")
+            speeds[-1] = 0.0
+        if speeds is None:
+            ends = [moving, *[None] * (len(points) - 2), np.zeros(len(self.names))]
+            return QuinticSpline(knots, points, ends, None)
+        return HermiteSpline(knots, points, speeds) if bends is None else QuinticSpline(knots, points, speeds, bends)
+
+    def _same_place(self, first: Array, start: Array) -> None:
+        for actuator, wanted, found in zip(self._actuators, first.tolist(), start.tolist(), strict=True):
+            if abs(wanted - found) > REACH * actuator.rate:
+                raise TensegrityError(
+                    f"the waypoint at 0 s has {actuator.name} at {wanted:.6g}, it is at {found:.6g}; begin where it "
+                    "is, or give the first waypoint a later time."
+                )
+
+    def _check(self, spline: PiecewisePolynomial) -> None:
+        low, high = _range(spline)
+        fastest = spline.largest(1)
+        for k, actuator in enumerate(self._actuators):
+            least, most = actuator.position
+            if low[k] < least - SLACK or high[k] > most + SLACK:
+                raise TensegrityError(
+                    f"{actuator.name} would go from {low[k]:.6g} to {high[k]:.6g}; its limits are {least:g} to {most:g}."
+                )
+        over = fastest / np.array([each.rate for each in self._actuators])
+        worst = int(np.argmax(over))
+        if over[worst] > 1.0 + SLACK:
+            raise TensegrityError(
+                f"{self.names[worst]} would move at {fastest[worst]:.4g} per s, its limit is "
+                f"{self._actuators[worst].rate:g}; take at least {over[worst]:.3g} times as long."
+            )
+
+    @property
+    def duration(self) -> float:
+        """s, unbraked."""
+        return self.clock.duration
+
+    @property
+    def end(self) -> float:
+        """Time [s] at which it rests."""
+        return self.clock.end
+
+    def progress(self, now: float) -> float:
+        """Part of it that is done, 0 to 1."""
+        return self.clock.at(now).time / self.duration if self.duration > 0.0 else 1.0
+
+    def set_points(self, now: float) -> tuple[Array, Array]:
+        """(a,) positions of all actuators and (a,) their rates at a time [s]."""
+        progress = self.clock.at(now)
+        self._trajectory.sample(progress.time, self._sample)
+        positions, rates = self._held.copy(), np.zeros_like(self._held)
+        positions[self.rows], rates[self.rows] = self._sample[0], progress.pace * self._sample[1]
+        return positions, rates
+
+    def command(self, now: float) -> Command:
+        """The set points at a time [s], as controllers give them."""
+        positions, rates = self.set_points(now)
+        return Command("position", self._all, positions, velocity=rates)
+
+    def brake(self, now: float, longest: float) -> None:
+        """Come to rest on its path within `longest` s."""
+        self.clock.brake(now, longest)
+
+
+def _range(spline: PiecewisePolynomial) -> tuple[Array, Array]:
+    """(k,) least and largest values of a spline; exact."""
+    ends = spline.value(spline.knots)
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    for component, roots in enumerate(spline.polynomial.derivative().roots(extrapolate=False)):
+        inside = roots[np.isfinite(roots)]  # a piece that stands still has NaN
+        if inside.size:
+            values = spline.value(inside)[:, component]
+            low[component], high[component] = min(low[component], values.min()), max(high[component], values.max())
+    return low, high

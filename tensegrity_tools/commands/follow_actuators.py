@@ -1,0 +1,90 @@
+"""`tensegrity follow` in joint space: the file's columns are actuators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..output import console, print_json, progress, table
+from .running_robot import watching
+
+AT_START = 1e-4
+"""m or rad within which an actuator is where the motion begins."""
+
+
+def follow_actuators(
+    loaded: Any, file: Path, motion: Any, relative: bool, check_only: bool, namespace: str, as_json: bool
+) -> None:
+    """Send a motion of actuators to the running robot, and print what became of it."""
+    from tensegrity_control.controllers.actuator_motion import ActuatorMotion
+    from tensegrity_control.trajectories.actuator_table import table_of, way_between
+    from tensegrity_dynamics import Simulation
+
+    at_rest = Simulation(loaded).observe().positions
+    try:
+        sent = table_of(motion)
+        if relative:
+            sent = sent.moved(np.array([at_rest.get(name, 0.0) for name in sent.names]))
+        # every limit is looked at before anything moves
+        start = dict(at_rest) | dict(zip(sent.names, sent.positions[0].tolist(), strict=True))
+        ActuatorMotion(
+            loaded, 0.0, [start[each.name] for each in loaded.actuators], None, sent.names, sent.times, sent.positions,
+            sent.velocities, sent.accelerations,
+        )  # fmt: skip
+    except TensegrityError as error:
+        raise TensegrityError(f"{file}: {error}") from None
+    figures: dict[str, Any] = {
+        "actuators": list(sent.names), "waypoints": len(sent.times), "duration_s": float(sent.times[-1]),
+        "slowed_down": motion.stretched,
+    }  # fmt: skip
+    if check_only:
+        _show(figures, as_json, "can be followed")
+        return
+    with watching(namespace) as watcher:
+        from ..runtime.actuator_follower import ActuatorFollower
+
+        if not watcher.wait_until(lambda: watcher.state is not None, 5.0):
+            raise TensegrityError("no robot is running; start one with `tensegrity up`.")
+        follower = ActuatorFollower(watcher)
+        try:
+            here = follower.positions(sent.names)
+            if np.any(np.abs(here - sent.positions[0]) > AT_START):
+                if not as_json:
+                    console.print(f"going to the first waypoint, at most {np.max(np.abs(here - sent.positions[0])):.4g} away")
+                rates = np.array([loaded.actuator(name).rate for name in sent.names])
+                gone = follower.follow(way_between(sent.names, here, sent.positions[0], rates))
+                if not gone.success:
+                    raise TensegrityError(f"the first waypoint cannot be gone to: {gone.reason}")
+            with progress.status("following") as status:
+                done = follower.follow(sent, lambda part: status.update(f"following, {100.0 * part:.0f} %"))
+        finally:
+            follower.close()
+    figures |= {"error": done.error, "largest_error": done.largest, "success": done.success, "reason": done.reason}
+    _show(figures, as_json, "followed" if done.success else f"not followed: {done.reason}")
+    if not done.success:
+        raise typer.Exit(1)
+
+
+def _show(figures: dict[str, Any], as_json: bool, title: str) -> None:
+    if as_json:
+        print_json(figures)
+        return
+    rows = [
+        ("actuators", ", ".join(figures["actuators"])),
+        ("waypoints", str(figures["waypoints"])),
+        ("duration", f"{figures['duration_s']:.3g} s"),
+    ]
+    if figures["slowed_down"] > 1.0:
+        rows.append(("slowed down to keep its limits", f"{figures['slowed_down']:.3g} times"))
+    if "error" in figures:
+        worst = max(figures["error"].items(), key=lambda each: abs(each[1]), default=("", 0.0))
+        rows += [
+            ("largest error at the end", f"{worst[1]:.3g} ({worst[0]}) m or rad"),
+            ("largest error on the way", f"{figures['largest_error']:.3g} m or rad"),
+        ]
+    console.print(table(title, ("", ""), rows))

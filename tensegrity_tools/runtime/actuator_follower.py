@@ -1,0 +1,111 @@
+"""Sends a motion of actuators to the running robot by the action `follow_actuators`, and watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Duration
+from rclpy.action import ActionClient
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+from tensegrity.action import FollowActuators
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from tensegrity_control.trajectories.actuator_table import ActuatorTable
+from tensegrity_dynamics.errors import TensegrityError
+
+from .robot_client import PLANNING, Watcher
+
+
+@dataclass(frozen=True)
+class FollowedActuators:
+    """What became of a motion: errors [m or rad] by actuator at the end, and the largest on the way."""
+
+    success: bool
+    reason: str
+    error: dict[str, float]
+    largest: float
+
+
+def trajectory_message(table: ActuatorTable) -> JointTrajectory:
+    """The message of a table."""
+    message = JointTrajectory(joint_names=list(table.names))
+    for k, when in enumerate(table.times.tolist()):
+        nanoseconds = round(1e9 * when)
+        point = JointTrajectoryPoint(
+            positions=table.positions[k].tolist(),
+            time_from_start=Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9),
+        )
+        if table.velocities is not None:
+            point.velocities = table.velocities[k].tolist()
+        if table.accelerations is not None:
+            point.accelerations = table.accelerations[k].tolist()
+        message.points.append(point)
+    return message
+
+
+class ActuatorFollower:
+    """Motions of actuators on the running robot.
+
+    Args:
+        watcher: hears the robot.
+    """
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self._action = ActionClient(watcher.node, FollowActuators, "follow_actuators")
+        self._positions: dict[str, float] = {}
+        self._progress = self._largest = 0.0
+        watcher.node.create_subscription(JointState, "joint_states", self._keep_joints, QoSProfile(depth=1))
+
+    def close(self) -> None:
+        """End the action client."""
+        self._action.destroy()
+
+    def positions(self, names: Sequence[str]) -> np.ndarray:
+        """Where these actuators are. Raises TensegrityError where nobody says so."""
+        if not self.watcher.wait_until(lambda: all(name in self._positions for name in names), 5.0):
+            missing = [name for name in names if name not in self._positions]
+            raise TensegrityError(f"joint_states has no {', '.join(missing)}; is this the robot that runs?")
+        return np.array([self._positions[name] for name in names])
+
+    def follow(self, table: ActuatorTable, show: Callable[[float], None] = lambda part: None) -> FollowedActuators:
+        """Send a table and wait for its end.
+
+        Args:
+            show: called often with the part of the motion that is done, 0 to 1.
+
+        Raises:
+            TensegrityError: nobody offers the action.
+            KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
+        """
+        if not self.watcher.wait_until(self._action.server_is_ready, 5.0):
+            raise TensegrityError("no robot takes trajectories of actuators; start one with `tensegrity up`.")
+        self._progress = self._largest = 0.0
+        goal = FollowActuators.Goal(trajectory=trajectory_message(table))
+        sent = self._action.send_goal_async(goal, feedback_callback=self._keep)
+        if not self.watcher.wait_until(sent.done, PLANNING):
+            raise TensegrityError("the controller does not answer; see `tensegrity status`.")
+        handle = sent.result()
+        ended = handle.get_result_async()
+        try:
+            while not ended.done():
+                self.watcher.spin(0.05)
+                show(self._progress)
+        except BaseException:
+            handle.cancel_goal_async()
+            raise
+        result, status = ended.result().result, ended.result().status
+        reason = result.reason or ("" if status == GoalStatus.STATUS_SUCCEEDED else "it was broken off")
+        errors = dict(zip(table.names, result.error, strict=False))
+        return FollowedActuators(bool(result.success), reason, errors, self._largest)
+
+    def _keep(self, message: FollowActuators.Impl.FeedbackMessage) -> None:
+        self._progress = message.feedback.progress
+        self._largest = max(self._largest, *(abs(each) for each in message.feedback.error), 0.0)
+
+    def _keep_joints(self, message: JointState) -> None:
+        self._positions = dict(zip(message.name, message.position, strict=False))
