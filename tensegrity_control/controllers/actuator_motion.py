@@ -54,7 +54,8 @@ class ActuatorMotion:
 
     def __init__(
         self, robot: Robot, begin: float, positions: ArrayLike, rates: ArrayLike | None, names: Sequence[str],
-        times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None = None, accelerations: ArrayLike | None = None,
+        times: ArrayLike, values: ArrayLike, velocities: ArrayLike | None = None,
+        accelerations: ArrayLike | None = None,
     ) -> None:  # fmt: skip
         known = [each.name for each in robot.actuators]
         self.names = tuple(names)
@@ -91,7 +92,8 @@ class ActuatorMotion:
         knots = checked_times(np.concatenate(([0.0], when)) if begun else when)
         tables = []
         for rows, what, first in (
-            (values, "positions", start), (velocities, "velocities", moving), (accelerations, "accelerations", 0 * moving)
+            (values, "positions", start), (velocities, "velocities", moving),
+            (accelerations, "accelerations", 0.0 * moving),
         ):  # fmt: skip
             if rows is None:
                 tables.append(None)
@@ -105,7 +107,7 @@ class ActuatorMotion:
             points[0] = start
             if speeds is not None and np.any(np.abs(speeds[0] - moving) > SLACK + 1e-3 * np.abs(moving)):
                 raise TensegrityError(
-                    "the waypoint at 0 s has a velocity that the actuators have not; begin with zero, or later than 0 s."
+                    "the waypoint at 0 s has a velocity that the actuators have not; begin with zero, or later."
                 )
         if speeds is not None:
             left = np.abs(speeds[-1]) > SLACK * np.array([each.rate for each in self._actuators])
@@ -133,7 +135,8 @@ class ActuatorMotion:
             least, most = actuator.position
             if low[k] < least - SLACK or high[k] > most + SLACK:
                 raise TensegrityError(
-                    f"{actuator.name} would go from {low[k]:.6g} to {high[k]:.6g}; its limits are {least:g} to {most:g}."
+                    f"{actuator.name} would go from {low[k]:.6g} to {high[k]:.6g}; its limits are {least:g} to "
+                    f"{most:g}."
                 )
         over = fastest / np.array([each.rate for each in self._actuators])
         worst = int(np.argmax(over))

@@ -54,7 +54,9 @@ def motion_of(
     for number, point in enumerate(message.points):
         times.append(point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec)
         if len(point.effort):
-            raise TensegrityError(f"waypoint {number} has efforts, which a motion of positions cannot keep; leave them.")
+            raise TensegrityError(
+                f"waypoint {number} has efforts, which a motion of positions cannot keep; leave them."
+            )
         for name, rows in columns.items():
             row = getattr(point, name)
             if len(row) not in ((len(message.joint_names),) if name == "positions" else (0, len(message.joint_names))):
@@ -90,20 +92,13 @@ class ActuatorDoor:
         self._goal_tolerance: Array = np.zeros(0)
         self._path_tolerance: Array = np.zeros(0)
         self._settling, self._error = SETTLING, np.zeros(0)
-        self._servers = [
-            ActionServer(
-                node, FollowActuators, "follow_actuators", execute_callback=self._follow,
-                goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
-            )  # fmt: skip
-        ]
+        doors = {"goal_callback": lambda _: GoalResponse.ACCEPT, "cancel_callback": self._cancel}
+        self._own = ActionServer(node, FollowActuators, "follow_actuators", execute_callback=self._follow, **doors)
         if FollowJointTrajectory is None:
             node.get_logger().info(f"~/follow_joint_trajectory is {NO_CONTROL_MSGS}")
         else:
-            self._servers.append(
-                ActionServer(
-                    node, FollowJointTrajectory, "~/follow_joint_trajectory", execute_callback=self._follow_joints,
-                    goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self._cancel,
-                )  # fmt: skip
+            self._usual = ActionServer(
+                node, FollowJointTrajectory, "~/follow_joint_trajectory", execute_callback=self._follow_joints, **doors
             )
 
     # -- what the control asks ------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message
-from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .robot_description import DescriptionPublisher
+from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2

@@ -36,7 +36,9 @@ def state_names(message: Any, layout: RobotLayout | None) -> tuple[tuple[str, ..
     if not hashed or any(own):
         return own
     if layout is None:
-        raise TensegrityError(f"the state has the layout {hashed[:20]!r} and no names; listen to robot_layout for them.")
+        raise TensegrityError(
+            f"the state has the layout {hashed[:20]!r} and no names; listen to robot_layout for them."
+        )
     layout.check(hashed)
     return tuple(
         getattr(layout, names) if len(getattr(message, values)) else ()

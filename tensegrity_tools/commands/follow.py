@@ -17,7 +17,9 @@ from .running_robot import NamespaceOption, watching
 
 def follow(
     robot: RobotArgument,
-    file: Annotated[Path, typer.Argument(help="a trajectory: columns t, x, y, z (and qw, qx, qy, qz), or t and actuators")],
+    file: Annotated[
+        Path, typer.Argument(help="a trajectory: columns t, x, y, z (and qw, qx, qy, qz), or t and actuators")
+    ],
     relative: Annotated[bool, typer.Option(help="positions count from those at rest")] = False,
     check_only: Annotated[
         bool, typer.Option("--check", help="only see whether every waypoint can be reached; needs no running robot")
@@ -41,7 +43,9 @@ def follow(
         waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
     except TensegrityError as error:
         actuators = ", ".join(each.name for each in loaded.actuators)
-        raise TensegrityError(f"{file}: {error} One of the actuators has columns named as they are: {actuators}.") from None
+        raise TensegrityError(
+            f"{file}: {error} One of the actuators has columns named as they are: {actuators}."
+        ) from None
     origin = np.zeros(3)
     if relative:
         loaded.output  # noqa: B018 - raises where there is none

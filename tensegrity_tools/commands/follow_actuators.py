@@ -55,7 +55,9 @@ def follow_actuators(
             here = follower.positions(sent.names)
             if np.any(np.abs(here - sent.positions[0]) > AT_START):
                 if not as_json:
-                    console.print(f"going to the first waypoint, at most {np.max(np.abs(here - sent.positions[0])):.4g} away")
+                    console.print(
+                        f"going to the first waypoint, at most {np.max(np.abs(here - sent.positions[0])):.4g} away"
+                    )
                 rates = np.array([loaded.actuator(name).rate for name in sent.names])
                 gone = follower.follow(way_between(sent.names, here, sent.positions[0], rates))
                 if not gone.success:

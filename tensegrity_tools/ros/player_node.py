@@ -23,7 +23,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowActuators, FollowTrajectory
-from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState
+from tensegrity.msg import ActuatorCommand, Goal, Playback, Reference, StructureState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.ending import Ending
@@ -51,6 +51,8 @@ SILENCE = 300.0
 EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 DESCRIPTION = (ROBOT_FILE, ROBOT_LAYOUT)
 """Latched topics that say once what the robot is."""
+TELLING = 0.1
+"""s between two messages about where a replay is."""
 NEVER = (COMMAND, "/rosout", PARAMETERS, "/diagnostics")
 """Topics that are not played: commands, and what the nodes of now say of themselves."""
 
@@ -67,6 +69,9 @@ class PlayerNode(RobotNode):
         self._paused = self.parameter("paused", False, "stand still", live=True)
         self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
         self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
+        self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
+        self._told: tuple[Any, ...] = ()
+        self._told_at = 0.0
         self.on_change(self._changed)
         if not path:
             raise TensegrityError("parameter bag is empty; name the bag to play.")
@@ -93,6 +98,9 @@ class PlayerNode(RobotNode):
             self._sought = float(value)
         elif name in ("rate", "paused", "loop"):
             setattr(self, f"_{name}", value)
+        if self._ended and name in ("paused", "loop") and not self._paused:
+            self._sought = 0.0  # play, at the end: from the start
+        self._stays, self._ended = True, False
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Play, to the end of the bag or until the end is asked for."""
@@ -144,7 +152,9 @@ class PlayerNode(RobotNode):
     def _same_messages(self) -> None:
         """Raises TensegrityError where what is compared was recorded with other messages than those of now."""
         names = ("joint_states", "tendon_states", STATE, COMMAND, REFERENCE, GOAL)
-        old = [self._bag.topics[topic].type for topic in map(self._contents.topic, names) if topic in self._changed_types]
+        old = [
+            self._bag.topics[topic].type for topic in map(self._contents.topic, names) if topic in self._changed_types
+        ]
         if old:
             raise TensegrityError(
                 f"{self._bag.path} was recorded with other definitions of {', '.join(dict.fromkeys(old))} than those "
@@ -152,7 +162,7 @@ class PlayerNode(RobotNode):
             )
 
     def _of_now(self, name: str, data: bytes) -> Any:
-        """A message as it is published now: its bytes, or what was recorded of its fields where its type has changed."""
+        """A message as it is published now: its bytes, or its recorded fields where its type has changed."""
         topic = self._contents.topic(name)
         if topic not in self._changed_types:
             return data
@@ -342,6 +352,7 @@ class PlayerNode(RobotNode):
         while self._played[STATE].get_subscription_count() < self._listeners and time.monotonic() < until:
             self._spin(0.1)
         end, k, now, wall = played[-1][0], 0, 0.0, time.monotonic()
+        progress = self.create_publisher(Playback, "playback", LATCHED)
         latched = {self._relative(name) for name in topics if self._bag.topics[name].quality.latched}
         while True:
             before, wall = wall, time.monotonic()
@@ -355,13 +366,27 @@ class PlayerNode(RobotNode):
                 k += 1
             state = "paused" if self._paused else "playing"
             self.tell(OK, state, position=f"{min(now, end):.2f} of {end:.2f} s", rate=f"{self._rate:g}")
+            self._tell_progress(progress, Playback(
+                position=min(now, end), end=end, rate=float(self._rate), paused=bool(self._paused),
+                loop=bool(self._loop),
+            ))  # fmt: skip
             if k >= len(played) and not self._paused:
-                if not self._loop:
+                if self._stays and not self._loop:
+                    self._paused = self._ended = True
+                elif not self._loop:
                     self._wait(0.3)
                     print(f"played {end:.2f} s of the robot's time, {len(played)} messages", flush=True)
                     return
-                self._sought = 0.0
+                else:
+                    self._sought = 0.0
             self._spin(0.005 if not self._paused else 0.05)
+
+    def _tell_progress(self, publisher: Any, message: Playback) -> None:
+        """Ten times a second, and at once where more than the position has changed."""
+        steering = (message.rate, message.paused, message.loop, message.paused and message.position)
+        if steering != self._told or time.monotonic() - self._told_at > TELLING:
+            self._told, self._told_at = steering, time.monotonic()
+            publisher.publish(message)
 
     def _relative(self, name: str) -> str:
         return name if name == "/clock" else name.removeprefix(self._contents.namespace + "/")

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
+from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
-from tensegrity.msg import Reference, StructureState, TendonState
+from tensegrity.msg import Playback, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -30,6 +32,7 @@ from tensegrity_dynamics.ros.state_decoding import StateDecoder
 
 from ..view import Answer, View, ViewState
 from ..view.guard import EXPOSED
+from ..view.replay_panel import Playback as ShownPlayback
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 ANSWER_TIME = 15.0  # s that a service may take
@@ -69,7 +72,7 @@ class Faults:
 
 
 class ViewNode(PacedNode):
-    """Parameters: robot, port, host, rate."""
+    """Parameters: robot, port, host, rate, replay."""
 
     def __init__(self) -> None:
         super().__init__("view")
@@ -81,6 +84,7 @@ class ViewNode(PacedNode):
             "host", "127.0.0.1", "address to listen on; 0.0.0.0 opens the view to other machines, see docs/nodes.md"
         )
         self.rate = self.parameter("rate", 30.0, "largest number of pictures per second", low=0.5, high=60.0)
+        replay = self.parameter("replay", False, "what is shown is a replay: a time bar, and nobody to command")
         self._decoder = StateDecoder(robot)
         self._state: StructureState | None = None
         self._tendons: TendonState | None = None
@@ -95,10 +99,14 @@ class ViewNode(PacedNode):
             port,
             host=host,
             rate=self.rate,
-            on_goal=self._send_goal,
-            on_hold=lambda: self._trigger(self._hold_service),
-            on_stop=lambda: self._trigger(self._stop_service),
+            on_goal=None if replay else self._send_goal,
+            on_hold=None if replay else lambda: self._trigger(self._hold_service),
+            on_stop=None if replay else lambda: self._trigger(self._stop_service),
+            on_steer=self._steer if replay else None,
         )
+        if replay:
+            self._player = self.create_client(SetParameters, "player/set_parameters")
+            self.create_subscription(Playback, "playback", self._keep_playback, LATCHED)
         if self.view.port_note:
             self.get_logger().warning(self.view.port_note)
         if not self.view.guard.is_local:
@@ -127,13 +135,18 @@ class ViewNode(PacedNode):
     def _keep_reference(self, message: Reference) -> None:
         self._reference = message
 
+    def _keep_playback(self, message: Playback) -> None:
+        self.view.show_playback(
+            ShownPlayback(message.position, message.end, message.rate, message.paused, message.loop)
+        )
+
     def work(self) -> None:
         """Show the newest state; warn where none comes."""
         message, self._state = self._state, None
         silent = time.monotonic() - self._heard
         if message is not None:
             self._show(message)
-        elif silent > SILENCE:
+        elif silent > SILENCE and self.view.replay is None:  # a replay may stand still
             self._complain("no structure_state; is the estimator running?", f" (silent for {int(silent)} s)")
 
     def _show(self, message: StructureState) -> None:
@@ -202,6 +215,16 @@ class ViewNode(PacedNode):
         if isinstance(response, str):
             return Answer(False, response)
         return Answer(response.success, response.message or ("" if response.success else NO_REASON))
+
+    def _steer(self, name: str, value: float | bool) -> Answer:
+        """Change a parameter of the player."""
+        response = self._call(
+            self._player, SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        )
+        if isinstance(response, str):
+            return Answer(False, response)
+        (result,) = response.results
+        return Answer(result.successful, result.reason)
 
     def _call(self, client: Client, request: Any) -> Any:
         """The response, or the reason why there is none."""

@@ -20,7 +20,8 @@ OUTPUTS = {
     "estimator": ("structure_state", "solve_forward_kinematics"),
     "controller": (
         "actuator_command", "reference", "goal", "set_goal_pose", "hold", "stop",
-        *(f"{action}/_action/{each}" for action in ("follow_trajectory", "follow_actuators", "~/follow_joint_trajectory")
+        *(f"{action}/_action/{each}"
+          for action in ("follow_trajectory", "follow_actuators", "controller/follow_joint_trajectory")
           for each in ("send_goal", "cancel_goal", "get_result", "feedback", "status")),
     ),
 }  # fmt: skip
@@ -76,7 +77,8 @@ def replay_graph(
         # nobody's goals go out of a replay
         nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **placed}, may_end=True))
     if shown.view:
-        nodes.append(NodeDescription("view", {**common, "port": shown.view_port}, may_end=True))
+        steered = {"replay": True} if plan is None else {}
+        nodes.append(NodeDescription("view", {**common, "port": shown.view_port, **steered}, may_end=True))
     return NodeGraph(robot, choice, tuple(nodes), simulated_time=clock)
 
 

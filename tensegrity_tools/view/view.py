@@ -22,6 +22,7 @@ from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
+from .replay_panel import Playback, ReplayPanel, SteerCallback
 from .robot_scene import RobotScene
 from .state import Answer, ViewState
 from .status_panel import ground_html, legend_html, status_html
@@ -50,9 +51,11 @@ class View:
         on_goal: called with position (3,) m, quaternion wxyz (4,) and duration s when a goal is sent; returns an
             `Answer`. Without it, the view takes no goals.
         on_hold, on_stop: called when the button is pressed; return an `Answer`.
+        on_steer: of a replay: called with what a user changes at its time bar; returns an `Answer`. The view then has a
+            time bar in place of hold and stop, as soon as `show_playback` says where the replay is.
 
     Attributes:
-        goal: the goal panel, None for a robot without outputs.
+        goal: the goal panel, None for a robot without outputs. replay: the time bar, None until there is one.
         drawn: pictures sent so far. ignored: states that could not be drawn.
         port, url: where the view is; the address holds the token without which nobody is let in. guard: the door.
 
@@ -72,6 +75,7 @@ class View:
         on_goal: GoalCallback | None = None,
         on_hold: Callback | None = None,
         on_stop: Callback | None = None,
+        on_steer: SteerCallback | None = None,
     ) -> None:
         picture = make_picture(robot)
         if not rate > 0.0:
@@ -99,6 +103,9 @@ class View:
         self._warning = ""  # from the owner of the view
         self._problem = ""  # of the last state
         self._latest: ViewState | None = None
+        self.replay: ReplayPanel | None = None
+        self._playback: Playback | None = None
+        self._on_steer = on_steer
         self._changed = threading.Event()
         self._closing = False
         with self._server.atomic():
@@ -120,16 +127,20 @@ class View:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
         # At the top, where no growing text moves them away from the mouse.
+        replays = self._on_steer is not None
+        self._replay_folder = gui.add_folder("Replay", visible=False) if replays else None
         self._hold = gui.add_button(
             "Hold here",
             icon=viser.Icon.PLAYER_PAUSE,
             color="blue",
             disabled=on_hold is None,
+            visible=not replays,
             hint="brake and hold the position",
         )
         self._stop = gui.add_button(
-            "Stop", icon=viser.Icon.HAND_STOP, color="red", disabled=on_stop is None, hint="stop all actuators"
-        )
+            "Stop", icon=viser.Icon.HAND_STOP, color="red", disabled=on_stop is None, visible=not replays,
+            hint="stop all actuators",
+        )  # fmt: skip
         for button, callback in ((self._hold, on_hold), (self._stop, on_stop)):
             if callback is not None:
                 button.on_click(
@@ -186,6 +197,11 @@ class View:
         self._changed.set()
         return True
 
+    def show_playback(self, playback: Playback) -> None:
+        """Say where a replay is; its time bar shows it soon."""
+        self._playback = playback
+        self._changed.set()
+
     def warn(self, text: str) -> None:
         """Show a warning below the status (for example a lost topic) until another one, or "", replaces it."""
         if text != self._warning:
@@ -220,6 +236,7 @@ class View:
             self._changed.clear()
             begun = time.monotonic()
             state = self._latest
+            self._show_replay()
             tensions = self._update_scale(state, begun)
             if self._server.get_clients():
                 with self._server.atomic():
@@ -230,6 +247,17 @@ class View:
                         next_panel = begun + PANEL_PERIOD
                         self._write(state)
             time.sleep(max(0.0, self._period - (time.monotonic() - begun)))
+
+    def _show_replay(self) -> None:
+        playback, self._playback = self._playback, None
+        if playback is None or self._replay_folder is None or self._on_steer is None:
+            return
+        if self.replay is None:
+            self._replay_folder.visible = True
+            with self._replay_folder:
+                self.replay = ReplayPanel(self._server, playback, self._on_steer)
+        else:
+            self.replay.update(playback)
 
     def _update_scale(self, state: ViewState | None, now: float) -> NDArray[np.float64] | None:
         """Update plot and colour scale, also while no browser is connected; returns the tensions to draw."""
