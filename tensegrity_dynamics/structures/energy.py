@@ -63,7 +63,7 @@ def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_l
     matrix[:, :] = 0.0
     block = np.empty((3, 3))
     for k in range(members.shape[0]):
-        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k]:
+        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k] and tensions[k] <= 0.0:
             continue
         i, j = members[k, 0], members[k, 1]
         length = lengths[k]

@@ -31,6 +31,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
             ("stiffness", None),
             ("mass", 0.0),
             ("damping", 0.0),
+            ("initial_tension", 0.0),
         )
     }
     names = tuple(block.nodes)
@@ -40,6 +41,10 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
                 problems.add(("outputs", i, "nodes", name), unknown_name("node", name, names))
         if output.name in [other.name for other in block.outputs[:i]]:
             problems.add(("outputs", i, "name"), f"the name {output.name!r} is used twice; give each output its own.")
+    for i, member in enumerate(block.members):
+        if values["initial_tension"][i] > 0.0 and (member.kind == "bar" or block.tension.law == "softplus"):
+            why = "a bar has none" if member.kind == "bar" else "it goes with the hard law of tension alone"
+            problems.add(("members", i), f"an initial tension is given, here or under defaults, but {why}.")
     carried, pushed = _loads(block, problems)
     ground = build_ground(block.contact, problems)
     problems.stop_if_any()
@@ -62,6 +67,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         smoothness=block.tension.smoothness if block.tension.law == "softplus" else 0.0,
         loads=pushed,
         collision=None if block.collision is None else Collision(**block.collision.model_dump()),
+        initial_tensions=values["initial_tension"],
     )
     if block.form is not None:
         structure = _formed(structure, block, ~np.isnan(values["rest_length"]), problems)

@@ -61,6 +61,7 @@ class MemberBlock(Block):
     stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
     mass: Annotated[Mass, Field(ge=0)] | None = None
     damping: Annotated[Damping, Field(ge=0)] | None = None
+    initial_tension: Annotated[Force, Field(ge=0)] | None = None
 
 
 class MemberDefaults(Block):
@@ -70,6 +71,7 @@ class MemberDefaults(Block):
     stiffness: Annotated[Stiffness, Field(gt=0)] | None = None
     mass: Annotated[Mass, Field(ge=0)] | None = None
     damping: Annotated[Damping, Field(ge=0)] | None = None
+    initial_tension: Annotated[Force, Field(ge=0)] | None = None
 
 
 class DefaultsBlock(Block):

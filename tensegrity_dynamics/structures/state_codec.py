@@ -77,8 +77,8 @@ class StructureCodec(StateCodec):
         structure, rows = self._structure, self._passive
         found = np.full(len(structure.member_names), np.nan)
         ends = structure.members[rows]
-        stretch = np.linalg.norm(configuration[ends[:, 0]] - configuration[ends[:, 1]], axis=1)
-        found[rows] = structure.stiffness[rows] * np.maximum(stretch - structure.rest_lengths[rows], 0.0)
+        lengths = np.linalg.norm(configuration[ends[:, 0]] - configuration[ends[:, 1]], axis=1)
+        found[rows] = structure.tensions_at(lengths, rows)
         for name, tension in zip(names, tensions, strict=False):
             row = self._rows.get(name)
             if row is not None:

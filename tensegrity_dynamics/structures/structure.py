@@ -18,7 +18,7 @@ from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
 from .node_frame import NodeFrame
-from .tension_law import BOTH_WAYS, HARD, tension_law
+from .tension_law import BOTH_WAYS, HARD, extension_law, tension_law
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
 
@@ -44,6 +44,7 @@ class Structure(RobotModel):
         smoothness: m, of the soft-plus law of tendons and springs (003, 3.17); zero for the hard law.
         loads: (n, 3) N, steady forces in the world beside the weight; none without it.
         collision: how bars collide with each other, in explicit simulation only; None where they pass through.
+        initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; none without it.
 
     Attributes:
         unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
@@ -73,6 +74,7 @@ class Structure(RobotModel):
     smoothness: float = 0.0
     loads: NDArray[np.float64] = None  # type: ignore[assignment]
     collision: Collision | None = None
+    initial_tensions: NDArray[np.float64] = None  # type: ignore[assignment]
     unilateral: NDArray[np.bool_] = field(init=False)
     laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
@@ -81,9 +83,12 @@ class Structure(RobotModel):
         n, m = len(self.node_names), len(self.member_names)
         if self.loads is None:
             object.__setattr__(self, "loads", np.zeros((n, 3)))
+        if self.initial_tensions is None:
+            object.__setattr__(self, "initial_tensions", np.zeros(m))
         shapes = {
             "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,),
             "masses": (m,), "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
+            "initial_tensions": (m,),
         }  # fmt: skip
         for name, shape in shapes.items():
             kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)
@@ -106,7 +111,19 @@ class Structure(RobotModel):
             )
         _set(self, "unilateral", np.array([kind != "bar" for kind in self.kinds], dtype=np.bool_))
         law = -float(self.smoothness) if self.smoothness > 0.0 else HARD
-        _set(self, "laws", np.where(self.unilateral, law, BOTH_WAYS))
+        laws = np.where(self.unilateral, law, BOTH_WAYS)
+        opens = self.initial_tensions > 0.0
+        _set(self, "laws", np.where(opens, extension_law(self.initial_tensions, self.stiffness), laws))
+        for k in np.flatnonzero(opens):
+            if not self.unilateral[k]:
+                raise TensegrityError(
+                    f"member {self.member_names[k]}: an initial tension is for springs and tendons, this is a bar."
+                )
+            if self.smoothness > 0.0:
+                raise TensegrityError(
+                    f"member {self.member_names[k]} has an initial tension, which goes with the hard law of tension "
+                    "alone; leave out the smoothness."
+                )
         degrees = (3 * np.flatnonzero(~self.fixed)[:, None] + np.arange(3)).ravel()
         _set(self, "free", degrees.astype(np.int64))
 
@@ -129,6 +146,7 @@ class Structure(RobotModel):
             ("masses", self.member_names),
             ("damping", self.member_names),
             ("node_masses", self.node_names),
+            ("initial_tensions", self.member_names),
         ):
             for k in np.flatnonzero(getattr(self, name) < 0.0):
                 raise TensegrityError(f"{names[k]}: {name} is {getattr(self, name)[k]:g}, must not be negative.")
@@ -269,6 +287,11 @@ class Structure(RobotModel):
             for law, stiffness, stretch in zip(self.laws, self.stiffness, lengths - self.rest_lengths, strict=True)
         ]
         return np.array(slopes, dtype=np.float64)
+
+    def tensions_at(self, lengths: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(k,) N of some members at lengths (k,) m, by the structure's own rest lengths."""
+        of_each = zip(self.laws[rows], self.stiffness[rows], lengths - self.rest_lengths[rows], strict=True)
+        return np.array([tension_law(*each)[0] for each in of_each], dtype=np.float64)
 
     def steady_forces(self) -> NDArray[np.float64]:
         """(n, 3) N: weights and loads."""

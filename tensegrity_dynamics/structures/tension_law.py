@@ -5,10 +5,16 @@
 | both ways (bars) | K a | |
 | hard | K max(0, a) | 003, 3.2 and 3.16 |
 | soft-plus | K (sqrt(a^2 + b^2) + a) / 2 | 003, 3.17 and 3.18 |
+| extension spring | F0 + K a from a = 0 on; below it max(0, F0 + 10 K a) | measured F0 and K |
 
 with the stretch a = length - rest length and the smoothness b [m]. A soft-plus string pulls a little while it is slack,
 K b / 2 at its rest length and about K b^2 / (4 |a|) far below it; its energy is counted from the rest length on, where
 it is zero.
+
+The coils of an extension spring are wound so that they press on each other with the initial tension F0: at its rest
+length, the length of the closed coils, it opens. Closed coils are ten times as stiff as the spring, so that the tension
+falls to zero within F0 / (10 K) below the rest length, and is continuous; it stands for hard coils, which no integrator
+could follow. The energy is counted from where the tension begins.
 """
 
 from __future__ import annotations
@@ -19,7 +25,14 @@ from ..numerics.compilation import allocation_free
 
 BOTH_WAYS, HARD = 0.0, 1.0
 """Numbers of the laws in `Structure.laws`; soft-plus is minus its smoothness [m]. An array that only says which members
-cannot push (bool) therefore means the hard law."""
+cannot push (bool) therefore means the hard law. An extension spring is one plus F0 / K [m]."""
+CLOSED = 10.0
+"""Stiffness of closed coils in parts of that of the spring."""
+
+
+def extension_law(initial_tension, stiffness):
+    """The number of the law of springs with an initial tension [N]; that of the hard law where it is zero."""
+    return HARD + np.asarray(initial_tension, dtype=np.float64) / np.asarray(stiffness, dtype=np.float64)
 
 
 @allocation_free
@@ -31,6 +44,15 @@ def tension_law(law, stiffness, stretch):
         plus = 0.5 * (root + stretch) if stretch > 0.0 else 0.5 * law * law / (root - stretch)
         energy = 0.5 * stretch * plus - 0.25 * law * law * np.arcsinh(stretch / law)
         return stiffness * plus, stiffness * plus / root, stiffness * energy
+    if law > HARD:
+        opening = law - HARD  # F0 / K
+        if stretch >= 0.0:
+            half = 0.5 * stretch * stretch + opening * stretch + 0.5 * opening * opening / CLOSED
+            return stiffness * (opening + stretch), stiffness, stiffness * half
+        beyond = opening + CLOSED * stretch
+        if beyond <= 0.0:
+            return 0.0, 0.0, 0.0
+        return stiffness * beyond, CLOSED * stiffness, 0.5 * stiffness * beyond * beyond / CLOSED
     if law > 0.0 and stretch <= 0.0:
         return 0.0, 0.0, 0.0
     return stiffness * stretch, stiffness, 0.5 * stiffness * stretch * stretch

@@ -23,6 +23,7 @@ from ..form_finding.force_density import (
     stress_matrix,
 )
 from ..structure import Structure
+from ..tension_law import CLOSED, tension_law
 from .feasible_self_stress import tension_only
 
 EVENNESS_OF_BARS = 1e-3
@@ -275,7 +276,8 @@ def _stretches(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[n
     """(m,) m by which each member is longer than its rest length at these tensions, the inverse of `tension_law`."""
     hard = tensions / structure.stiffness
     if structure.smoothness == 0.0:
-        return np.asarray(hard)
+        opening = structure.initial_tensions / structure.stiffness
+        return np.asarray(np.where(hard >= opening, hard - opening, (hard - opening) / CLOSED))
     double = np.where(structure.unilateral, np.maximum(2.0 * hard, 1e-300), 1.0)
     return np.asarray(np.where(structure.unilateral, (double**2 - structure.smoothness**2) / (2.0 * double), hard))
 
@@ -283,6 +285,8 @@ def _stretches(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[n
 def _tension(structure: Structure, k: int, stretch: float) -> float:
     if not structure.unilateral[k]:
         return float(structure.stiffness[k] * stretch)
+    if structure.initial_tensions[k] > 0.0:
+        return float(tension_law(structure.laws[k], structure.stiffness[k], stretch)[0])
     smooth = structure.smoothness
     return float(structure.stiffness[k] * 0.5 * (np.hypot(stretch, smooth) + stretch))
 

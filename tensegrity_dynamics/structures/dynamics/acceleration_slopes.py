@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
 from ...numerics.compilation import allocation_free
-from ..tension_law import tension_law
+from ..tension_law import HARD, tension_law
 from .point_masses import Network
 
 Pattern = namedtuple(
@@ -147,11 +147,14 @@ def make_slope_workspace(network: Network, pattern: Pattern) -> SlopeWorkspace:
 def tension_slopes(network, work, k, stretch, rate):
     """Change of the tension of member k with its length [N/m] and with the rate of its stretch [N s/m]."""
     law, stiffness, damping = network.laws[k], network.stiffness[k], network.damping[k]
-    if stiffness == 0.0 or (law > 0.0 and stretch <= 0.0):
+    if stiffness == 0.0 or (0.0 < law <= HARD and stretch <= 0.0):
         return 0.0, 0.0
     if law != 0.0 and damping > 0.0 and work.tensions[k] <= 0.0:
         return 0.0, 0.0
-    _, slope, _ = tension_law(law, stiffness, stretch)
+    tension, slope, _ = tension_law(law, stiffness, stretch)
+    if law > HARD and slope != stiffness:  # closing, or slack
+        opens = stiffness * (law - HARD)
+        return slope + damping * rate * slope / opens, damping * tension / opens
     if law < 0.0:
         root = np.sqrt(stretch * stretch + law * law)
         return slope + damping * rate * 0.5 * law * law / (root * root * root), damping * slope / stiffness

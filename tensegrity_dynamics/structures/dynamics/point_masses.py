@@ -25,7 +25,7 @@ from ...contact.collision import collision_forces, flatten_collision, rod_pairs
 from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
 from ...numerics.compilation import allocation_free
 from ..structure import Structure
-from ..tension_law import tension_law
+from ..tension_law import HARD, tension_law
 from .bar_constraints import apply_coupling, bar_units, coupling, push
 from .rod_masses import add_inverse_mass, coupling_weights, inverse_masses, push_node, split_masses
 
@@ -151,7 +151,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
     of a string is cut at zero: a damper never pushes. The force of a damper jumps where a string goes tight; with a
     horizon (the step of an implicit method) it acts for the part of the step in which the string was tight, so that its
     rate is at most stretch / horizon and the force continuous. A soft-plus string is damped with the part of its
-    stiffness that it has there.
+    stiffness that it has there, an extension spring that closes with the part of its initial tension.
     """
     forces, lengths, tensions = work.forces, work.lengths, work.tensions
     lost = 0.0
@@ -171,7 +171,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
             continue
         stretch, law = length - rest_lengths[k], network.laws[k]
         tension, slope, _ = tension_law(law, network.stiffness[k], stretch)
-        if law > 0.0 and stretch <= 0.0:
+        if law > 0.0 and tension <= 0.0:
             continue
         x, y, z = x / length, y / length, z / length
         if network.damping[k] > 0.0:
@@ -181,11 +181,14 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
                 + z * (velocities[i, 2] - velocities[j, 2])
                 - work.rest_rates[k]
             )
-            if law > 0.0 and rate * work.horizon[0] > stretch:
+            if law == HARD and rate * work.horizon[0] > stretch:
                 work.catching[k] = True
                 damped = tension + network.damping[k] * stretch / work.horizon[0]
             else:
-                damped = tension + network.damping[k] * (slope / network.stiffness[k]) * rate
+                part = slope / network.stiffness[k]
+                if law > HARD:  # grows with the tension until the coils are open
+                    part = min(1.0, tension / (network.stiffness[k] * (law - HARD)))
+                damped = tension + network.damping[k] * part * rate
             if law != 0.0 and damped < 0.0:
                 damped = 0.0
             lost += (damped - tension) * rate

@@ -24,7 +24,7 @@ def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths
     values[:] = 0.0
     unit = np.empty(3)
     for k in range(members.shape[0]):
-        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k]:
+        if laws[k] > 0.0 and lengths[k] <= rest_lengths[k] and tensions[k] <= 0.0:
             continue
         i, j = members[k, 0], members[k, 1]
         slope = tension_law(laws[k], stiffness[k], lengths[k] - rest_lengths[k])[1]

@@ -63,6 +63,10 @@ class NodeDistanceModel:
             raise TensegrityError(
                 "node distances leave out the ground, whose forces depend on where the nodes are. Use node positions."
             )
+        for k in np.flatnonzero(structure.initial_tensions > 0.0):
+            raise TensegrityError(
+                f"node distances know no initial tensions; {structure.member_names[k]} has one. Use node positions."
+            )
         masses = structure.lumped_masses()
         for i in np.flatnonzero(masses <= 0.0):
             raise TensegrityError(f"node {names[i]} has no mass; node distances divide by it: give every node some.")

@@ -12,7 +12,7 @@ from tensegrity_dynamics import TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.robots.layout import RobotLayout
 from tensegrity_dynamics.robots.robot_types import type_of
 
-NAMES = st.lists(st.text("a\"],[é", max_size=3), max_size=3).map(tuple)
+NAMES = st.lists(st.text('a"],[é', max_size=3), max_size=3).map(tuple)
 LAYOUTS = st.builds(RobotLayout, st.sampled_from(["structure", "mechanism"]), NAMES, NAMES, NAMES, NAMES)
 
 
@@ -45,7 +45,7 @@ def test_the_layout_names_what_the_states_count(name: str) -> None:
 
 
 def test_other_numbers_of_a_robot_leave_its_layout_as_it_is() -> None:
-    text = open(str(load_robot("three_prism").path), encoding="utf-8").read()  # noqa: SIM115
+    text = open(str(load_robot("three_prism").path), encoding="utf-8").read()
     heavier = parse_robot(text.replace("name: three_prism", "name: other"))
     layouts = [type_of(each).codec(each).layout for each in (load_robot("three_prism"), heavier)]
     assert heavier.name == "other" and layouts[0] == layouts[1]
