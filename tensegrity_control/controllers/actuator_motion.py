@@ -90,7 +90,7 @@ class ActuatorMotion:
             raise TensegrityError("there are accelerations without velocities; give both, or none.")
         begun = when[0] > 0.0
         knots = checked_times(np.concatenate(([0.0], when)) if begun else when)
-        tables = []
+        tables: list[Array | None] = []
         for rows, what, first in (
             (values, "positions", start), (velocities, "velocities", moving),
             (accelerations, "accelerations", 0.0 * moving),

@@ -45,7 +45,7 @@ class MechanismCodec(StateCodec):
         self._cables = len(model.tension_names)
         self._checked: tuple[str, ...] | None = None
         self._output = robot.outputs[0].name if robot.outputs else ""
-        self.layout = RobotLayout(
+        self.layout: RobotLayout = RobotLayout(
             model.kind, (), tuple(self._bodies), tuple(self._coordinates), tuple(model.tension_names)
         )
 

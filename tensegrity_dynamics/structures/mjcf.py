@@ -69,10 +69,8 @@ def structure_mjcf(robot: Robot) -> Export:
             differences.append("the mass of bars is at their ends, as with rod_mass='ends' in simulations.")
     if (structure.damping[structure.unilateral] > 0.0).any():
         differences.append("the damping of a tendon acts while it is slack, too, and may push.")
-    for k in np.flatnonzero(structure.initial_tensions > 0.0):
-        differences.append(
-            f"{structure.member_names[k]}: below its rest length it pulls on, until its tension is zero."
-        )
+    for row in np.flatnonzero(structure.initial_tensions > 0.0):
+        differences.append(f"{structure.member_names[row]} pulls on below its rest length, until its tension is zero.")
     for each in robot.actuators:
         differences.append(f"actuator {each.name}: MuJoCo cannot wind the rest length of {each.drives}; it stays.")
     if structure.ground is not None:

@@ -32,7 +32,9 @@ class StructureCodec(StateCodec):
         self._passive = np.setdiff1d(np.flatnonzero(structure.unilateral), driven)
         self._order: dict[tuple[str, ...], NDArray[np.int64]] = {}
         self._output = robot.outputs[0].name if robot.outputs else ""
-        self.layout = RobotLayout(structure.kind, structure.node_names, tendon_name=structure.tension_names)
+        self.layout: RobotLayout = RobotLayout(
+            structure.kind, structure.node_names, tendon_name=structure.tension_names
+        )
 
     def encode(
         self, state: ConfigurationState, pose: Pose | None = None, twist: Array | None = None, *,

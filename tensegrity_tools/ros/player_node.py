@@ -70,8 +70,8 @@ class PlayerNode(RobotNode):
         self._listeners = self.parameter("listeners", 0, "who must hear structure_state before the bag is played")
         self._loop = self.parameter("loop", False, "from the end to the start again", live=True)
         self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
-        self._told: tuple[Any, ...] = ()
-        self._told_at = 0.0
+        self._steering: tuple[Any, ...] = ()
+        self._steering_at = 0.0
         self.on_change(self._changed)
         if not path:
             raise TensegrityError("parameter bag is empty; name the bag to play.")
@@ -384,8 +384,8 @@ class PlayerNode(RobotNode):
     def _tell_progress(self, publisher: Any, message: Playback) -> None:
         """Ten times a second, and at once where more than the position has changed."""
         steering = (message.rate, message.paused, message.loop, message.paused and message.position)
-        if steering != self._told or time.monotonic() - self._told_at > TELLING:
-            self._told, self._told_at = steering, time.monotonic()
+        if steering != self._steering or time.monotonic() - self._steering_at > TELLING:
+            self._steering, self._steering_at = steering, time.monotonic()
             publisher.publish(message)
 
     def _relative(self, name: str) -> str:
