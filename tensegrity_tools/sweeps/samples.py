@@ -59,7 +59,7 @@ class SweepPlan:
     @property
     def points(self) -> SweepPoints:
         """In the order of the visits."""
-        return make_points(self.axes, self.random, self.seed)
+        return _points(self.axes, self.random, self.seed)
 
     @property
     def pieces(self) -> list[tuple[int, int, int]]:
@@ -114,6 +114,12 @@ class SweepPlan:
                 robot, model=replace(robot.model, loads=robot.model.loads + robot.model.force_array(forces))
             )
         return robot
+
+
+@lru_cache(maxsize=2)
+def _points(axes: tuple[SweepAxis, ...], random: int, seed: int) -> SweepPoints:
+    """Made once for all chunks: of 10^5 points that takes as long as half a pose."""
+    return make_points(axes, random, seed)
 
 
 COLUMNS = (
