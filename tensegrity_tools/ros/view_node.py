@@ -104,6 +104,7 @@ class ViewNode(PacedNode):
             on_stop=None if replay else lambda: self._trigger(self._stop_service),
             on_steer=self._steer if replay else None,
         )
+        self._player: Client | None = None
         if replay:
             self._player = self.create_client(SetParameters, "player/set_parameters")
             self.create_subscription(Playback, "playback", self._keep_playback, LATCHED)
@@ -218,6 +219,7 @@ class ViewNode(PacedNode):
 
     def _steer(self, name: str, value: float | bool) -> Answer:
         """Change a parameter of the player."""
+        assert self._player is not None
         response = self._call(
             self._player, SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
         )
@@ -229,7 +231,8 @@ class ViewNode(PacedNode):
     def _call(self, client: Client, request: Any) -> Any:
         """The response, or the reason why there is none."""
         if not client.service_is_ready():
-            return f"the service {client.srv_name} is not available; is the controller running?"
+            who = "replay" if client is self._player else "controller"
+            return f"the service {client.srv_name} is not available; is the {who} running?"
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())

@@ -72,7 +72,7 @@ class ReplayPanel:
         """Show where the replay is."""
         now = time.monotonic()
         if not self._held("position", now):
-            self._bar.value = min(max(playback.position, 0.0), self.end)
+            self._bar.value = round(min(max(playback.position, 0.0), self.end), 3)
         if not self._held("rate", now):
             self._rate.value = playback.rate
         if not self._held("loop", now):
