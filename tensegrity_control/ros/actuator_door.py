@@ -89,6 +89,7 @@ class ActuatorDoor:
         self._ended: Future | None = None
         self._handle: Any = None
         self._over: MotionEnded | None = None
+        self._sent_end: ActuatorMotion | None = None
         self._goal_tolerance: Array = np.zeros(0)
         self._path_tolerance: Array = np.zeros(0)
         self._settling, self._error = SETTLING, np.zeros(0)
@@ -128,7 +129,9 @@ class ActuatorDoor:
         if self._over is None and beyond.size and now < motion.end:
             name, off = motion.names[beyond[0]], self._error[beyond[0]]
             self.break_off(now, f"{name} is {off:.3g} beside its path", PATH_VIOLATED)
-        if now >= motion.end:
+        if now >= motion.end and self._sent_end is not motion:  # the last set point has still to be sent
+            self._sent_end = motion
+        elif now >= motion.end:
             missed = np.flatnonzero(~(np.abs(actual - motion.goal) <= self._goal_tolerance))
             if self._over is not None:
                 self._finish(self._over)
@@ -208,6 +211,7 @@ class ActuatorDoor:
     async def _run(self, handle: Any, goal: Array, path: Array, settling: float) -> MotionEnded | None:
         """Begin, wait for the end, and tell the action; gives what went wrong."""
         trajectory, problem = handle.request.trajectory, None
+        tightest = float(goal.min()) if goal.size else 0.0
         self._error = np.zeros(0)
         try:
             if handle.is_cancel_requested:  # before its turn came
@@ -217,11 +221,11 @@ class ActuatorDoor:
             motion = self.begin(trajectory)
         except Exception as error:  # numbers that nobody foresaw are refused, too
             problem = MotionEnded(str(error) or type(error).__name__, INVALID_GOAL)
-            self._node.announce_actuators(trajectory, str(problem))
+            self._node.announce_actuators(trajectory, tightest, str(problem))
         else:
             ended = self._ended = Future()
             self._handle, self._goal_tolerance, self._path_tolerance, self._settling = handle, goal, path, settling
-            self._node.announce_actuators(trajectory, None, motion.end)
+            self._node.announce_actuators(trajectory, tightest, None, motion.end)
             await ended
             problem = ended.result()
             if self._ended is ended:

@@ -337,11 +337,11 @@ class ControllerNode(RobotNode):
             return self._now, np.array(sent.values), None
         return self._now, self._within_limits(self._reader.positions(self._joints)), None
 
-    def announce_actuators(self, trajectory: Any, refused: str | None, arrival: float = 0.0) -> None:
+    def announce_actuators(self, trajectory: Any, tolerance: float, refused: str | None, arrival: float = 0.0) -> None:
         """Tell what became of a trajectory of actuators that was asked for; commands from here on belong to it."""
         if refused is None:
             self._answer, self._session = None, new_session()
-        self._asked.actuators(trajectory, refused, arrival)
+        self._asked.actuators(trajectory, tolerance, refused, arrival)
 
     def cancel_actuators(self) -> None:
         """Brake the motion of actuators under way."""

@@ -57,10 +57,11 @@ class GoalAnnouncer:
         )  # fmt: skip
         self._publish(message, request.header.frame_id)
 
-    def actuators(self, trajectory: Any, refused: str | None, arrival: float = 0.0) -> None:
+    def actuators(self, trajectory: Any, tolerance: float, refused: str | None, arrival: float) -> None:
         """A trajectory of actuators: refused with a reason, or (None) accepted with its arrival [s]."""
         message = Goal(
             request=Goal.ACTUATORS, trajectory=trajectory, accepted=refused is None, reason=refused or "",
+            position_tolerance=tolerance,
             predicted_arrival=time_message(round(1e9 * min(arrival, LATEST))),
         )  # fmt: skip
         self._publish(message, trajectory.header.frame_id)

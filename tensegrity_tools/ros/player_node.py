@@ -293,7 +293,8 @@ class PlayerNode(RobotNode):
             )  # fmt: skip
             self._action.send_goal_async(wanted).add_done_callback(self._took)
         elif goal.request == Goal.ACTUATORS:
-            sent = self._actuator_action.send_goal_async(FollowActuators.Goal(trajectory=request.trajectory))
+            asked_for = FollowActuators.Goal(trajectory=request.trajectory, tolerance=request.position_tolerance)
+            sent = self._actuator_action.send_goal_async(asked_for)
             sent.add_done_callback(self._took)
         elif goal.request == Goal.CANCEL and self._handle is not None:
             self._handle.cancel_goal_async()

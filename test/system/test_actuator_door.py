@@ -127,7 +127,7 @@ def test_actuators_pass_their_waypoints_and_the_controller_takes_over_where_they
     assert handle.feedback[-1].progress == pytest.approx(0.5)
     with pytest.raises(Exception, match="follow a trajectory"):
         cell.node._ready(whole=True)
-    cell.step(26)
+    cell.step(27)
     result = cell.settle(task)
     assert result.success and handle.state == "s" and np.abs(result.error).max() < 1e-6
     command = cell.step(3)
