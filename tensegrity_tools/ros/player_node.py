@@ -72,7 +72,7 @@ class PlayerNode(RobotNode):
         self._stays = self._ended = False  # somebody steers it: then it waits at its end for more
         self._steering: tuple[Any, ...] = ()
         self._steering_at = 0.0
-        self.on_change(self._changed)
+        self.on_change(self._steer)
         if not path:
             raise TensegrityError("parameter bag is empty; name the bag to play.")
         self._bag = Bag(path)
@@ -91,7 +91,7 @@ class PlayerNode(RobotNode):
         """Close the bag."""
         self._bag.close()
 
-    def _changed(self, name: str, value: Any) -> None:
+    def _steer(self, name: str, value: Any) -> None:
         if name == "position":
             if not value >= 0.0:
                 raise TensegrityError(f"position is {value} s; give 0 or more.")

@@ -49,7 +49,7 @@ class ReplayPanel:
     def __init__(self, server: viser.ViserServer, playback: Playback, on_steer: SteerCallback) -> None:
         gui, self._on_steer = server.gui, on_steer
         self._touched: dict[str, float] = {}
-        self._paused = playback.paused
+        self._refused = ""
         self.end = playback.end
         self._bar = gui.add_slider(
             "Time [s]", min=0.0, max=max(playback.end, 1e-3), step=max(playback.end, 1e-3) / STEPS,
@@ -84,7 +84,6 @@ class ReplayPanel:
         return now - self._touched.get(name, -QUIET) < QUIET
 
     def _show_paused(self, paused: bool) -> None:
-        self._paused = paused
         self._pause.visible, self._play.visible = not paused, paused
 
     def _changed(self, name: str, value: float | bool, client: viser.ClientHandle | None) -> None:
@@ -98,5 +97,6 @@ class ReplayPanel:
         elif name == "paused":
             self._show_paused(bool(value))
         answer = self._on_steer(name, value)
-        if not answer.accepted:
+        said, self._refused = self._refused, "" if answer.accepted else answer.text
+        if self._refused and self._refused != said:  # once, however long the bar is dragged
             client.add_notification("The replay cannot be steered", answer.text, color="red", auto_close_seconds=8.0)
