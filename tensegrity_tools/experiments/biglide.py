@@ -60,7 +60,7 @@ def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSp
 
 
 def run(
-    speed: float = 0.7566, acceleration: float = 0.75, stiffness: float = 100.0, damping: float = 20.0,
+    speed: float = 0.7566, acceleration: float = 0.7566, stiffness: float = 100.0, damping: float = 20.0,
     nearest: float = NEAREST, nodes: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """All three.
