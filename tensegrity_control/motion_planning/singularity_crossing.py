@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import BPoly, PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
@@ -23,8 +24,7 @@ from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKi
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
-from ..trajectories.quintic import QuinticSpline
-from ..trajectories.splines import Trajectory
+from ..trajectories.splines import PiecewisePolynomial, Trajectory
 
 TOLERANCE = 1e-6
 """Part of the largest term of the criterion that counts as none."""
@@ -130,22 +130,40 @@ def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, sampl
 
 
 def crossing_trajectory(
-    kinematics: LoopKinematics, positions: ArrayLike, times: ArrayLike, start: Array, rate: ArrayLike | None = None
-) -> QuinticSpline:
+    kinematics: LoopKinematics,
+    positions: ArrayLike,
+    times: ArrayLike,
+    start: Array,
+    rate: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+) -> PiecewisePolynomial:
     """A path from rest through a Type 2 singularity to rest that satisfies the criterion where it crosses.
+
+    It is C3: beside the singularity efforts are the quotient of two numbers that both go to zero, so that at the
+    crossing they hang on the jerk, and would jump with it.
 
     Args:
         positions: (3, n) of the output: start, one on the singularity, end. times: (3,) s.
         start: (nq,), whose working mode is kept.
         rate: (n,) velocity at the crossing; that of the straight line from start to end without.
+        acceleration: (n,) at the crossing, of which the nearest one that satisfies the criterion is taken. Without, it
+            is the one that would reach `rate` from rest in the shorter of the two parts: the path crosses in motion,
+            not in a moment without forces.
 
     Raises:
-        TensegrityError: the middle position is on no singularity, or the criterion does not depend on the acceleration.
+        TensegrityError: the middle position is on no singularity, the criterion does not depend on the acceleration, or
+            shapes or numbers are wrong.
     """
     points, instants = np.array(positions, dtype=np.float64), np.array(times, dtype=np.float64)
-    if points.shape != (3, len(kinematics.active)) or instants.shape != (3,):
-        raise TensegrityError(f"positions must be (3, {len(kinematics.active)}) and times (3,).")
+    count = len(kinematics.active)
+    if points.shape != (3, count) or instants.shape != (3,) or not np.all(np.diff(instants) > 0.0):
+        raise TensegrityError(f"positions must be (3, {count}) and times (3,), increasing.")
     speed = (points[2] - points[0]) / (instants[2] - instants[0]) if rate is None else np.asarray(rate, dtype=float)
+    shorter = float(np.min(np.diff(instants)))
+    wish = speed / shorter if acceleration is None else np.asarray(acceleration, dtype=float)
+    for name, value in (("rate", speed), ("acceleration", wish)):
+        if value.shape != (count,) or not np.all(np.isfinite(value)):
+            raise TensegrityError(f"{name} must be {count} finite numbers.")
     first = kinematics.inverse(points[0], start)
     q = kinematics.inverse(points[1], first)
     reach = kinematics.free_motion(kinematics.inverse(0.5 * (points[0] + points[1]), first))[1]
@@ -153,16 +171,36 @@ def crossing_trajectory(
         raise TensegrityError(
             f"the position {points[1].tolist()} is on no Type 2 singularity; give the one where the path crosses it."
         )
-    count = points.shape[1]
     base, scale = criterion(kinematics, q, speed, np.zeros(count))
     slope = np.array([criterion(kinematics, q, speed, unit)[0] - base for unit in np.eye(count)])
     if np.linalg.norm(slope) <= 1e-12 * max(1.0, scale):
         raise TensegrityError("no acceleration of the output changes the force along the free motion; it has no mass.")
-    acceleration = -base * slope / (slope @ slope)
-    still = np.zeros(count)
-    return QuinticSpline(
-        instants, points, rates=np.array([still, speed, still]), accelerations=np.array([still, acceleration, still])
-    )
+    nearest = wish - (base + slope @ wish) * slope / (slope @ slope)
+    return smooth_crossing(instants, points, speed, nearest)
+
+
+def smooth_crossing(times: Array, points: Array, rate: ArrayLike, acceleration: ArrayLike) -> PiecewisePolynomial:
+    """C3 path from rest through a point with given velocity and acceleration to rest, with the least integral of jerk.
+
+    Two pieces of degree seven, at whose outer ends velocity, acceleration and jerk are zero.
+
+    Args:
+        times: (3,) s, increasing. points: (3, n). rate, acceleration: (n,) at the middle one.
+    """
+    still = np.zeros_like(np.asarray(rate, dtype=np.float64))
+
+    def pieces(jerk: Array) -> PPoly:
+        middle = [points[1], rate, acceleration, jerk]
+        ends = [[points[0], still, still, still], middle, [points[2], still, still, still]]
+        return PPoly.from_bernstein_basis(BPoly.from_derivatives(times, np.array(ends)))
+
+    # the path is linear in the jerk at its middle: least squares over both pieces, exact by Gauss-Legendre
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    half = 0.5 * np.diff(times)[:, None]
+    instants, weight = (times[:-1, None] + half * (1.0 + nodes)).reshape(-1), (half * weights).reshape(-1)
+    base = pieces(still)(instants, 3)
+    slope = pieces(still + 1.0)(instants, 3) - base
+    return PiecewisePolynomial(pieces(-(weight @ (base * slope)) / (weight @ slope**2)))
 
 
 def efforts_along(kinematics: LoopKinematics, path: Trajectory, start: Array, times: ArrayLike) -> Array:

@@ -2,12 +2,15 @@
 
 Kinematic control with the communication times 0.1, 0.05 and 0.025 s; computed torque from (0, 0.30005393) to
 (0.1, 0.1) in 2 s; the crossing (0.1, 0.3) -> (0, 1) -> (-0.1, 1.8) on the working mode (+, -), planned with the
-criterion (4.2), with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. The velocity at the
-crossing is not printed: the straight line from start to end is taken, over 2 s.
+criterion (4.2), with y'' = 0 instead, and the straight path (0.1, 0.4) -> (-0.1, 0.2) of chapter 3. Velocity and
+acceleration at the crossing are not printed: the straight line from start to end is taken, over 2 s, and an
+acceleration that is not zero, since with zero the criterion reads 0 = 0 and says nothing. All three paths are followed
+by computed torque without a guard at the singularity, with efforts held over several periods.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,12 @@ from tensegrity_control.motion_planning.singularity_crossing import (
     check_path,
     crossing_trajectory,
     efforts_along,
+    smooth_crossing,
 )
 from tensegrity_control.trajectories.quintic import QuinticSpline
-from tensegrity_control.trajectories.splines import Trajectory
+from tensegrity_control.trajectories.splines import PiecewisePolynomial, Trajectory
 from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import working_modes
 from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
@@ -41,6 +45,11 @@ START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
 COMMUNICATION = (0.1, 0.05, 0.025)
 GAIN, STIFFNESS, DAMPING = 2.0, 1.0, 2.0
 CROSSING, CROSSING_TIMES = ((0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)), (0.0, 1.0, 2.0)
+CROSSED = CROSSING_TIMES[1]
+BESIDE = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # s before and after the crossing
+PERIODS = (2e-3, 5e-3, 1e-2)  # s over which efforts are held
+NEAREST = 0.02  # of `ComputedTorqueController`
+FORCES = "force_N_before_and_after"
 FAILING = ((0.1, 0.4), (-0.1, 0.2))
 GOAL = [(DURATION, (*END, 0.0), None)]
 
@@ -50,19 +59,29 @@ def straight(first: tuple[float, float], last: tuple[float, float]) -> QuinticSp
     return QuinticSpline([0.0, DURATION], [first, last], rates=np.zeros((2, 2)), accelerations=np.zeros((2, 2)))
 
 
-def run(nodes: bool = False) -> dict[str, Any]:
+def run(
+    speed: float = 0.7566, acceleration: float = 0.7566, stiffness: float = 100.0, damping: float = 20.0,
+    nearest: float = NEAREST, nodes: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """All three.
 
     Args:
+        speed: at the crossing [m/s], along the line from its start to its end.
+        acceleration: there [m/s^2], along the same line; the nearest one that satisfies the criterion is taken.
+        stiffness, damping: K_p [1/s^2] and K_d [1/s] of computed torque on the paths through the singularity.
+        nearest: distance to the singularity below which it goes on without feedback, as in the controller.
         nodes: run what a controller does through the real nodes in lock-step as well.
     """
     robot = load_robot(NAME)
     kinematics, start = loop_kinematics(robot), robot.model.initial_configuration
+    line = np.subtract(CROSSING[2], CROSSING[0])
+    line /= np.linalg.norm(line)
+    crossed = speed * line, acceleration * line
     return {
         "experiment": NAME,
         "kinematic": [_kinematic(period, nodes) for period in COMMUNICATION],
         "computed_torque": _computed_torque(nodes),
-        "crossing": _crossing(kinematics, start, nodes),
+        "crossing": _crossing(kinematics, start, crossed, (stiffness, damping, nearest), nodes),
     }
 
 
@@ -121,16 +140,15 @@ def _compared(
     }
 
 
-def _crossing(kinematics: LoopKinematics, start: Array, nodes: bool) -> dict[str, Any]:
+def _crossing(
+    kinematics: LoopKinematics, start: Array, crossed: tuple[Array, Array], gains: tuple[float, ...], nodes: bool
+) -> dict[str, Any]:
     q = kinematics.inverse(CROSSING[0], start)
     mode = next(each for each in working_modes(kinematics, q).values() if each[0] > CROSSING[0][1] > each[2])
-    good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)
-    rate, acceleration = good.value(1.0, 1), good.value(1.0, 2)
-    flat = QuinticSpline(
-        CROSSING_TIMES, CROSSING, rates=np.array([np.zeros(2), rate, np.zeros(2)]),
-        accelerations=np.array([np.zeros(2), [acceleration[0] + 0.5, 0.0], np.zeros(2)]),
-    )  # fmt: skip
-    times = np.linspace(0.0, 2.0, 402)  # beside the crossing, never on it
+    good = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode, *crossed)
+    rate, acceleration = good.value(CROSSED, 1), good.value(CROSSED, 2)
+    flat = smooth_crossing(np.array(CROSSING_TIMES), np.array(CROSSING), rate, acceleration * [1.0, 0.0])
+    times = np.linspace(*CROSSING_TIMES[::2], 402)  # beside the crossing, never on it
     result: dict[str, Any] = {
         "velocity_at_the_crossing_m_per_s": rate,
         "acceleration_at_the_crossing_m_per_s2": acceleration,
@@ -141,21 +159,32 @@ def _crossing(kinematics: LoopKinematics, start: Array, nodes: bool) -> dict[str
     }
     for name in ("with", "without"):
         result[f"largest_force_{name}_criterion_N"] = float(np.max(np.abs(result[f"force_{name}_criterion_N"])))
+    paths: dict[str, PiecewisePolynomial] = {"with the criterion": good, "y'' = 0": flat}
+    result["beside_the_crossing"] = [
+        {"path": label, "s_from_the_crossing": beside,
+         FORCES: efforts_along(kinematics, path, mode, [CROSSED - beside, CROSSED + beside])[:, 0]}
+        for label, path in paths.items() for beside in BESIDE
+    ]  # fmt: skip
     refused = {}
-    for label, path in (("with the criterion", good), ("y'' = 0", flat)):
+    for label, path in paths.items():
         try:
             check_path(kinematics, path, mode)
             refused[label] = ""
         except SingularPathError as error:
             refused[label] = str(error)
     result["refused"] = refused
-    result["straight_path_with_feedback"] = _uncontrolled(kinematics, mode)
-    result["controlled"] = _controlled(mode, good, nodes)
+    first = kinematics.inverse(FAILING[0], mode)
+    followed: list[tuple[str, PiecewisePolynomial, Array]] = [(label, path, mode) for label, path in paths.items()]
+    followed.append(("straight, of chapter 3", straight(*FAILING), first))
+    result["followed"] = [
+        _followed(kinematics, label, path, q, gains, period) for label, path, q in followed for period in PERIODS
+    ]
+    result["controlled"] = _controlled(mode, gains, nodes)
     return result
 
 
-def _controlled(mode: Array, path: Trajectory, nodes: bool) -> dict[str, Any]:
-    """Computed torque on the planned crossing, on feet that are fast enough for it."""
+def _controlled(mode: Array, gains: tuple[float, ...], nodes: bool) -> dict[str, Any]:
+    """The controller on the crossing that it plans for waypoints, on feet that are fast enough for it."""
     variants = Variants()
 
     def change(blocks: dict[str, Any]) -> None:
@@ -167,32 +196,50 @@ def _controlled(mode: Array, path: Trajectory, nodes: bool) -> dict[str, Any]:
     robot = variants.file(NAME, change)
     positions = zip(CROSSING_TIMES[1:], CROSSING[1:], strict=True)
     waypoints = [(time, (*position, 0.0), None) for time, position in positions]
-    options: dict[str, Any] = {
-        "period": 1e-3, "interpolation": "crossing", "parameters": {"stiffness": 100.0, "damping": 20.0}
-    }  # fmt: skip
+    parameters = dict(zip(("stiffness", "damping", "nearest"), gains, strict=True))
+    options: dict[str, Any] = {"period": 1e-3, "interpolation": "crossing", "parameters": parameters}
+    kinematics = loop_kinematics(load_robot(robot))
+    path = crossing_trajectory(kinematics, CROSSING, CROSSING_TIMES, mode)  # as the controller plans it by itself
     first = run_trajectory(robot, "computed_torque", waypoints, nodes=False, **options)
     result = _errors(first, path)
     return _compared(result, first, "computed_torque", waypoints, options, robot, path) if nodes else result
 
 
-def _uncontrolled(kinematics: LoopKinematics, mode: Array) -> dict[str, Any]:
-    """Computed torque on the straight path of chapter 3, sampled every 9 ms, through the singularity."""
-    robot, path = load_robot("biglide"), straight(*FAILING)
-    first = kinematics.inverse(FAILING[0], mode)
-    control = ComputedTorqueTracker(
-        kinematics, path, first, stiffness=STIFFNESS, damping=DAMPING, nearest=0.0
-    )  # fmt: skip
-    simulation, largest, reason = Simulation(robot, 1e-3, start=first), 0.0, "the end of the path"
+def _followed(
+    kinematics: LoopKinematics,
+    label: str,
+    path: PiecewisePolynomial,
+    first: Array,
+    gains: tuple[float, ...],
+    period: float,
+) -> dict[str, Any]:
+    """Computed torque through the singularity with efforts held over a period, unlimited, as the controller does it.
+
+    Nearer to it than `nearest` feedback has no hold and the path's own efforts act; on it, the last ones.
+    """
+    stiffness, damping, nearest = gains
+    robot = load_robot(NAME)
+    control = ComputedTorqueTracker(kinematics, path, first, stiffness=stiffness, damping=damping, nearest=0.0)
+    simulation, force, error, reason = Simulation(robot, 1e-3, start=first), 0.0, 0.0, ""
+    names, effort = [each.name for each in robot.actuators], np.zeros(len(robot.actuators))
     try:
-        for _ in range(round(DURATION / 9e-3)):
-            state = simulation.state
-            force = control.effort(state.time, state.q, state.v)
-            largest = max(largest, float(np.max(np.abs(force))))
-            names = (each.name for each in robot.actuators)
-            simulation.advance(9, effort=dict(zip(names, force.tolist(), strict=True)))
-    except TensegrityError as error:
-        reason = str(error)
-    return {"largest_force_N": largest, "ended_at_s": simulation.state.time, "because": reason}
+        for _ in range(round(path.end / period)):
+            q, v = simulation.state.q, simulation.state.v
+            time = simulation.state.time
+            error = max(error, float(np.linalg.norm(kinematics.output_values(q) - path.value(time))))
+            with suppress(InfeasibleControlError):
+                planned = control.reference(time)
+                if kinematics.first_order(planned.q).type_2 < nearest:
+                    q, v = planned.q, planned.v
+                effort = control.effort(time, q, v)
+            force = max(force, float(np.max(np.abs(effort))))
+            simulation.advance(round(period / 1e-3), effort=dict(zip(names, effort.tolist(), strict=True)))
+    except TensegrityError as stopped:
+        reason = str(stopped)
+    return {
+        "path": label, "period_s": period, "largest_force_N": force, "largest_error_m": error,
+        "ended_at_s": simulation.state.time, "because": reason,
+    }  # fmt: skip
 
 
 def render(result: dict[str, Any], console: Console) -> None:
@@ -217,12 +264,18 @@ def render(result: dict[str, Any], console: Console) -> None:
     crossing = result["crossing"]
     console.print(
         f"\ncrossing at (0, 1): velocity {np.round(crossing['velocity_at_the_crossing_m_per_s'], 4).tolist()} m/s, "
-        f"acceleration {np.round(crossing['acceleration_at_the_crossing_m_per_s2'], 4).tolist()} m/s^2.\n"
-        f"largest force with the criterion {crossing['largest_force_with_criterion_N']:.4g} N, without "
-        f"{crossing['largest_force_without_criterion_N']:.4g} N at 5 ms from the crossing (printed: 1e7 to 1e8).",
+        f"acceleration {np.round(crossing['acceleration_at_the_crossing_m_per_s2'], 4).tolist()} m/s^2.",
         highlight=False,
     )
-    own = crossing["controlled"]
+    table = Table(title="force of the first foot beside the crossing [N] (printed: 1e7 to 1e8 at it)",
+                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
+    table.add_column("path")
+    for head in ("s from it", "before", "after"):
+        table.add_column(head, justify="right")
+    for row in crossing["beside_the_crossing"]:
+        before, after = row[FORCES]
+        table.add_row(row["path"], f"{row['s_from_the_crossing']:g}", f"{before:.5g}", f"{after:.5g}")
+    console.print(table)
     console.print(
         f"computed torque on the crossing: largest error {1e3 * own['largest_error_m']:.3g} mm, largest force "
         f"{own['largest_force_N']:.4g} N.",
@@ -234,12 +287,18 @@ def render(result: dict[str, Any], console: Console) -> None:
         console.print(through_nodes_in_words(through), highlight=False)
     for label, reason in crossing["refused"].items():
         console.print(f"{label}: {'refused: ' + reason if reason else 'let through'}", highlight=False)
-    feedback = crossing["straight_path_with_feedback"]
-    console.print(
-        f"\nstraight path of chapter 3 with feedback every 9 ms: forces up to {feedback['largest_force_N']:.3g} N, "
-        f"ended at {feedback['ended_at_s']:.2f} s: {feedback['because']}",
-        highlight=False,
-    )
+    table = Table(title="\nfollowed by computed torque with unlimited forces",
+                  title_justify="left", box=None, pad_edge=False)  # fmt: skip
+    table.add_column("path")
+    for head in ("period [ms]", "largest force [N]", "largest error [mm]", "until [s]"):
+        table.add_column(head, justify="right")
+    table.add_column("because")
+    for row in crossing["followed"]:
+        table.add_row(
+            row["path"], f"{1e3 * row['period_s']:g}", f"{row['largest_force_N']:.4g}",
+            f"{1e3 * row['largest_error_m']:.3g}", f"{row['ended_at_s']:.3f}", row["because"] or "the end of the path",
+        )  # fmt: skip
+    console.print(table)
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:

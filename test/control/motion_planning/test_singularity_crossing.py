@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from multibody_machines import LEG, WIDTH
+from scipy.integrate import trapezoid
+from scipy.interpolate import BPoly
 
 from tensegrity_control.motion_planning.singularity_crossing import (
     SingularPathError,
@@ -14,6 +16,7 @@ from tensegrity_control.motion_planning.singularity_crossing import (
     crossings,
     distances,
     efforts_along,
+    smooth_crossing,
 )
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_dynamics import load_robot
@@ -78,7 +81,7 @@ def test_planned_crossing_satisfies_the_criterion_and_needs_bounded_forces(machi
     (crossing,) = crossings(kinematics, path, start)
     assert abs(crossing.time - 1.0) < 1e-6 and crossing.is_satisfied
     x, y = path.value(1.0, 2)
-    assert abs(y - x * TANGENT) < 1e-6
+    assert abs(y - x * TANGENT) < 1e-6 and abs(x) > 0.1  # with 0 the criterion reads 0 = 0
     near = 1.0 + np.array([-1e-2, -1e-3, -1e-4, 1e-4, 1e-3, 1e-2])
     good = efforts_along(kinematics, path, start, near)
     assert np.max(np.abs(good)) < 100.0
@@ -88,6 +91,40 @@ def test_planned_crossing_satisfies_the_criterion_and_needs_bounded_forces(machi
     )  # fmt: skip
     bad = efforts_along(kinematics, bad_path, start, near)
     assert np.max(np.abs(bad)) > 50.0 * np.max(np.abs(good))
+
+
+def test_forces_of_a_planned_crossing_are_the_same_just_before_and_just_after_it(machine):
+    """They hang on the jerk there, so that the path is C3; those of a path without the criterion grow like 1/t."""
+    kinematics, start = machine
+    points, times = np.array([(0.1, 0.3), (0.0, 1.0), (-0.1, 1.8)]), np.array([0.0, 0.9, 2.0])
+    rate, wish = np.array([-0.2, 0.5]), np.array([0.4, -1.0])
+    path = crossing_trajectory(kinematics, points, times, start, rate, wish)
+    np.testing.assert_allclose(path.value(0.9, 1), rate, atol=1e-12)
+    q = kinematics.inverse(points[1], kinematics.inverse(points[0], start))
+    free = np.array([1.0, TANGENT]) / np.hypot(1.0, TANGENT)  # along it the criterion leaves the acceleration open
+    np.testing.assert_allclose(path.value(0.9, 2) @ free, wish @ free, atol=1e-6)
+    assert abs(criterion(kinematics, q, rate, path.value(0.9, 2))[0]) < 1e-6
+    before, after = efforts_along(kinematics, path, start, [0.9 - 1e-4, 0.9 + 1e-4])
+    np.testing.assert_allclose(before, after, atol=2e-2)
+    without = smooth_crossing(times, points, rate, wish * [1.0, 0.0])
+    far, near = np.abs(efforts_along(kinematics, without, start, [0.9 + 1e-3, 0.9 + 1e-4]))
+    np.testing.assert_allclose(near / far, 10.0, rtol=0.05)
+
+
+def test_smooth_crossing_has_the_least_integral_of_squared_jerk():
+    times, points = np.array([0.0, 1.0, 3.0]), np.array([(0.0, 1.0), (1.0, 0.0), (2.0, 3.0)])
+    path = smooth_crossing(times, points, [0.5, 1.0], [1.0, -2.0])
+    for derivative in range(4):
+        step = path.value([1.0 - 1e-9, 1.0 + 1e-9], derivative)
+        np.testing.assert_allclose(step[0], step[1], atol=1e-6)
+        assert derivative == 0 or np.allclose(path.value([0.0, 3.0], derivative), 0.0, atol=1e-9)
+    instants = np.linspace(0.0, 3.0, 20001)
+    # a change of the jerk at the middle that keeps all else: the integral is least, so that to first order it stands
+    bump = smooth_crossing(times, np.zeros((3, 2)), [0.0, 0.0], [0.0, 0.0])
+    assert np.allclose(bump.value(instants), 0.0)
+    one = BPoly.from_derivatives(times, [[0.0] * 4, [0.0, 0.0, 0.0, 1.0], [0.0] * 4]).derivative(3)(instants)
+    slope = trapezoid(path.value(instants, 3) * one[:, None], instants, axis=0)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-4)
 
 
 @pytest.mark.long

@@ -431,3 +431,5 @@ def test_experiments_with_the_parallel_mechanism_find_what_the_document_says(run
     crossing = found["crossing"]
     assert crossing["largest_force_without_criterion_N"] > 10 * crossing["largest_force_with_criterion_N"]
     assert not crossing["refused"]["with the criterion"] and "Type 2" in crossing["refused"]["y'' = 0"]
+    forces = {(row["path"], row["period_s"]): row["largest_force_N"] for row in crossing["followed"]}
+    assert forces["with the criterion", 2e-3] < 40.0 < 400.0 < forces["y'' = 0", 2e-3]
