@@ -27,7 +27,8 @@ from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
 from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
-from .state_derivative import make_displacement_workspace, state_derivative
+from .tangents import DEPENDENT as NOT_INDEPENDENT
+from .tangents import REGULAR, linearise_states, make_tangent_workspace
 
 DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
@@ -86,10 +87,7 @@ class ReducedModel:
         mechanism = model.mechanism
         self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
-        self._stages, self._scratch = (
-            make_stage_workspace(self._flat),
-            make_displacement_workspace(self._flat, mechanism.position_count),
-        )
+        self._stages = make_stage_workspace(self._flat)
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -102,6 +100,7 @@ class ReducedModel:
         self.names = tuple(all_names[k] for k in self.index)
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         self._held[self.index] = True
+        self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
 
@@ -162,31 +161,26 @@ class ReducedModel:
 
     def linearised(self, q: Array, rate: Array, effort: Array) -> tuple[Array, Array, Array]:
         """A (2n, 2n) and B (2n, u) of small deviations of (w, w'), and w'' (n,), at a state under efforts (u,)."""
-        count, width = self.index.size, self._held.size
-        efforts = np.zeros(width)
-        efforts[self.drives] = effort
-        basis = self._basis(q, np.zeros(width))
-        mass = basis.T @ self._work.mass @ basis
-        inputs = np.vstack((np.zeros((count, self.drives.size)), np.linalg.solve(mass, basis[self.drives].T)))
-        index = self._reduction.independent[:count]
-        order = np.array([int(np.flatnonzero(index == k)[0]) for k in self.index])
-        self._scratch.independent[:count] = index
-        self._scratch.basis[:, :count] = self._reduction.basis[:, :count]
-        origin, ahead, behind = np.zeros(2 * width), np.zeros(2 * width), np.zeros(2 * width)
-        origin[count + order] = rate
-        both = np.concatenate((order, count + order))
-        arguments = (self._work, self._reduction, self._stages, self._scratch)
-        matrix = np.zeros((2 * count, 2 * count))
-        for k in range(2 * count):
-            keep = origin[both[k]]
-            origin[both[k]] = keep + DIFFERENCE_STEP
-            state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
-            origin[both[k]] = keep - DIFFERENCE_STEP
-            state_derivative(self._flat, q, origin, count, efforts, behind, *arguments)
-            origin[both[k]] = keep
-            matrix[:, k] = ((ahead - behind) / (2.0 * DIFFERENCE_STEP))[: 2 * count][both]
-        state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
-        return matrix, inputs, ahead[count : 2 * count][order].copy()
+        matrices, inputs, accelerations = self.linearised_along(q[None], rate[None], effort[None])
+        return matrices[0], inputs[0], accelerations[0]
+
+    def linearised_along(self, positions: Array, rates: Array, efforts: Array) -> tuple[Array, Array, Array]:
+        """`linearised` at k states at once: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
+        states, count, width = len(positions), self.index.size, self._held.size
+        on_all = np.zeros((states, width))
+        on_all[:, self.drives] = efforts
+        matrices, inputs = np.empty((states, 2 * count, 2 * count)), np.empty((states, 2 * count, self.drives.size))
+        accelerations, velocity = np.empty((states, count)), np.empty(width)
+        status = linearise_states(
+            self._flat, np.ascontiguousarray(positions, dtype=np.float64), np.ascontiguousarray(rates), on_all,
+            self.index, self._held, self.drives, np.full(count, DIFFERENCE_STEP), matrices, inputs, accelerations,
+            velocity, self._work, self._reduction, self._tangent,
+        )  # fmt: skip
+        if status == NOT_INDEPENDENT:
+            raise TensegrityError(DEPENDENT)
+        if status != REGULAR:
+            raise TensegrityError("a motion of the chosen coordinates has no inertia here; choose others.")
+        return matrices, inputs, accelerations
 
     def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
         """w'' (n,) at a state under efforts (u,)."""
