@@ -45,11 +45,13 @@ def discretized_with_drift(matrix: Array, inputs: Array, period: float) -> tuple
     mean = identity + part / (SERIES + 1.0)
     for k in range(SERIES, 1, -1):
         mean = identity + part @ mean / k
+    ahead = identity + part @ mean
     for _ in range(halvings):
-        mean = 0.5 * (2.0 * mean + part @ (mean @ mean))
-        part = 2.0 * part
-    drift = period * mean * scale[..., :, None] / scale[..., None, :]
-    return identity + matrix @ drift, drift @ inputs, drift
+        mean = 0.5 * (mean + ahead @ mean)
+        ahead = ahead @ ahead
+    ratio = scale[..., :, None] / scale[..., None, :]
+    drift = period * mean * ratio
+    return ahead * ratio, drift @ inputs, drift
 
 
 def _balance(matrix: Array) -> Array:
