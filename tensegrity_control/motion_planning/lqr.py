@@ -87,10 +87,8 @@ def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -
     if np.all(solved):
         return value, gain
     if ahead.ndim > 2:
-        each = [
-            regulator(a, b, *np.broadcast_arrays(state_cost, a)[:1], input_cost)
-            for a, b in zip(ahead, push, strict=True)
-        ]
+        costs = np.broadcast_to(state_cost, ahead.shape)
+        each = [regulator(a, b, cost, input_cost) for a, b, cost in zip(ahead, push, costs, strict=True)]
         return np.array([value for value, _ in each]), np.array([gain for _, gain in each])
     try:
         value = solve_discrete_are(ahead, push, state_cost, input_cost)

@@ -156,7 +156,9 @@ def plan_output(
             )
     miss = float(np.max(np.linalg.norm(moved.outputs - targets, axis=1)))
     defect = max(remaining, _defect_between(model, moved, states, inputs, period))
-    return OutputPlan(times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss, defect)
+    return OutputPlan(
+        times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss, defect
+    )
 
 
 def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
@@ -240,7 +242,7 @@ def _pieces(
 
 
 def _between(knots: NDArray[np.int64], values: Array, count: int) -> Array:
-    """(count, ...) values at whole numbers by a cubic spline through those at knots; of lower order with few of them."""
+    """(count, ...) values at whole numbers by a cubic spline through those at knots, a line with few of them."""
     if len(knots) == 1:
         return np.broadcast_to(values, (count, *values.shape[1:]))
     return np.asarray(make_interp_spline(knots, values, k=min(3, (len(knots) - 1) // 2 * 2 + 1))(np.arange(count)))

@@ -284,7 +284,7 @@ def linearise_states(
     flat, positions, rates, efforts, index, held, drives, steps, matrices, inputs, accelerations, velocity, work,
     reduction, tangent,
 ):  # fmt: skip
-    """`linearise_state` for every row of positions (k, nq), rates (k, n) and efforts (k, nv); the first status not 0."""
+    """`linearise_state` for rows of positions (k, nq), rates (k, n) and efforts (k, nv); the first status not 0."""
     for k in range(positions.shape[0]):
         status = linearise_state(
             flat, positions[k], rates[k], efforts[k], index, held, drives, steps, matrices[k], inputs[k],
