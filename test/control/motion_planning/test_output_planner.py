@@ -92,6 +92,25 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     np.testing.assert_allclose(jacobian @ change, (ahead - behind) / (2 * h), atol=1e-7)
 
 
+def test_states_along_a_path_are_those_found_one_by_one(manipulator):
+    model, random = OutputModel(manipulator), np.random.default_rng(4)
+    q = Simulation(manipulator).state.q
+    w = q[model.q_index] + np.linspace(0.0, 1.0, 4)[:, None] * 0.01 * random.normal(size=12)
+    rates, efforts = 0.1 * random.normal(size=(4, 12)), random.normal(size=(4, 6))
+    states = model.outputs_along(q, np.hstack((w, rates)), efforts)
+    matrices, _, accelerations = model.linearised_along(states.positions, rates, efforts)
+    for k in range(4):
+        own = model.closed_configuration(q, w[k])
+        np.testing.assert_allclose(states.positions[k], own, atol=1e-11)
+        np.testing.assert_allclose(states.outputs[k], model.output_position(own), atol=1e-12)
+        np.testing.assert_allclose(states.jacobians[k], model.output_jacobian(own), atol=1e-10)
+        alone = model.accelerations(own, rates[k], efforts[k])
+        scale = np.max(np.abs(alone))
+        np.testing.assert_allclose(states.accelerations[k], alone, atol=1e-8 * scale)
+        np.testing.assert_allclose(accelerations[k], alone, atol=1e-8 * scale)
+        np.testing.assert_array_equal(matrices[k, :12, 12:], np.eye(12))
+
+
 def test_coordinates_that_are_no_choice_are_named(manipulator):
     names = list(OutputModel(manipulator).names)
     with pytest.raises(TensegrityError, match="missing B1-dummyJt"):
