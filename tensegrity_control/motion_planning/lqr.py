@@ -1,6 +1,7 @@
 """Linear quadratic regulators of sampled systems, x_k+1 = A x_k + B u_k: the gain K of u = -K x with the least cost.
 
-`regulator` is the one over an infinite time, `riccati_sweep` the one along a trajectory of finitely many steps.
+`regulator` is the one over an infinite time, `RiccatiSweep` the one along a trajectory of finitely many steps. All that
+is said of a matrix here holds for stacks of them, which are computed at once.
 """
 
 from __future__ import annotations
@@ -8,32 +9,69 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import expm, solve_discrete_are
+from scipy.linalg import solve_discrete_are
 
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
 
+SERIES = 12
+"""Terms of the series of a matrix whose norm is at most 1/2; the next one is below 1e-15."""
+DOUBLINGS = 60
+"""At most, of a time over which a regulator looks ahead."""
+SOLVED = 1e-9
+"""Error of a Riccati equation in parts of its solution that is left as it is."""
+
 
 def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array]:
     """A (n, n) and B (n, u), the exact discrete form of x' = matrix x + inputs u with u held over a period [s]."""
-    size, drives = inputs.shape
-    block = np.zeros((size + drives, size + drives))
-    block[:size] = np.hstack((matrix, inputs))
-    step = expm(period * block)
-    return step[:size, :size], step[:size, size:]
+    ahead, push, _ = discretized_with_drift(matrix, inputs, period)
+    return ahead, push
 
 
 def discretized_with_drift(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array, Array]:
-    """A, B, and D (n, n) of x_k+1 = A x_k + B u_k + D c for x' = matrix x + inputs u + c, where c is held, too."""
-    size, drives = inputs.shape
-    ahead, push = discretized(matrix, np.hstack((inputs, np.eye(size))), period)
-    return ahead, push[:, :drives], push[:, drives:]
+    """A, B, and D (n, n) of x_k+1 = A x_k + B u_k + D c for x' = matrix x + inputs u + c, where c is held, too.
+
+    D / period = phi(X) = 1 + X/2 + X^2/6 + ... with X = period matrix, by its series at X / 2^s and doubling,
+    phi(2 X) = (exp(X) + 1) phi(X) / 2, exp(X) = 1 + X phi(X); X is balanced first.
+    """
+    exponent, size = period * np.asarray(matrix), matrix.shape[-1]
+    scale, identity = _balance(exponent), np.eye(size)
+    exponent = exponent * scale[..., None, :] / scale[..., :, None]
+    norm = float(np.max(np.sum(np.abs(exponent), axis=-2), initial=0.0))
+    halvings = max(0, int(np.ceil(np.log2(max(norm, 1e-300)))) + 1) if np.isfinite(norm) else 0
+    part = exponent * 0.5**halvings
+    mean = identity + part / (SERIES + 1.0)
+    for k in range(SERIES, 1, -1):
+        mean = identity + part @ mean / k
+    ahead = identity + part @ mean
+    for _ in range(halvings):
+        mean = 0.5 * (mean + ahead @ mean)
+        ahead = ahead @ ahead
+    ratio = scale[..., :, None] / scale[..., None, :]
+    drift = period * mean * ratio
+    return ahead * ratio, drift @ inputs, drift
+
+
+def _balance(matrix: Array) -> Array:
+    """(..., n) powers of two s with columns and rows of diag(s)^-1 matrix diag(s) alike."""
+    sizes, scale = np.abs(matrix), np.ones(matrix.shape[:-1])
+    index = np.arange(matrix.shape[-1])
+    sizes[..., index, index] = 0.0
+    for _ in range(4):
+        scaled = sizes * scale[..., None, :] / scale[..., :, None]
+        rows, columns = scaled.sum(axis=-1), scaled.sum(axis=-2)
+        ratio = np.where((rows > 0.0) & (columns > 0.0), rows / np.where(columns > 0.0, columns, 1.0), 1.0)
+        scale = scale * np.exp2(np.round(0.5 * np.log2(np.clip(ratio, 1e-12, 1e12))))
+    return scale
 
 
 def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -> tuple[Array, Array]:
     """Cost matrix (n, n) and gain (u, n) of the regulator over an infinite time.
+
+    By structured doubling (Chu, Fan, Lin, Wang, 2004), whose every step doubles the time that it looks ahead; where
+    that does not solve the equation, by the eigenvectors of the pencil.
 
     Args:
         ahead, push: A (n, n) and B (n, u). state_cost, input_cost: (n, n) and (u, u) of the quadratic cost per step.
@@ -41,58 +79,122 @@ def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -
     Raises:
         InfeasibleControlError: there is none with these costs.
     """
+    value = _doubled(ahead, push, state_cost, input_cost)
+    gain = _gain(value, ahead, push, input_cost)
+    error = state_cost + _turned(ahead) @ value @ (ahead - push @ gain) - value
+    size = np.max(np.abs(value), axis=(-2, -1))
+    solved = np.max(np.abs(error), axis=(-2, -1)) <= SOLVED * size
+    if np.all(solved):
+        return value, gain
+    if ahead.ndim > 2:
+        costs = np.broadcast_to(state_cost, ahead.shape)
+        each = [regulator(a, b, cost, input_cost) for a, b, cost in zip(ahead, push, costs, strict=True)]
+        return np.array([value for value, _ in each]), np.array([gain for _, gain in each])
     try:
         value = solve_discrete_are(ahead, push, state_cost, input_cost)
-    except (ValueError, ArithmeticError) as error:  # of numpy and scipy, LinAlgError among them
-        raise InfeasibleControlError(f"no regulator has these weights ({error}); take less extreme ones.") from error
-    return value, np.linalg.solve(input_cost + push.T @ value @ push, push.T @ value @ ahead)
+    except (ValueError, ArithmeticError) as error_found:  # of numpy and scipy, LinAlgError among them
+        raise InfeasibleControlError(
+            f"no regulator has these weights ({error_found}); take less extreme ones."
+        ) from error_found
+    return value, _gain(value, ahead, push, input_cost)
+
+
+def _turned(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _gain(value: Array, ahead: Array, push: Array, input_cost: Array) -> Array:
+    pulled = _turned(push) @ value
+    return np.asarray(np.linalg.solve(input_cost + pulled @ push, pulled @ ahead))
+
+
+def _doubled(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -> Array:
+    """The cost matrix (n, n) by doubling; not finite, or no solution, where that fails."""
+    step, identity = np.asarray(ahead), np.eye(ahead.shape[-1])
+    scale = np.sqrt(np.maximum(np.diagonal(np.broadcast_to(state_cost, step.shape), axis1=-2, axis2=-1), 1e-300))
+    step = scale[..., :, None] * step / scale[..., None, :]  # so that states cost about one
+    moved = scale[..., :, None] * push
+    reach = moved @ np.linalg.solve(input_cost, _turned(moved))
+    value = np.broadcast_to(state_cost, step.shape) / (scale[..., :, None] * scale[..., None, :])
+    with np.errstate(all="ignore"):
+        for _ in range(DOUBLINGS):
+            try:
+                solved = np.linalg.solve(identity + reach @ value, np.concatenate((step, reach), axis=-1))
+            except np.linalg.LinAlgError:
+                break
+            size = step.shape[-1]
+            more = _turned(step) @ value @ solved[..., :size]
+            reach = reach + step @ solved[..., size:] @ _turned(step)
+            step = step @ solved[..., :size]
+            value = value + 0.5 * (more + _turned(more))
+            if not np.all(np.isfinite(value)):
+                break
+            if np.all(np.max(np.abs(more), axis=(-2, -1)) <= 1e-14 * np.max(np.abs(value), axis=(-2, -1))):
+                break
+    return np.asarray(scale[..., :, None] * value * scale[..., None, :])
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPieces:
-    """A trajectory's linear dynamics, x_k+1 = ahead x_k + push u_k + defect, and its output, jacobian x_k + error.
+    """A trajectory's linear dynamics x_k+1 = ahead x_k + push u_k + defect and output jacobian x_k + error.
 
     Attributes:
-        ahead, push, defect: lists of (n, n), (n, u) and (n,), one less than there are instants.
-        jacobian, error: lists of (p, n) and (p,), one for each instant.
+        ahead, push: (k - 1, n, n) and (k - 1, n, u). jacobian: (k, p, n).
     """
 
-    ahead: list[Array]
-    push: list[Array]
-    defect: list[Array]
-    jacobian: list[Array]
-    error: list[Array]
+    ahead: Array
+    push: Array
+    jacobian: Array
 
 
-def riccati_sweep(
-    pieces: LinearPieces, state_cost: Array, input_cost: Array, output: float, gains: Array
-) -> list[Array]:
+class RiccatiSweep:
     """Inputs u_k = -step_k - gain_k x_k with the least cost of states, inputs and |(jacobian x + error) / output|^2.
 
     Args:
         state_cost, input_cost: (n, n) and (u, u). output: m, deviation that costs 1. Beyond the end all stays as there.
-        gains: (k, u, n), written.
 
-    Returns:
-        Steps, (u,) each; that of the last instant is 0.
+    Attributes:
+        gains: (k, u, n).
 
     Raises:
         InfeasibleControlError: see `regulator`.
     """
-    count = len(pieces.jacobian)
-    last = pieces.jacobian[-1].T @ pieces.jacobian[-1] / output**2 + state_cost
-    value, gains[-1] = regulator(pieces.ahead[-1], pieces.push[-1], last, input_cost)
-    slope = pieces.jacobian[-1].T @ pieces.error[-1] / output**2
-    steps = [np.zeros(input_cost.shape[0])] * count
-    for k in range(count - 2, -1, -1):
-        checkpoint()
-        ahead, push = pieces.ahead[k], pieces.push[k]
-        pulled = slope + value @ pieces.defect[k]
-        curvature = input_cost + push.T @ value @ push
-        both = np.linalg.solve(curvature, np.column_stack((push.T @ value @ ahead, push.T @ pulled)))
-        gains[k], steps[k] = both[:, :-1], both[:, -1]
-        jacobian = pieces.jacobian[k]
-        slope = jacobian.T @ pieces.error[k] / output**2 + ahead.T @ (pulled - value @ (push @ steps[k]))
-        value = jacobian.T @ jacobian / output**2 + state_cost + ahead.T @ value @ (ahead - push @ gains[k])
-        value = 0.5 * (value + value.T)
-    return steps
+
+    def __init__(self, pieces: LinearPieces, state_cost: Array, input_cost: Array, output: float) -> None:
+        self.pieces, self._output = pieces, output
+        count, drives = len(pieces.jacobian), input_cost.shape[0]
+        costs = _turned(pieces.jacobian) @ pieces.jacobian / output**2 + state_cost
+        value, gain = regulator(pieces.ahead[-1], pieces.push[-1], costs[-1], input_cost)
+        self.gains = np.empty((count, drives, value.shape[0]))
+        self.gains[-1] = gain
+        self._values = np.empty_like(costs)
+        self._values[-1] = value
+        self._inverses = np.empty((count - 1, drives, drives))
+        for k in range(count - 2, -1, -1):
+            if not k % 100:
+                checkpoint()
+            ahead, push = pieces.ahead[k], pieces.push[k]
+            pulled = push.T @ value
+            inverse = self._inverses[k] = np.linalg.inv(input_cost + pulled @ push)
+            gain = self.gains[k] = inverse @ (pulled @ ahead)
+            value = costs[k] + ahead.T @ (value @ (ahead - push @ gain))
+            value = self._values[k] = 0.5 * (value + value.T)
+        self._closed = pieces.ahead - pieces.push @ self.gains[:-1]
+
+    def deviations(self, defect: Array, error: Array) -> tuple[Array, Array]:
+        """States x (k, n), from none at the start, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m."""
+        pieces, count = self.pieces, len(self.gains)
+        slopes = (_turned(pieces.jacobian) @ error[..., None])[..., 0] / self._output**2
+        lifted = (self._values[1:] @ defect[..., None])[..., 0]
+        pulled, slope = np.empty_like(lifted), slopes[-1]
+        for k in range(count - 2, -1, -1):
+            pulled[k] = slope + lifted[k]
+            slope = slopes[k] + pulled[k] @ self._closed[k]
+        steps = (self._inverses @ (_turned(pieces.push) @ pulled[..., None]))[..., 0]
+        pushed = defect - (pieces.push @ steps[..., None])[..., 0]
+        states = np.zeros((count, slopes.shape[1]))
+        for k in range(count - 1):
+            states[k + 1] = self._closed[k] @ states[k] + pushed[k]
+        inputs = -(self.gains @ states[..., None])[..., 0]
+        inputs[:-1] -= steps
+        return states, inputs

@@ -9,7 +9,7 @@ import numpy as np
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, single_coordinates
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates, ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
@@ -38,6 +38,14 @@ class OutputModel(ReducedModel):
         chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
         super().__init__(robot, *chosen)
         self._poses = BodyPoses(robot.model_as(MechanismModel))
+
+    def outputs_along(self, start: Array, states: Array, efforts: Array) -> MovingStates:
+        """`states_along` for states (k, 2n) under efforts (k, u), with the output's controlled coordinates."""
+        count = self.index.size
+        body = int(self.mechanism.body_index[self.output.body])
+        return self.states_along(
+            start, states[:, :count], states[:, count:], efforts, body, np.array(self.output.frame.origin), self.rows
+        )
 
     def output_position(self, q: Array) -> Array:
         """(k,) m, the controlled coordinates of the output."""

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
 from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
-from .lqr import LinearPieces, discretized, discretized_with_drift, regulator, riccati_sweep
+from .lqr import LinearPieces, RiccatiSweep, discretized, discretized_with_drift, regulator
 from .output_model import OutputModel
 from .trajectory_tracking import TrackingPlan
 
@@ -38,10 +39,15 @@ EQUILIBRIUM_SPACING = 0.1
 LINE_SPACING = 0.02
 """m between two equilibria along a straight line of the output, of which there are at least MIN_PIECES pieces."""
 MIN_PIECES = 6
-LINEARIZATION_SPACING = 0.02
+LINEARIZATION_SPACING = 0.04
 """s between two linearizations along the path."""
-MAX_DEFECT_SAMPLES = 30
-"""Pieces of a plan that are looked at for its defect."""
+MAX_DEFECT_SAMPLES = 8
+"""Pieces of a plan that are looked at for what its interpolated matrices leave."""
+MAX_SWEEPS = 5
+"""Newton steps. From the second on matrices stay as long as each step leaves less than SLOW of the defect before."""
+SLOW = 0.2
+SETTLED = 1e-7
+"""rad, m and per s of a defect that counts as none."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def plan_output(
     period: float,
     *,
     weights: OutputWeights | None = None,
-    sweeps: int = 2,
+    sweeps: int = MAX_SWEEPS,
     start: PathEquilibrium | None = None,
     equilibrium_map: MechanismEquilibriumMap | None = None,
     line: Sequence[PathEquilibrium] = (),
@@ -100,7 +106,7 @@ def plan_output(
     Args:
         path: the output's controlled coordinates (k,) m over time [s], at rest at 0 and at the end.
         duration: s. period: s, over which inputs are held.
-        sweeps: Newton steps after the guess; the plan's `defect` tells what they leave.
+        sweeps: Newton steps after the guess at most; the plan's `defect` tells what they leave.
         start: equilibrium from which the motion begins; None for the one at the path's start that is nearest to
             that at home. equilibrium_map: of the robot, where there is one already.
         line: of a path that is straight, the equilibria on it (`equilibria_on_line`), which it is planned on;
@@ -111,6 +117,8 @@ def plan_output(
         InfeasibleControlError: the plan needs more than an actuator's effort; it is named.
         TensegrityError: numbers are out of range, or the coordinates stop being independent on the path.
     """
+    if sweeps < 1:
+        raise TensegrityError(f"{sweeps} sweeps make no plan; give one or more.")
     if not (np.isfinite(duration) and np.isfinite(period) and 0.0 < 10.0 * period <= duration):
         raise TensegrityError(f"a path of {duration} s needs a control period above 0 and at most a tenth of it.")
     scale = weights or OutputWeights()
@@ -125,17 +133,20 @@ def plan_output(
     first, states, inputs = _guess(model, line, knots, points, times)
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     state_cost, effort_cost = _costs(scale, model.index.size, inputs.shape[1])
-    gains = np.zeros((count, inputs.shape[1], states.shape[1]))
-    for _ in range(sweeps):
-        pieces = _pieces(model, first, states, inputs, targets, period)
-        steps = riccati_sweep(pieces, state_cost, effort_cost, scale.output, gains)
-        deviation = np.zeros(states.shape[1])
-        for k in range(count):
-            change = -steps[k] - gains[k] @ deviation
-            states[k] += deviation
-            inputs[k] += change
-            if k < count - 1:
-                deviation = pieces.ahead[k] @ deviation + pieces.push[k] @ change + pieces.defect[k]
+    moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
+    for number in range(sweeps):
+        if not is_fresh:
+            drifts, pieces = _pieces(model, moved, states, inputs, period)
+            sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output)
+        deviations, changes = sweep.deviations(_defects(moved, states, drifts), moved.outputs - targets)
+        states, inputs = states + deviations, inputs + changes
+        moved = model.outputs_along(first, states, inputs)
+        before, remaining = remaining, float(np.max(np.abs(_defects(moved, states, drifts))))
+        # the matrices of the guess leave inertia out, and drifts are exact where the motion is that of their matrices
+        is_fresh = number > 0 and remaining < SLOW * before
+        if is_fresh and remaining < SETTLED:
+            break
+    gains = sweep.gains
     worst = np.max(np.abs(inputs), axis=0)
     for each, used in zip(model.robot.actuators, worst, strict=True):
         if used > each.effort:
@@ -143,14 +154,11 @@ def plan_output(
                 f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
                 "more time for it."
             )
-    q, miss = first, 0.0
-    positions = np.zeros((count, q.size))
-    for k in range(count):
-        checkpoint()
-        q = positions[k] = model.closed_configuration(q, states[k, : model.index.size])
-        miss = max(miss, float(np.linalg.norm(model.output_position(q) - targets[k])))
-    defect = float(np.max(np.abs(_last_defect(model, positions, states, inputs, period))))
-    return OutputPlan(times, states, inputs, gains, rest_coordinates, rest_inputs, positions, line[-1], miss, defect)
+    miss = float(np.max(np.linalg.norm(moved.outputs - targets, axis=1)))
+    defect = max(remaining, _defect_between(model, moved, states, inputs, period))
+    return OutputPlan(
+        times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss, defect
+    )
 
 
 def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
@@ -218,45 +226,39 @@ def _guess(
 
 
 def _pieces(
-    model: OutputModel, start: Array, states: Array, inputs: Array, targets: Array, period: float
-) -> LinearPieces:
-    """Where the states really go is computed for every piece; how deviations grow, at knots and linear in between."""
+    model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float
+) -> tuple[Array, LinearPieces]:
+    """How accelerations move the states ahead, (k - 1, 2n, 2n), and the pieces: at knots, and linear in between."""
     count, size = states.shape[0], model.index.size
     every = max(1, round(LINEARIZATION_SPACING / period))
     knots = np.unique(np.append(np.arange(0, count, every), count - 1))
-    pieces, q = LinearPieces([], [], [], [], []), start
-    linearizations: list[tuple[Array, ...]] = []
-    moved: list[Array] = []
-    for k in range(count):
-        checkpoint()
-        q = model.closed_configuration(q, states[k, :size])
-        pieces.error.append(model.output_position(q) - targets[k])
-        moved.append(np.concatenate((states[k, size:], model.accelerations(q, states[k, size:], inputs[k]))))
-        if k == knots[len(linearizations)]:
-            matrix, push, _ = model.linearised(q, states[k, size:], inputs[k])
-            jacobian = model.output_jacobian(q)
-            discrete = discretized_with_drift(matrix, push, period)
-            linearizations.append((*discrete, np.hstack((jacobian, np.zeros_like(jacobian)))))
-    for k in range(count):
-        low = min(max(int(np.searchsorted(knots, k, side="right")) - 1, 0), max(len(knots) - 2, 0))
-        high = min(low + 1, len(knots) - 1)
-        share = (k - knots[low]) / max(1, knots[high] - knots[low])
-        ahead, push, drift, jacobian = (
-            (1.0 - share) * a + share * b for a, b in zip(linearizations[low], linearizations[high], strict=True)
-        )
-        pieces.jacobian.append(jacobian)
-        if k < count - 1:
-            pieces.ahead.append(ahead)
-            pieces.push.append(push)
-            pieces.defect.append(states[k] + drift @ moved[k] - states[k + 1])
-    return pieces
+    checkpoint()
+    matrices, push, _ = model.linearised_along(moved.positions[knots], states[knots, size:], inputs[knots])
+    ahead, pushed, drifts = (
+        _between(knots, each, count - 1) for each in discretized_with_drift(matrices, push, period)
+    )
+    jacobians = np.concatenate((moved.jacobians, np.zeros_like(moved.jacobians)), axis=2)
+    return drifts, LinearPieces(ahead, pushed, jacobians)
 
 
-def _last_defect(model: OutputModel, positions: Array, states: Array, inputs: Array, period: float) -> Array:
-    """Jumps that the plan still has, seen at some of its pieces."""
-    size, jumps = model.index.size, []
-    for k in range(0, len(states) - 1, max(1, len(states) // MAX_DEFECT_SAMPLES)):
-        matrix, push, acceleration = model.linearised(positions[k], states[k, size:], inputs[k])
-        drift = discretized_with_drift(matrix, push, period)[2] @ np.concatenate((states[k, size:], acceleration))
-        jumps.append(states[k] + drift - states[k + 1])
-    return np.array(jumps)
+def _between(knots: NDArray[np.int64], values: Array, count: int) -> Array:
+    """(count, ...) values at whole numbers by a cubic spline through those at knots, a line with few of them."""
+    if len(knots) == 1:
+        return np.broadcast_to(values, (count, *values.shape[1:]))
+    return np.asarray(make_interp_spline(knots, values, k=min(3, (len(knots) - 1) // 2 * 2 + 1))(np.arange(count)))
+
+
+def _defects(moved: MovingStates, states: Array, drifts: Array) -> Array:
+    """(k - 1, 2n) jumps between a state's motion over a period and the next state."""
+    slopes = np.hstack((states[:, states.shape[1] // 2 :], moved.accelerations))[:-1]
+    return np.asarray(states[:-1] + (drifts @ slopes[..., None])[..., 0] - states[1:])
+
+
+def _defect_between(model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float) -> float:
+    """Largest jump at some pieces, with matrices of their own: what interpolation leaves."""
+    size, last = model.index.size, len(states) - 2
+    at = np.unique(np.linspace(0, last, min(MAX_DEFECT_SAMPLES, last + 1)).astype(np.int64))
+    matrices, push, _ = model.linearised_along(moved.positions[at], states[at, size:], inputs[at])
+    drifts = discretized_with_drift(matrices, push, period)[2]
+    slopes = np.hstack((states[at, size:], moved.accelerations[at]))
+    return float(np.max(np.abs(states[at] + (drifts @ slopes[..., None])[..., 0] - states[at + 1])))

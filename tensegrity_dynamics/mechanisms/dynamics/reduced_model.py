@@ -10,6 +10,7 @@ where M, c, p and B are reduced by G (000, 1.2.35). Controllers and observers li
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,7 @@ from ...errors import TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
-from ..kinematics.body_kinematics import body_kinematics
+from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
@@ -27,7 +28,8 @@ from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
 from .equations_of_motion import cable_efforts, evaluate
 from .forward_dynamics import accelerate
-from .state_derivative import make_displacement_workspace, state_derivative
+from .tangents import DEPENDENT as NOT_INDEPENDENT
+from .tangents import REGULAR, linearise_states, make_tangent_workspace
 
 DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
@@ -65,6 +67,65 @@ def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
     return error, independent
 
 
+@allocation_free
+def moving_states(
+    flat, start, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
+    outputs, jacobians, v, work, reduction, stages,
+):  # fmt: skip
+    """States with coordinates (k, n) and rates (k, n) under efforts (k, nv), each near the one before.
+
+    Fills positions (k, nq), accelerations w'' (k, n), and of a point of a body, `origin` (3,) m, the `axes` (p,):
+    outputs (k, p) m and their Jacobians (k, p, n). Returns how many were made, and the error of the loops at the next.
+    """
+    for k in range(coordinates.shape[0]):
+        q = positions[k]
+        for i in range(q.shape[0]):
+            q[i] = start[i] if k == 0 else positions[k - 1, i]
+        for i in range(index.shape[0]):
+            q[q_index[i]] = coordinates[k, i]
+        error, independent = moving_state(flat, q, v, index, held, rates[k], work, reduction, stages)
+        if not independent:
+            return k, error
+        accelerate(flat, q, v, efforts[k], 0.0, work, reduction, True)
+        for i in range(index.shape[0]):
+            accelerations[k, i] = reduction.acceleration[index[i]]
+        world_point(work.rotation, work.position, body, origin, work.point)
+        x, y, z = work.point[0], work.point[1], work.point[2]
+        for r in range(axes.shape[0]):
+            axis = axes[r]
+            outputs[k, r] = work.point[axis]
+            for i in range(index.shape[0]):
+                jacobians[k, r, i] = 0.0
+            d = last_dof(flat, body)
+            while d >= 0:
+                j = work.jacobian[d]
+                if axis == 0:
+                    entry = j[3] + j[1] * z - j[2] * y
+                elif axis == 1:
+                    entry = j[4] + j[2] * x - j[0] * z
+                else:
+                    entry = j[5] + j[0] * y - j[1] * x
+                for i in range(index.shape[0]):
+                    jacobians[k, r, i] += entry * reduction.basis[d, reduction.basis_index[index[i]]]
+                d = flat.dof_parent[d]
+    return coordinates.shape[0], 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MovingStates:
+    """States of a mechanism along a motion.
+
+    Attributes:
+        positions: (k, nq). accelerations: w'' (k, n). outputs: (k, p) m, axes of a point. jacobians: (k, p, n), of
+            these by w.
+    """
+
+    positions: Array
+    accelerations: Array
+    outputs: Array
+    jacobians: Array
+
+
 class ReducedModel:
     """Equations of one robot in chosen coordinates; every object keeps its own arrays, so take one for each thread.
 
@@ -86,10 +147,7 @@ class ReducedModel:
         mechanism = model.mechanism
         self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
-        self._stages, self._scratch = (
-            make_stage_workspace(self._flat),
-            make_displacement_workspace(self._flat, mechanism.position_count),
-        )
+        self._stages = make_stage_workspace(self._flat)
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -102,6 +160,7 @@ class ReducedModel:
         self.names = tuple(all_names[k] for k in self.index)
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         self._held[self.index] = True
+        self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
 
@@ -162,31 +221,26 @@ class ReducedModel:
 
     def linearised(self, q: Array, rate: Array, effort: Array) -> tuple[Array, Array, Array]:
         """A (2n, 2n) and B (2n, u) of small deviations of (w, w'), and w'' (n,), at a state under efforts (u,)."""
-        count, width = self.index.size, self._held.size
-        efforts = np.zeros(width)
-        efforts[self.drives] = effort
-        basis = self._basis(q, np.zeros(width))
-        mass = basis.T @ self._work.mass @ basis
-        inputs = np.vstack((np.zeros((count, self.drives.size)), np.linalg.solve(mass, basis[self.drives].T)))
-        index = self._reduction.independent[:count]
-        order = np.array([int(np.flatnonzero(index == k)[0]) for k in self.index])
-        self._scratch.independent[:count] = index
-        self._scratch.basis[:, :count] = self._reduction.basis[:, :count]
-        origin, ahead, behind = np.zeros(2 * width), np.zeros(2 * width), np.zeros(2 * width)
-        origin[count + order] = rate
-        both = np.concatenate((order, count + order))
-        arguments = (self._work, self._reduction, self._stages, self._scratch)
-        matrix = np.zeros((2 * count, 2 * count))
-        for k in range(2 * count):
-            keep = origin[both[k]]
-            origin[both[k]] = keep + DIFFERENCE_STEP
-            state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
-            origin[both[k]] = keep - DIFFERENCE_STEP
-            state_derivative(self._flat, q, origin, count, efforts, behind, *arguments)
-            origin[both[k]] = keep
-            matrix[:, k] = ((ahead - behind) / (2.0 * DIFFERENCE_STEP))[: 2 * count][both]
-        state_derivative(self._flat, q, origin, count, efforts, ahead, *arguments)
-        return matrix, inputs, ahead[count : 2 * count][order].copy()
+        matrices, inputs, accelerations = self.linearised_along(q[None], rate[None], effort[None])
+        return matrices[0], inputs[0], accelerations[0]
+
+    def linearised_along(self, positions: Array, rates: Array, efforts: Array) -> tuple[Array, Array, Array]:
+        """`linearised` at k states at once: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
+        states, count, width = len(positions), self.index.size, self._held.size
+        on_all = np.zeros((states, width))
+        on_all[:, self.drives] = efforts
+        matrices, inputs = np.empty((states, 2 * count, 2 * count)), np.empty((states, 2 * count, self.drives.size))
+        accelerations, velocity = np.empty((states, count)), np.empty(width)
+        status = linearise_states(
+            self._flat, np.ascontiguousarray(positions, dtype=np.float64), np.ascontiguousarray(rates), on_all,
+            self.index, self._held, self.drives, np.full(count, DIFFERENCE_STEP), matrices, inputs, accelerations,
+            velocity, self._work, self._reduction, self._tangent,
+        )  # fmt: skip
+        if status == NOT_INDEPENDENT:
+            raise TensegrityError(DEPENDENT)
+        if status != REGULAR:
+            raise TensegrityError("a motion of the chosen coordinates has no inertia here; choose others.")
+        return matrices, inputs, accelerations
 
     def accelerations(self, q: Array, rate: Array, effort: Array) -> Array:
         """w'' (n,) at a state under efforts (u,)."""
@@ -194,6 +248,37 @@ class ReducedModel:
         efforts[self.drives] = effort
         accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._reduction, False)
         return self._reduction.acceleration[self.index].copy()
+
+    def states_along(
+        self, start: Array, coordinates: Array, rates: Array, efforts: Array, body: int = -1,
+        origin: Array | None = None, axes: ArrayLike = (),
+    ) -> MovingStates:  # fmt: skip
+        """States with coordinates w (k, n), rates w' (k, n) and efforts (k, u) one after the other, each near the last.
+
+        Args:
+            start: (nq,) near the first. body, origin, axes: of `MovingStates.outputs`, a point (3,) m in a body.
+
+        Raises:
+            TensegrityError: as `state_at`.
+        """
+        count, size = coordinates.shape
+        on_all = np.zeros((count, self._held.size))
+        on_all[:, self.drives] = efforts
+        rows = np.asarray(axes, dtype=np.int64)
+        states = MovingStates(
+            np.empty((count, start.size)), np.empty((count, size)), np.empty((count, rows.size)),
+            np.empty((count, rows.size, size)),
+        )  # fmt: skip
+        made, error = moving_states(
+            self._flat, np.ascontiguousarray(start), np.ascontiguousarray(coordinates), np.ascontiguousarray(rates),
+            on_all, self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
+            states.positions, states.accelerations, states.outputs, states.jacobians, np.empty(self._held.size),
+            self._work, self._reduction, self._stages,
+        )  # fmt: skip
+        if made < count:
+            self._refuse_open(error, states.positions[made - 1] if made else start, coordinates[made])
+            raise TensegrityError(DEPENDENT)
+        return states
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
 from .. import joints
 from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
@@ -123,6 +124,7 @@ class MechanismEquilibriumSolver:
         self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
+        self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
 
     def solve(
         self,
@@ -217,19 +219,20 @@ class MechanismEquilibriumSolver:
         """Whether an equilibrium is stable, and its softest stiffness; `_residual` was called at q just before."""
         flat, strain = self._flat, self._work.strain.copy()
         basis = self._reduction.basis[:, :count].copy()
-        gradients = self._strain_gradients(q, basis)
+        usual = _difference_steps(basis)
+        stiffness, gradients = self._slopes(q, tau, basis, usual)
         edge = np.flatnonzero((np.abs(strain) <= EDGE_STRAIN) & (np.abs(gradients).max(axis=1, initial=0.0) > 0.0))
         clear = np.setdiff1d(np.arange(strain.size), edge)
         # differences that no cable crosses its edge for: slack and tight ones stay what they are
-        steps = np.full(count, np.inf)
+        steps = usual.copy()
         for c in clear:
             steps = np.minimum(steps, 0.3 * abs(strain[c]) / np.maximum(np.abs(gradients[c]), 1e-300))
         area = flat.cable_area.copy()
         area[edge] = 0.0
         self._flat = flat._replace(cable_area=area)
         try:
-            self._residual(q, tau, reuse=False)
-            stiffness, basis = self._stiffness(q, tau, count, steps)
+            if edge.size or np.any(steps < usual):
+                stiffness, _ = self._slopes(q, tau, basis, steps)
             evaluate(self._flat, q, np.zeros(tau.size), self._work)
         finally:
             self._flat = flat
@@ -250,33 +253,30 @@ class MechanismEquilibriumSolver:
         )
         return stable or softest > 1e-9 * largest, softest
 
-    def _strain_gradients(self, q: NDArray, basis: NDArray) -> NDArray[np.float64]:
-        """(c, y) change of each cable's strain along the closed-loop motions."""
-        gradients = np.zeros((self._work.strain.size, basis.shape[1]))
-        still = np.zeros(basis.shape[0])
-        for i in range(basis.shape[1]):
-            h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
-            for sign in (1.0, -1.0):
-                beside = self._moved(q, sign * h * basis[:, i])
-                if beside is not None:
-                    evaluate(self._flat, beside, still, self._work)
-                    gradients[:, i] += sign * self._work.strain / (2.0 * h)
-        gradients[np.abs(gradients) < 1e-9 * np.abs(gradients).max(initial=0.0)] = 0.0
-        return gradients
+    def _slopes(
+        self, q: NDArray, tau: NDArray, basis: NDArray, steps: NDArray, columns: NDArray | None = None
+    ) -> tuple[NDArray, NDArray]:
+        """-dR/dy along the closed-loop motions G (nv, y), or along other columns (nv, m), and (c, m) of the strains.
 
-    def _stiffness(self, q: NDArray, tau: NDArray, count: int, steps: NDArray | None = None) -> tuple[NDArray, NDArray]:
-        """-dR/dy by central differences of at most `steps` along the closed-loop motions, and their basis G (nv, y)."""
+        By central differences of steps (m,). The pivots of G are those of the last `_residual`; `self._tangent` has
+        more.
+        """
+        motions = basis if columns is None else columns
+        count = motions.shape[1]
+        self._tangent.columns[:, :count] = motions
+        static_slopes(self._flat, q, tau, steps, count, self._work, self._reduction, self._tangent)
+        gradients = self._tangent.strain[:count].T.copy()
+        gradients[np.abs(gradients) < 1e-9 * np.abs(gradients).max(initial=0.0)] = 0.0
+        return basis.T @ self._tangent.force[:count].T, gradients
+
+    def _strain_gradients(self, q: NDArray, basis: NDArray) -> NDArray[np.float64]:
+        """(c, y) change of each cable's strain along the closed-loop motions; see `_slopes`."""
+        return self._slopes(q, np.zeros(basis.shape[0]), basis, _difference_steps(basis))[1]
+
+    def _stiffness(self, q: NDArray, tau: NDArray, count: int) -> tuple[NDArray, NDArray]:
+        """-dR/dy along the closed-loop motions, and their basis G (nv, y); `_residual` was called at q just before."""
         basis = self._reduction.basis[:, :count].copy()
-        stiffness = np.zeros((count, count))
-        for i in range(count):
-            h = 1e-6 / max(1e-12, float(np.max(np.abs(basis[:, i]))))
-            h = h if steps is None else min(h, float(steps[i]))
-            sides = []
-            for sign in (1.0, -1.0):
-                beside = self._moved(q, sign * h * basis[:, i])
-                sides.append(np.zeros(count) if beside is None else self._residual(beside, tau))
-            stiffness[:, i] = -(sides[0] - sides[1]) / (2.0 * h)
-        return stiffness, basis
+        return self._slopes(q, tau, basis, _difference_steps(basis))[0], basis
 
     def _step(
         self, q: NDArray, stiffness: NDArray, basis: NDArray, force: NDArray, shift: float
@@ -324,3 +324,8 @@ class MechanismEquilibriumSolver:
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),
         )  # fmt: skip
+
+
+def _difference_steps(motions: NDArray) -> NDArray[np.float64]:
+    """(m,) steps of differences along motions (nv, m) that move no coordinate by more than 1e-6."""
+    return np.asarray(1e-6 / np.maximum(1e-12, np.max(np.abs(motions), axis=0, initial=0.0)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
-from ..dynamics.equations_of_motion import cable_efforts, evaluate
+from ..dynamics.equations_of_motion import evaluate
 from .equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 
 
@@ -64,24 +64,13 @@ def sensitivity(
     driven[held] = np.eye(held.size)
     if passive.size:
         driven[passive] = -np.linalg.lstsq(work.loop[:, passive], work.loop[:, held], rcond=None)[0]
-    stiffness = np.zeros((count, count + held.size))
     cables = work.tension.size
-    pulls = np.zeros((cables, count + held.size))
     columns = np.hstack((basis, driven))
-    for k in range(columns.shape[1]):
-        h = step / max(1.0, float(np.max(np.abs(columns[:, k]))))
-        sides, tensions = [], []
-        for sign in (1.0, -1.0):
-            beside = solver._moved(q, sign * h * columns[:, k])
-            if beside is None:
-                raise NoEquilibriumError(
-                    "the loops cannot close beside this equilibrium; it is at the edge of the workspace."
-                )
-            sides.append(solver._residual(beside, effort))
-            cable_efforts(flat, beside, np.zeros(effort.size), work)
-            tensions.append(work.tension.copy())
-        stiffness[:, k] = -(sides[0] - sides[1]) / (2.0 * h)
-        pulls[:, k] = (tensions[0] - tensions[1]) / (2.0 * h)
+    steps = step / np.maximum(1.0, np.max(np.abs(columns), axis=0, initial=0.0))
+    stiffness, _ = solver._slopes(q, effort, basis, steps, columns)
+    pulls = solver._tangent.tension[: columns.shape[1]].T.copy()
+    if not np.all(np.isfinite(stiffness)):
+        raise NoEquilibriumError("the loops cannot close beside this equilibrium; it is at the edge of the workspace.")
     try:
         answer = -np.linalg.solve(stiffness[:, :count], stiffness[:, count:]) if count else np.zeros((0, held.size))
     except np.linalg.LinAlgError:

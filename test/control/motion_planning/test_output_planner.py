@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tensegrity_control.motion_planning.lqr import LinearPieces, riccati_sweep
+from tensegrity_control.motion_planning.lqr import LinearPieces, RiccatiSweep, discretized_with_drift, regulator
 from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.motion_planning.output_planner import OutputWeights, plan_output
 from tensegrity_control.motion_planning.trajectory_tracking import LinearFeedbackTracker
@@ -92,6 +92,25 @@ def test_linearisation_is_the_derivative_of_the_forward_dynamics(manipulator):
     np.testing.assert_allclose(jacobian @ change, (ahead - behind) / (2 * h), atol=1e-7)
 
 
+def test_states_along_a_path_are_those_found_one_by_one(manipulator):
+    model, random = OutputModel(manipulator), np.random.default_rng(4)
+    q = Simulation(manipulator).state.q
+    w = q[model.q_index] + np.linspace(0.0, 1.0, 4)[:, None] * 0.01 * random.normal(size=12)
+    rates, efforts = 0.1 * random.normal(size=(4, 12)), random.normal(size=(4, 6))
+    states = model.outputs_along(q, np.hstack((w, rates)), efforts)
+    matrices, _, accelerations = model.linearised_along(states.positions, rates, efforts)
+    for k in range(4):
+        own = model.closed_configuration(q, w[k])
+        np.testing.assert_allclose(states.positions[k], own, atol=1e-11)
+        np.testing.assert_allclose(states.outputs[k], model.output_position(own), atol=1e-12)
+        np.testing.assert_allclose(states.jacobians[k], model.output_jacobian(own), atol=1e-10)
+        alone = model.accelerations(own, rates[k], efforts[k])
+        scale = np.max(np.abs(alone))
+        np.testing.assert_allclose(states.accelerations[k], alone, atol=1e-8 * scale)
+        np.testing.assert_allclose(accelerations[k], alone, atol=1e-8 * scale)
+        np.testing.assert_array_equal(matrices[k, :12, 12:], np.eye(12))
+
+
 def test_coordinates_that_are_no_choice_are_named(manipulator):
     names = list(OutputModel(manipulator).names)
     with pytest.raises(TensegrityError, match="missing B1-dummyJt"):
@@ -109,39 +128,67 @@ def test_riccati_sweeps_give_the_least_cost():
     """Against the same quadratic program solved at once as one linear system."""
     random = np.random.default_rng(3)
     size, drives, rows, count = 4, 2, 1, 6
-    pieces = LinearPieces([], [], [], [], [])
-    for k in range(count):
-        pieces.jacobian.append(random.normal(size=(rows, size)))
-        pieces.error.append(random.normal(size=rows))
-        if k < count - 1:
-            pieces.ahead.append(np.eye(size) + 0.2 * random.normal(size=(size, size)))
-            pieces.push.append(random.normal(size=(size, drives)))
-            pieces.defect.append(random.normal(size=size))
+    pieces = LinearPieces(
+        np.eye(size) + 0.2 * random.normal(size=(count - 1, size, size)),
+        random.normal(size=(count - 1, size, drives)), random.normal(size=(count, rows, size)),
+    )  # fmt: skip
+    error, defect = random.normal(size=(count, rows)), random.normal(size=(count - 1, size))
     state_cost, effort_cost, output = 0.3 * np.eye(size), 0.7 * np.eye(drives), 0.5
-    gains = np.zeros((count, drives, size))
-    steps = riccati_sweep(pieces, state_cost, effort_cost, output, gains)
+    sweep = RiccatiSweep(pieces, state_cost, effort_cost, output)
+    states, inputs = sweep.deviations(defect, error)
 
     def cost(changes, terminal):
         x, total = np.zeros(size), 0.0
         for k in range(count):
-            miss = pieces.jacobian[k] @ x + pieces.error[k]
+            miss = pieces.jacobian[k] @ x + error[k]
             if k < count - 1:
                 total += miss @ miss / output**2 + x @ state_cost @ x + changes[k] @ effort_cost @ changes[k]
-                x = pieces.ahead[k] @ x + pieces.push[k] @ changes[k] + pieces.defect[k]
-        return total + x @ terminal @ x + 2.0 * x @ (pieces.jacobian[-1].T @ pieces.error[-1]) / output**2
+                x = pieces.ahead[k] @ x + pieces.push[k] @ changes[k] + defect[k]
+        return total + x @ terminal @ x + 2.0 * x @ (pieces.jacobian[-1].T @ error[-1]) / output**2
 
     from scipy.linalg import solve_discrete_are
 
     last = pieces.jacobian[-1].T @ pieces.jacobian[-1] / output**2 + state_cost
     terminal = solve_discrete_are(pieces.ahead[-1], pieces.push[-1], last, effort_cost)
-    x, changes = np.zeros(size), []
+    changes = list(inputs[:-1])
     for k in range(count - 1):
-        changes.append(-steps[k] - gains[k] @ x)
-        x = pieces.ahead[k] @ x + pieces.push[k] @ changes[k] + pieces.defect[k]
+        np.testing.assert_allclose(
+            states[k + 1], pieces.ahead[k] @ states[k] + pieces.push[k] @ inputs[k] + defect[k], atol=1e-12
+        )
     best = cost(changes, terminal)
     for _ in range(50):
         other = [each + 0.01 * random.normal(size=drives) for each in changes]
         assert cost(other, terminal) > best
+
+
+def test_stacks_are_discretised_as_the_exponential_of_each():
+    from scipy.linalg import expm
+
+    random = np.random.default_rng(5)
+    matrix, inputs = 30.0 * random.normal(size=(3, 4, 4)), random.normal(size=(3, 4, 2))
+    matrix[1, 2] *= 1e2
+    matrix[1, 2, 2] = -1e4  # a stiff direction
+    ahead, push, drift = discretized_with_drift(matrix, inputs, 0.01)
+    for k in range(3):
+        block = np.zeros((8, 8))
+        block[:4, :4], block[:4, 4:] = matrix[k], np.eye(4)
+        whole = expm(0.01 * block)
+        scale = np.max(np.abs(whole))
+        np.testing.assert_allclose(ahead[k], whole[:4, :4], rtol=1e-9, atol=1e-12 * scale)
+        np.testing.assert_allclose(drift[k], whole[:4, 4:], rtol=1e-9, atol=1e-12 * scale)
+        np.testing.assert_allclose(push[k], drift[k] @ inputs[k], rtol=1e-12)
+
+
+def test_regulators_of_a_stack_solve_their_riccati_equations():
+    from scipy.linalg import solve_discrete_are
+
+    random = np.random.default_rng(6)
+    ahead, push = np.eye(5) + 0.3 * random.normal(size=(4, 5, 5)), random.normal(size=(4, 5, 2))
+    cost, effort = np.diag([1e10, 1e8, 1.0, 1.0, 1e-3]), 100.0 * np.eye(2)
+    values, gains = regulator(ahead, push, cost, effort)
+    for a, b, value, gain in zip(ahead, push, values, gains, strict=True):
+        np.testing.assert_allclose(value, solve_discrete_are(a, b, cost, effort), rtol=1e-6, atol=1e-6 * value.max())
+        assert np.max(np.abs(np.linalg.eigvals(a - b @ gain))) < 1.0
 
 
 def test_plan_keeps_its_output_on_the_path_and_meets_the_dynamics(planned):
