@@ -412,6 +412,9 @@ class QPController(SampledController):
         a, b, c = force.tolist()
         load[body] += (y * c - z * b, z * a - x * c, x * b - y * a, a, b, c)
 
+    def acted(self, stamp: float, begin: float) -> None:
+        self._under_way.acted(stamp, begin)
+
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
         last = self._last_command
@@ -461,7 +464,7 @@ class QPController(SampledController):
             position = told[2] + share * (position - told[0])
             rate = told[3] + share * (rate - told[1])
         rate += half
-        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half))
+        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
         effort = solution.effort.copy()
         if gains is None:
             return Command(self.output_mode, self.names, effort)
