@@ -74,6 +74,9 @@ KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
+CORRECTED = 0.2
+"""Part of what actuators were seen off their set points by which these go there within the time that commands need: an
+integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LEAST_DURATION = 3.0
@@ -460,7 +463,7 @@ class QPController(SampledController):
             rate -= moved[:, 1]
             stretched = moved[:, 2:]
         if acts > time and (told := self._under_way.told(time, acts)) is not None:
-            share = self._elapsed / (self._elapsed + acts - time)
+            share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
             position = told[2] + share * (position - told[0])
             rate = told[3] + share * (rate - told[1])
         rate += half

@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from tensegrity_control.command_latency import CommandLatency
 from tensegrity_control.controller import Command, Controller, RobotState
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.command_gate import CommandGate, Mode
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.late_messages import LateMessages
 from tensegrity_dynamics.numerics.types import Array
 
+LATENCIES = ("measured", "told", "unknown")
 LONGEST_STEP = 1e-3
 """s, of the simulation."""
 
@@ -32,8 +34,10 @@ class Delays:
 
     Args:
         states, commands: least and most periods by which each is late, drawn anew for every one.
+        busy: least and most periods from one answer of the controller to its next one.
         freezes: (begin, length) in s of times in which the controller's computer does nothing.
-        known: whether the controller is told the mean delay of commands; else it has to find out.
+        latency: what the controller knows of it: "measured" from what the plant reports, "told" (the mean of both), or
+            "unknown".
         seed: of what is drawn.
 
     Raises:
@@ -42,15 +46,18 @@ class Delays:
 
     states: tuple[int, int] = (0, 0)
     commands: tuple[int, int] = (0, 0)
+    busy: tuple[int, int] = (1, 1)
     freezes: tuple[tuple[float, float], ...] = ()
-    known: bool = True
+    latency: str = "measured"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("states", "commands"):
+        for name in ("states", "commands", "busy"):
             least, most = getattr(self, name)
-            if not 0 <= least <= most:
-                raise TensegrityError(f"delays of {name} are {least} to {most} periods; give 0 <= least <= most.")
+            if not int(name == "busy") <= least <= most:
+                raise TensegrityError(f"delays of {name} are {least} to {most} periods; give 0 (busy: 1) <= least <= most.")
+        if self.latency not in LATENCIES:
+            raise TensegrityError(unknown_name("knowledge of the latency", self.latency, LATENCIES))
         for begin, length in self.freezes:
             if not (np.isfinite(begin) and np.isfinite(length) and begin >= 0.0 and length >= 0.0):
                 raise TensegrityError(f"a freeze of {length} s at {begin} s; both must be zero or above.")
@@ -91,7 +98,11 @@ class DelayedLoop:
         self._estimator = make_estimator(self.robot, observer=True) if self.observer else None
         self._states: LateMessages[_Reading] = LateMessages(*self.delays.states, self.delays.seed)
         self._commands: LateMessages[tuple[float, Command]] = LateMessages(*self.delays.commands, self.delays.seed + 1)
-        self._tick, self._holding = 0, True
+        mean = 0.5 * sum((*self.delays.states, *self.delays.commands)) * self.period
+        self._latency = CommandLatency(mean if self.delays.latency == "told" else 0.0)
+        self._began: tuple[float, float] | None = None  # stamp of the command that acts, and since when
+        self._random = np.random.default_rng(self.delays.seed + 2)
+        self._tick, self._free, self._holding = 0, 0, True
         self.refused: dict[str, int] = {}
         self.held = 0
         self.errors: list[float] = []
@@ -142,12 +153,13 @@ class DelayedLoop:
     def _step(self) -> None:
         now, seen = self.time, self.simulation.observe()
         self._states.put(
-            self._tick, _Reading(now, seen.positions, seen.efforts, seen.pose, self.simulation.state)
+            self._tick, _Reading(now, seen.positions, seen.efforts, seen.pose, self.simulation.state, self._began)
         )
-        if not self.delays.frozen(now):
+        if self._tick >= self._free and not self.delays.frozen(now):
             reading = self._states.take(self._tick)
             if reading is not None:
-                self._answer(reading, now)
+                self._answer(reading)
+                self._free = self._tick + int(self._random.integers(self.delays.busy[0], self.delays.busy[1] + 1))
         command = self._commands.take(self._tick)
         if command is not None:
             self._apply(command, now)
@@ -158,13 +170,14 @@ class DelayedLoop:
         self._tick += 1
         self._note()
 
-    def _answer(self, reading: _Reading, now: float) -> None:
+    def _answer(self, reading: _Reading) -> None:
         self._stamp = reading.time
         self._seen = self._estimate(reading.time, reading)
-        age = now - reading.time
-        if self.delays.known:
-            age += 0.5 * sum(self.delays.commands) * self.period
+        if reading.began is not None and self.delays.latency == "measured" and self._latency.acted(*reading.began):
+            self.control.acted(*reading.began)
+        age = self._latency.age(reading.time, reading.time)
         command = self.control.command(reading.time, replace(self._seen, age=age))
+        self._latency.sent(reading.time, reading.time)
         self._commands.put(self._tick, (reading.time, command))
 
     def _apply(self, sent: tuple[float, Command], now: float) -> None:
@@ -188,6 +201,7 @@ class DelayedLoop:
             by_mode.setdefault(kind.value, {})[name] = value
         for mode, values in by_mode.items():
             self.simulation.command(mode, values, age=now - stamp, period=self.period)
+        self._began = (stamp, now)
 
     def _hold(self) -> None:
         self.simulation.hold()
@@ -206,13 +220,14 @@ class DelayedLoop:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is read at a time [s]: positions and efforts by actuator, and the truth."""
+    """What is read at a time [s]: positions and efforts by actuator, the truth, and since when which command acts."""
 
     time: float
     positions: Mapping[str, float]
     efforts: Mapping[str, float]
     pose: Any
     state: Any
+    began: tuple[float, float] | None
 
 
 def freezes(seed: int, until: float, lengths: tuple[float, float], spacing: float) -> Sequence[tuple[float, float]]:
