@@ -260,7 +260,9 @@ class ControllerNode(RobotNode):
         phase = self._controller.status(self._now).phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values |= {"phase": phase, "gaps": self._controller.gaps}
-        values["command_latency"] = f"{1e3 * self._latency.way:.3g} ms, {'measured' if self._latency.measured else 'told'}"
+        values["command_latency"] = (
+            f"{1e3 * self._latency.way:.3g} ms, {'measured' if self._latency.measured else 'told'}"
+        )
         values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
         if distance is not None:
@@ -301,9 +303,7 @@ class ControllerNode(RobotNode):
             try:
                 self._take_timing(self._stamp or 0)
                 state, newest = self._reader.observe(message), self._newest(message)
-                command = self._controller.command(
-                    self._now, replace(state, age=self._latency.age(self._now, newest))
-                )
+                command = self._controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
                 self._latency.sent(self._now, newest)
                 return command
             except FAILURES as error:

@@ -55,7 +55,9 @@ class Delays:
         for name in ("states", "commands", "busy"):
             least, most = getattr(self, name)
             if not int(name == "busy") <= least <= most:
-                raise TensegrityError(f"delays of {name} are {least} to {most} periods; give 0 (busy: 1) <= least <= most.")
+                raise TensegrityError(
+                    f"delays of {name} are {least} to {most} periods; give 0 (busy: 1) <= least <= most."
+                )
         if self.latency not in LATENCIES:
             raise TensegrityError(unknown_name("knowledge of the latency", self.latency, LATENCIES))
         for begin, length in self.freezes:
@@ -77,9 +79,9 @@ class DelayedLoop:
         plant: the robot that is simulated, where it is another one.
 
     Attributes:
-        time: s. refused: what the gate refused, counted by its first words. held: periods in which the gate let the
-            actuators hold. errors, tensions: after every period, distance [m] of the controlled axes from the reference
-            and (c,) N.
+        time: s. stamp: s, of the last state that the controller has seen.
+        refused: what the gate refused, counted by its words. held: periods in which the actuators held.
+        errors, tensions: after every period, distance [m] of the controlled axes from the reference and (c,) N.
     """
 
     robot: Robot
@@ -96,18 +98,15 @@ class DelayedLoop:
         self.simulation = Simulation(plant, self.period / self.steps)
         self.gate = CommandGate(plant.actuators, without_impedance=self.simulation.without_impedance)
         self._estimator = make_estimator(self.robot, observer=True) if self.observer else None
-        self._states: LateMessages[_Reading] = LateMessages(*self.delays.states, self.delays.seed)
-        self._commands: LateMessages[tuple[float, Command]] = LateMessages(*self.delays.commands, self.delays.seed + 1)
-        mean = 0.5 * sum((*self.delays.states, *self.delays.commands)) * self.period
-        self._latency = CommandLatency(mean if self.delays.latency == "told" else 0.0)
+        self.set_delays(self.delays)
         self._began: tuple[float, float] | None = None  # stamp of the command that acts, and since when
-        self._random = np.random.default_rng(self.delays.seed + 2)
         self._tick, self._free, self._holding = 0, 0, True
         self.refused: dict[str, int] = {}
         self.held = 0
         self.errors: list[float] = []
         self.tensions: list[Array] = []
-        self.floors = np.array([each.minimum_tension for each in self.robot.actuators])
+        self._floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
+        self._cables = tuple(self.simulation.observe().tensions)
         self._reset()
 
     @property
@@ -115,12 +114,31 @@ class DelayedLoop:
         """s."""
         return self._tick * self.period
 
+    def set_delays(self, delays: Delays) -> None:
+        """Other delays from now on; what is under way is lost."""
+        self.delays = delays
+        self._states: LateMessages[_Reading] = LateMessages(*delays.states, delays.seed)
+        self._commands: LateMessages[tuple[float, Command]] = LateMessages(*delays.commands, delays.seed + 1)
+        self._random = np.random.default_rng(delays.seed + 2)
+        mean = 0.5 * sum((*delays.states, *delays.commands)) * self.period
+        self._latency = CommandLatency(mean if delays.latency == "told" else 0.0)
+
+    def forget(self) -> None:
+        """Forget errors and tensions so far."""
+        self.errors.clear()
+        self.tensions.clear()
+
+    def least(self) -> float:
+        """Least tension so far, in parts of its floor; in newton where there is none."""
+        floors = np.array([self._floors.get(name, 0.0) for name in self._cables])
+        return float(np.min(np.array(self.tensions) / np.where(floors > 0.0, floors, 1.0)))
+
     def switch(self, control: Controller) -> None:
         """Let another controller take over from the last state that was seen."""
         before, self.control = self.control, control
-        control.reset(self._stamp, self._seen)
-        if before.status(self._stamp).phase == "stopped":
-            control.stop(self._stamp)  # type: ignore[attr-defined]
+        control.reset(self.stamp, self._seen)
+        if before.status(self.stamp).phase == "stopped":
+            control.stop(self.stamp)  # type: ignore[attr-defined]
 
     def run(self, duration: float, each: Callable[[float], None] | None = None) -> None:
         """Run on for some time [s]; `each` is called with the time at the begin of every period.
@@ -136,9 +154,9 @@ class DelayedLoop:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _reset(self) -> None:
-        self._stamp = -np.inf
+        self.stamp = -np.inf
         self._seen = self._estimate(0.0, self.simulation.observe())
-        self._stamp = 0.0
+        self.stamp = 0.0
         self.control.reset(0.0, self._seen)
 
     def _estimate(self, stamp: float, reading: Any) -> RobotState:
@@ -171,7 +189,7 @@ class DelayedLoop:
         self._note()
 
     def _answer(self, reading: _Reading) -> None:
-        self._stamp = reading.time
+        self.stamp = reading.time
         self._seen = self._estimate(reading.time, reading)
         if reading.began is not None and self.delays.latency == "measured" and self._latency.acted(*reading.began):
             self.control.acted(*reading.began)
