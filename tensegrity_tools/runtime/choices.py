@@ -154,7 +154,8 @@ def resolve(choices: Choices) -> NodeGraph:
             raise TensegrityError(f"the real time factor is {choices.real_time_factor:g}; give 0.01 to 100.")
         graph = simulation_graph(
             choices.robot, real_time_factor=choices.real_time_factor, command_delay=choices.command_delay,
-            state_delay=choices.state_delay, delay_jitter=choices.delay_jitter, paused=choices.paused, watching=choices.watching, **common,
+            state_delay=choices.state_delay, delay_jitter=choices.delay_jitter, paused=choices.paused,
+            watching=choices.watching, **common,
         )  # fmt: skip
     else:
         graph = hardware_graph(

@@ -8,6 +8,7 @@ that arrive together the newest counts alone, as in the nodes.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,8 @@ from tensegrity_dynamics.late_messages import LateMessages
 from tensegrity_dynamics.numerics.types import Array
 
 LATENCIES = ("measured", "told", "unknown")
+REPORTED = 16
+"""Commands of which a reading says when they began."""
 LONGEST_STEP = 1e-3
 """s, of the simulation."""
 
@@ -99,7 +102,7 @@ class DelayedLoop:
         self.gate = CommandGate(plant.actuators, without_impedance=self.simulation.without_impedance)
         self._estimator = make_estimator(self.robot, observer=True) if self.observer else None
         self.set_delays(self.delays)
-        self._began: tuple[float, float] | None = None  # stamp of the command that acts, and since when
+        self._began: deque[tuple[float, float]] = deque(maxlen=REPORTED)  # stamps of commands, and when they began
         self._tick, self._free, self._holding = 0, 0, True
         self.refused: dict[str, int] = {}
         self.held = 0
@@ -171,7 +174,8 @@ class DelayedLoop:
     def _step(self) -> None:
         now, seen = self.time, self.simulation.observe()
         self._states.put(
-            self._tick, _Reading(now, seen.positions, seen.efforts, seen.pose, self.simulation.state, self._began)
+            self._tick,
+            _Reading(now, seen.positions, seen.efforts, seen.pose, self.simulation.state, tuple(self._began)),
         )
         if self._tick >= self._free and not self.delays.frozen(now):
             reading = self._states.take(self._tick)
@@ -191,8 +195,9 @@ class DelayedLoop:
     def _answer(self, reading: _Reading) -> None:
         self.stamp = reading.time
         self._seen = self._estimate(reading.time, reading)
-        if reading.began is not None and self.delays.latency == "measured" and self._latency.acted(*reading.began):
-            self.control.acted(*reading.began)
+        for began in reading.began if self.delays.latency == "measured" else ():
+            if self._latency.acted(*began):
+                self.control.acted(*began)
         age = self._latency.age(reading.time, reading.time)
         command = self.control.command(reading.time, replace(self._seen, age=age))
         self._latency.sent(reading.time, reading.time)
@@ -219,7 +224,7 @@ class DelayedLoop:
             by_mode.setdefault(kind.value, {})[name] = value
         for mode, values in by_mode.items():
             self.simulation.command(mode, values, age=now - stamp, period=self.period)
-        self._began = (stamp, now)
+        self._began.append((stamp, now))
 
     def _hold(self) -> None:
         self.simulation.hold()
@@ -238,14 +243,14 @@ class DelayedLoop:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is read at a time [s]: positions and efforts by actuator, the truth, and since when which command acts."""
+    """What is read at a time [s]: positions and efforts by actuator, the truth, and since when the last commands act."""
 
     time: float
     positions: Mapping[str, float]
     efforts: Mapping[str, float]
     pose: Any
     state: Any
-    began: tuple[float, float] | None
+    began: tuple[tuple[float, float], ...]
 
 
 def freezes(seed: int, until: float, lengths: tuple[float, float], spacing: float) -> Sequence[tuple[float, float]]:
