@@ -243,7 +243,7 @@ class DelayedLoop:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is read at a time [s]: positions and efforts by actuator, the truth, and since when the last commands act."""
+    """What is read at a time [s]: positions and efforts by actuator, the truth, since when commands act."""
 
     time: float
     positions: Mapping[str, float]
@@ -259,7 +259,8 @@ def freezes(seed: int, until: float, lengths: tuple[float, float], spacing: floa
     Args:
         until: s. lengths: shortest and longest [s]. spacing: mean time between two [s].
     """
-    random, found, time = np.random.default_rng(seed), [], 0.0
+    random, time = np.random.default_rng(seed), 0.0
+    found: list[tuple[float, float]] = []
     while True:
         time += spacing * (0.5 + float(random.random()))
         length = float(random.uniform(*lengths))
