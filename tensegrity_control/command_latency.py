@@ -14,6 +14,8 @@ KEPT = 64
 """Commands of which it is remembered when they were sent."""
 MEASURED = 15
 """Ways of which the median counts."""
+LONGEST = 1.0
+"""s up to which a way is believed."""
 
 
 class CommandLatency:
@@ -59,11 +61,11 @@ class CommandLatency:
             self._sent.append((stamp, newest))
 
     def acted(self, stamp: float, begin: float) -> bool:
-        """The command with a stamp acts from `begin` on; False where that is not news, or nothing of ours."""
+        """The command with a stamp acts from `begin` on; False where that is not news, nothing of ours, or cannot be."""
         if self._began is not None and stamp <= self._began[0]:
             return False
         found = next((newest for sent, newest in reversed(self._sent) if abs(sent - stamp) < 1e-9), None)
-        if found is None:
+        if found is None or not -1e-9 <= begin - found <= LONGEST:
             return False
         self._began = (stamp, begin)
         self._ways.append(max(begin - found, 0.0))

@@ -32,6 +32,8 @@ def test_reports_of_commands_that_nobody_sent_say_nothing():
     latency = CommandLatency(told=0.01)
     latency.sent(0.0, 0.0)
     assert not latency.acted(0.7, 0.8) and latency.way == 0.01
+    for impossible in (-0.5, 3.0, float("nan"), float("inf")):
+        assert not latency.acted(0.0, impossible) and latency.way == 0.01
     assert latency.acted(0.0, 0.02) and latency.way == pytest.approx(0.02)
     latency.forget()
     assert not latency.acted(0.0, 0.5) and latency.way == pytest.approx(0.02)

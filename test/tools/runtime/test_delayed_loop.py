@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def test_a_goal_is_reached_however_late_and_whoever_stands_still_meanwhile():
 def test_freezes_are_as_long_as_was_asked_for_and_do_not_overlap():
     found = freezes(3, 100.0, (0.1, 0.5), 3.0)
     assert len(found) > 10 and all(0.1 <= length <= 0.5 for _, length in found)
-    assert all(before + length < after for (before, length), (after, _) in zip(found, found[1:], strict=False))
+    assert all(before + length < after for (before, length), (after, _) in pairwise(found))
 
 
 def test_delays_that_make_no_sense_are_refused():
