@@ -61,7 +61,7 @@ class CommandLatency:
             self._sent.append((stamp, newest))
 
     def acted(self, stamp: float, begin: float) -> bool:
-        """The command with a stamp acts from `begin` on; False where that is not news, nothing of ours, or cannot be."""
+        """A command acts from `begin` on; False where that is not news, nothing of ours, or cannot be."""
         if self._began is not None and stamp <= self._began[0]:
             return False
         found = next((newest for sent, newest in reversed(self._sent) if abs(sent - stamp) < 1e-9), None)
