@@ -176,7 +176,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         tensions.axhline(0.0, color="0.8", zorder=0)
     for axes in panels[1]:
         axes.set(xlabel="delay of the commands [ms], where it varies the longest one")
-    panels[0][0].legend(fontsize=7)
+    names = panels[0][0].get_legend_handles_labels()
+    panels[0][1].legend(*names, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.55))
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
