@@ -33,6 +33,11 @@ RESTING = 2.5
 """s for which a robot is let come to rest before another controller takes over."""
 
 
+def finite(value: float) -> float | None:
+    """The value, None where it is not finite."""
+    return value if np.isfinite(value) else None
+
+
 def draw_delays(random: np.random.Generator) -> tuple[tuple[int, int], tuple[int, int]]:
     """Least and most periods of states and of commands, at most `MOST` together."""
     total = int(random.integers(0, MOST + 1))
@@ -103,10 +108,10 @@ def run(
             result["lost"] = f"after {loop.time:.2f} s under {name}: {error}"
         result["stretches"].append(
             {"until": loop.time, "controller": name, "states": states, "commands": commands,
-             "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": loop.least(),
+             "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": finite(loop.least()),
              "refusals": sum(loop.refused.values())}
         )  # fmt: skip
-        tell(f"{loop.time:.0f} s, {name}, least tension {loop.least():.2f} of its floor")
+        tell(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
         next_goal = 0.0
     return result
 
@@ -115,15 +120,20 @@ def render(result: dict[str, Any], console: Any) -> None:
     """One line for each stretch."""
     rows = [
         (f"{each['until']:.0f}", each["controller"], _range(each["states"]), _range(each["commands"]),
-         str(each["freezes"]), str(each["goals"]), f"{1e3 * each['worst']:.3f}", f"{each['least']:.3f}")
+         str(each["freezes"]), str(each["goals"]), f"{1e3 * each['worst']:.3f}", _tension(each["least"]))
         for each in result["stretches"]
     ]  # fmt: skip
     columns = ("until s", "controller", "states late", "commands late", "freezes", "goals", "worst mm", "least T/floor")
     console.print(table(f"{result['robot']}, seed {result['seed']}", columns, rows))
     stretches = result["stretches"]
-    least, worst = min(each["least"] for each in stretches), max(each["worst"] for each in stretches)
-    text = f"{stretches[-1]['until']:.0f} s: least tension {least:.3f} of its floor, worst error {1e3 * worst:.2f} mm"
+    tight = [each["least"] for each in stretches if each["least"] is not None]
+    text = f"{stretches[-1]['until']:.0f} s: worst error {1e3 * max(each['worst'] for each in stretches):.2f} mm"
+    text += f", least tension {min(tight):.3f} of its floor" if tight else ""
     console.print(f"lost {result['lost']}" if result["lost"] else f"{text}; never lost.", soft_wrap=True)
+
+
+def _tension(least: float | None) -> str:
+    return "" if least is None else f"{least:.3f}"
 
 
 def _range(periods: tuple[int, int]) -> str:
@@ -140,7 +150,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
     figure, (errors, tensions) = plt.subplots(2, 1, figsize=(8, 6), sharex=True)
     until = [each["until"] for each in result["stretches"]]
     errors.semilogy(until, [max(1e3 * each["worst"], 1e-6) for each in result["stretches"]], ".")
-    tensions.plot(until, [each["least"] for each in result["stretches"]], ".")
+    tight = [each for each in result["stretches"] if each["least"] is not None]
+    tensions.plot([each["until"] for each in tight], [each["least"] for each in tight], ".")
     errors.set(ylabel="worst error [mm]")
     tensions.set(xlabel="time [s]", ylabel="least tension / floor")
     figure.tight_layout()

@@ -132,7 +132,9 @@ class DelayedLoop:
         self.tensions.clear()
 
     def least(self) -> float:
-        """Least tension so far, in parts of its floor; in newton where there is none."""
+        """Least tension so far, in parts of its floor; in newton where there is none, infinite without cables."""
+        if not self._cables:
+            return float("inf")
         floors = np.array([self._floors.get(name, 0.0) for name in self._cables])
         return float(np.min(np.array(self.tensions) / np.where(floors > 0.0, floors, 1.0)))
 
