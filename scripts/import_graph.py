@@ -21,12 +21,12 @@ from pathlib import Path
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
         "ending", "errors", "impedance", "numerics", "robots", "linear_models", "simulation_interface",
-        "estimation_interface", "command_streams", "command_gate", "external_wrenches",
+        "estimation_interface", "command_streams", "command_gate", "external_wrenches", "late_messages",
         "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation", "estimation",
         "rollout", "ros",
     ),
     "tensegrity_control": (
-        "cancellation", "tension_floor", "trajectories", "optimization", "controller", "known_loads",
+        "cancellation", "command_latency", "tension_floor", "trajectories", "optimization", "controller", "known_loads",
         "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (

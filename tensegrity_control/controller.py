@@ -177,6 +177,9 @@ class Controller(ABC):
         """Known loads from now on, as `Simulation.apply_forces` takes them. Raises TensegrityError: it takes none."""
         raise TensegrityError(TAKES_NO_LOADS)
 
+    def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
+        """The command that answered the state of `stamp` [s] acts from `begin` [s] on, as the plant has reported."""
+
     def _ready(self) -> None:
         """Raise TensegrityError where goals cannot be taken."""
         if self._phase == "idle":

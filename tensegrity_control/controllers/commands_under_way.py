@@ -30,7 +30,8 @@ KEPT = 64
 
 class Sent(NamedTuple):
     """A command: it acts from `begin` [s] on, its accelerations (n,) for `lasts` s; set points of the actuators (a,) at
-    `begin`, the rate at which they move on, and the rate with which they are left."""
+    `begin`, the rate at which they move on, and the rate with which they are left. `stamp` [s] is that of the state
+    which it answers; `known` says that it began then, which is a guess until it is reported."""
 
     begin: float
     lasts: float
@@ -38,6 +39,8 @@ class Sent(NamedTuple):
     position: Array
     rate: Array
     left: Array
+    stamp: float = -np.inf
+    known: bool = False
 
 
 class CommandsUnderWay:
@@ -60,6 +63,23 @@ class CommandsUnderWay:
         while self._sent and self._sent[-1].begin >= command.begin:
             self._sent.pop()
         self._sent.append(command)
+
+    def acted(self, stamp: float, begin: float) -> None:
+        """The command that answered the state of `stamp` acts from `begin` on [s], which was a guess until now.
+
+        Those before it of which nothing was reported never will, they were overtaken; those after it begin later.
+        """
+        kept: list[Sent] = []
+        for each in self._sent:
+            if each.stamp == stamp:
+                kept = [one for one in kept if one.known and one.begin < begin]
+                shift = begin - each.begin
+                each = each._replace(begin=begin, position=each.position + shift * each.rate, known=True)
+            elif each.stamp > stamp and kept and each.begin <= kept[-1].begin:
+                shift = kept[-1].begin + each.lasts - each.begin
+                each = each._replace(begin=each.begin + shift, position=each.position + shift * each.rate)
+            kept.append(each)
+        self._sent = deque(kept, maxlen=KEPT)
 
     def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
         """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""

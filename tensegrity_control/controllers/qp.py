@@ -74,6 +74,9 @@ KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
+CORRECTED = 0.2
+"""Part of what actuators were seen off their set points by which these go there within the time that commands need: an
+integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LEAST_DURATION = 3.0
@@ -412,6 +415,9 @@ class QPController(SampledController):
         a, b, c = force.tolist()
         load[body] += (y * c - z * b, z * a - x * c, x * b - y * a, a, b, c)
 
+    def acted(self, stamp: float, begin: float) -> None:
+        self._under_way.acted(stamp, begin)
+
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
         last = self._last_command
@@ -457,11 +463,11 @@ class QPController(SampledController):
             rate -= moved[:, 1]
             stretched = moved[:, 2:]
         if acts > time and (told := self._under_way.told(time, acts)) is not None:
-            share = self._elapsed / (self._elapsed + acts - time)
+            share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
             position = told[2] + share * (position - told[0])
             rate = told[3] + share * (rate - told[1])
         rate += half
-        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half))
+        self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
         effort = solution.effort.copy()
         if gains is None:
             return Command(self.output_mode, self.names, effort)

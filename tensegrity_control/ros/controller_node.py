@@ -23,7 +23,7 @@ from geometry_msgs.msg import PoseStamped, Quaternion, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, TimeReference
 from std_srvs.srv import Trigger
 from tensegrity.action import FollowTrajectory
 from tensegrity.msg import ActuatorCommand, Goal, Reference, StructureState, TendonState
@@ -55,6 +55,7 @@ from tensegrity_dynamics.ros.robot_node import (
     run_node,
 )
 
+from ..command_latency import CommandLatency
 from ..controller import Accepted, Command, Status
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..inverse_kinematics.pose_goal import PoseGoal
@@ -78,6 +79,8 @@ OLDEST_STATE = 0.25
 """s up to which a state is moved on to the present; older ones say nothing of it."""
 RECENT = 16
 """Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
+TIMING_KNOWN = 1.5
+"""Periods after which it is reckoned with when a command began to act."""
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, np.radians(0.2)
 
 
@@ -123,9 +126,11 @@ class ControllerNode(RobotNode):
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0
         )
-        self._delay = self.parameter(
-            "command_delay", 0.0, "s by which actuators are known to take commands late", low=0.0, high=1.0
-        )
+        told = self.parameter(
+            "command_delay", 0.0, "s by which actuators are known to take commands late, until it is measured",
+            low=0.0, high=1.0,
+        )  # fmt: skip
+        self._latency, self._acted = CommandLatency(told), deque[tuple[int, int]](maxlen=RECENT)
         self._reference_rate = self.parameter(
             "reference_rate", 50.0, "messages on `reference` per second of the robot's time; 0: with every command",
             low=0.0, high=10000.0,
@@ -158,6 +163,7 @@ class ControllerNode(RobotNode):
         self.create_subscription(JointState, "joint_states", self._keep_joints, STATE)
         self._floor, self._broken = TensionFloor(self._robot), ""
         self.create_subscription(TendonState, "tendon_states", self._look_at_tensions, STATE)
+        self.create_subscription(TimeReference, "command_timing", self._keep_timing, STATE)
         self.create_subscription(StructureState, "structure_state", self._control, NEWEST)
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
@@ -209,6 +215,18 @@ class ControllerNode(RobotNode):
         if self._stamp is None and self._state is not None:
             self._control(self._state)
 
+    def _keep_timing(self, message: TimeReference) -> None:
+        if message.source == self.get_name():
+            self._acted.append((nanoseconds(message.time_ref), nanoseconds(message.header.stamp)))
+
+    def _take_timing(self, stamp: int) -> None:
+        """What is known of when commands began to act, up to a period before a state: so that in lock-step it is there
+        whichever topic is the faster one."""
+        while self._acted and self._acted[0][1] < stamp - TIMING_KNOWN * 1e9 * self._settings.period:
+            answered, began = (1e-9 * each for each in self._acted.popleft())
+            if self._latency.acted(answered, began):
+                self._controller.acted(answered, began)
+
     def _look_at_tensions(self, message: TendonState) -> None:
         time = 1e-9 * nanoseconds(message.header.stamp)
         self._broken = self._floor.look(time, message.name, message.tension)
@@ -251,6 +269,9 @@ class ControllerNode(RobotNode):
         phase = self._status().phase
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
         values |= {"phase": phase, "gaps": self._controller.gaps}
+        values["command_latency"] = (
+            f"{1e3 * self._latency.way:.3g} ms, {'measured' if self._latency.measured else 'told'}"
+        )
         values |= {"floors_broken": self._floor.breaches, "last_broken": self._floor.last or "none"}
         distance = self._controller.singularity_distance
         if distance is not None:
@@ -289,10 +310,13 @@ class ControllerNode(RobotNode):
         """The controller's command; positions as they are where it cannot go on."""
         if self._failed is None:
             try:
+                self._take_timing(self._stamp or 0)
                 if self._door.moving and (command := self._follow_actuators(message)) is not None:
                     return command
-                state = self._reader.observe(message)
-                return self._controller.command(self._now, replace(state, age=self._age(message)))
+                state, newest = self._reader.observe(message), self._newest(message)
+                command = self._controller.command(self._now, replace(state, age=self._latency.age(self._now, newest)))
+                self._latency.sent(self._now, newest)
+                return command
             except FAILURES as error:
                 self._failed = str(error)
                 self._finish(False, self._failed)
@@ -360,12 +384,11 @@ class ControllerNode(RobotNode):
         except TensegrityError as error:
             self._load_refused = str(error)
 
-    def _age(self, message: StructureState) -> float:
-        """s from a state until its command acts: by the newest reading of the actuators, and the known delay."""
-        if self._joints is None:
-            return self._delay
-        age = nanoseconds(self._joints.header.stamp) - nanoseconds(message.header.stamp)
-        return self._delay + (1e-9 * age if 0 < age < 1e9 * OLDEST_STATE else 0.0)
+    def _newest(self, message: StructureState) -> float:
+        """s, of the newest reading of the actuators that is known; of the state itself where none is newer."""
+        stamp = nanoseconds(message.header.stamp)
+        read = stamp if self._joints is None else nanoseconds(self._joints.header.stamp)
+        return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""
@@ -384,6 +407,8 @@ class ControllerNode(RobotNode):
         try:
             self._controller.reset(1e-9 * stamp, self._reader.read(message, joints))
             self._loads.forget()
+            self._latency.forget()
+            self._acted.clear()
         except TensegrityError as error:
             self.tell(ERROR, f"cannot take over: {error}")
             return False

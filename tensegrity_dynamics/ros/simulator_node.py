@@ -3,26 +3,29 @@
 In lock-step it publishes its state, waits for the command with exactly that stamp, and then moves on by one control
 period; a lost message is made good by publishing the same state again. Else it runs by the clock at real_time_factor.
 Without a fresh command the actuators hold.
+
+States and commands may be made late on purpose (`state_delay`, `command_delay`, `delay_jitter`). From when on each
+command acts is told on `command_timing`.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
 from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, TimeReference
 from std_srvs.srv import SetBool, Trigger
 from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
 from ..command_gate import CommandGate, Mode
 from ..errors import TensegrityError
 from ..external_wrenches import ExternalWrenches
+from ..late_messages import LateMessages
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
@@ -50,11 +53,21 @@ LEAST_PACE = 0.95
 
 @dataclass(frozen=True)
 class Late:
-    """A command that has passed the gate: set points, stamp [s] and period of its sender [s], 0 where unknown."""
+    """A command that has passed the gate: set points, stamp [ns], sender and its period [s], 0 where unknown."""
 
     set_points: Mapping[str, tuple[Mode, Any]]
-    stamp: float
+    stamp: int
+    source: str
     period: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the sensors said at a time [ns], and the state where it is published."""
+
+    stamp: int
+    seen: Any
+    truth: Any
 
 
 class SimulatorNode(RobotNode):
@@ -96,14 +109,22 @@ class SimulatorNode(RobotNode):
             "truth_as_state", False, "publish the truth as structure_state, too; then start no estimator"
         )
         delay = self.parameter("command_delay", 0.0, "s by which commands come late", low=0.0, high=1.0)
+        state_delay = self.parameter("state_delay", 0.0, "s by which states come late", low=0.0, high=1.0)
+        jitter = self.parameter(
+            "delay_jitter", 0.0, "s by which each state and each command may come later still", low=0.0, high=1.0
+        )
+        seed = self.parameter("delay_seed", 0, "what that is drawn from")
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which an external wrench acts", low=0.01, high=60.0
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
-        self._late: deque[Late] = deque()
         self.on_change(self._parameter_changed)
         natural = Simulation(robot, longest or None, integrator, rigid_bars=rigid)
-        self._period, self._delay = round(period * 1e9), round(delay / period)
+        self._period = round(period * 1e9)
+        late, later, more = (round(each / period) for each in (delay, state_delay, jitter))
+        self._late: LateMessages[Late] = LateMessages(late, late + more, seed)
+        self._readings: LateMessages[Reading] = LateMessages(later, later + more, seed + 1)
+        self._read: Reading | None = None  # the last one that was published
         self._substeps = max(1, -(-self._period // max(1, round(natural.time_step * 1e9))))
         self._simulation = Simulation(robot, period / self._substeps, integrator, rigid_bars=rigid)
         self._choice = ""
@@ -112,7 +133,7 @@ class SimulatorNode(RobotNode):
         self._gate = CommandGate(
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
         )
-        self._ticks, self._holding = 0, True
+        self._ticks, self._sent, self._holding = 0, -1, True
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
@@ -122,6 +143,7 @@ class SimulatorNode(RobotNode):
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
         self._truth = self.create_publisher(StructureState, "~/truth", STATE)
         self._state = self.create_publisher(StructureState, "structure_state", STATE) if as_state else None
+        self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_subscription(WrenchStamped, "external_wrench", self._external_wrench, WRENCHES)
@@ -214,6 +236,8 @@ class SimulatorNode(RobotNode):
     def _advance(self) -> None:
         """Move on by one control period and publish."""
         try:
+            if (command := self._late.take(self._ticks)) is not None:
+                self._apply(command)
             if (forces := self._wrenches.changed(self._now)) is not None:
                 self._simulation.apply_forces(forces)
             self._simulation.advance(self._substeps)
@@ -246,16 +270,27 @@ class SimulatorNode(RobotNode):
     # -- messages -------------------------------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        stamp = time_message(self._ticks * self._period)
-        simulation, shown = self._simulation, self._state is not None or heard(self._truth)
-        seen = self._seen = simulation.observe() if shown else simulation.observe_sensors()
+        now, simulation = self._ticks * self._period, self._simulation
         # the clock first, then what the others answer to
-        self._clock_publisher.publish(ClockMessage(clock=stamp))
+        self._clock_publisher.publish(ClockMessage(clock=time_message(now)))
+        shown = self._state is not None or heard(self._truth)
+        seen = self._seen = simulation.observe() if shown else simulation.observe_sensors()
         truth = None
         if isinstance(seen, Observation) and shown:
             truth = self._codec.encode(simulation.state, seen.pose, seen.twist)
             if heard(self._truth):
-                publish_state(self._truth, self._buffer, truth, stamp, "simulator")
+                publish_state(self._truth, self._buffer, truth, time_message(now), "simulator")
+        reading = Reading(now, seen, truth)
+        if self._read is None:  # the first one is there for all
+            self._read = reading
+        if self._sent < self._ticks:  # not again for a state that is published again
+            self._readings.put(self._ticks, reading)
+            self._sent = self._ticks
+        self._read = self._readings.take(self._ticks) or (reading if self._read.stamp == now else self._read)
+        self._publish_reading(self._read)
+
+    def _publish_reading(self, reading: Reading) -> None:
+        stamp, seen = time_message(reading.stamp), reading.seen
         if heard(self._tendon_states):
             tendons = TendonState(layout=self._description.hash, name=list(self._tendons), estimated=False)
             tendons.header.stamp, tendons.header.frame_id = stamp, WORLD
@@ -269,15 +304,15 @@ class SimulatorNode(RobotNode):
         joints.velocity = list(seen.rates.values())
         joints.effort = list(seen.efforts.values())
         self._joint_states.publish(joints)
-        if self._state is not None and truth is not None:  # last, because the controller answers it
-            publish_state(self._state, self._buffer, truth, stamp, "simulator")
+        if self._state is not None and reading.truth is not None:  # last, because the controller answers it
+            publish_state(self._state, self._buffer, reading.truth, stamp, "simulator")
         self._published = time.monotonic()
 
     def _command(self, message: ActuatorCommand) -> None:
         stamp = nanoseconds(message.header.stamp)
-        now = self._ticks * self._period
+        answered = self._ticks * self._period if self._read is None else self._read.stamp
         source, session = message.source or "unnamed", int(message.session)
-        if self._lockstep and (stamp != now or self._paused):
+        if self._lockstep and (stamp != answered or self._paused):
             if message.name or not self._gate.streams.announce(source, session, self._now):
                 self._gate.streams.hear(source, session, self._now)
             return  # an answer to a state that is past, or sent again
@@ -301,7 +336,7 @@ class SimulatorNode(RobotNode):
             self._hold()  # all of it was refused
         elif verdict.accepted:
             self._holding = False
-            self._apply(Late(verdict.set_points, 1e-9 * stamp, message.period))
+            self._late.put(self._ticks, Late(verdict.set_points, stamp, source, message.period))
         elif verdict.holds is not None:  # nobody's command counts, or not this one's: the time goes on all the same
             self._hold()
             self.tell(ERROR if self._gate.streams.contest(self._now) else WARN, f"the actuators hold: {verdict.holds}")
@@ -314,15 +349,17 @@ class SimulatorNode(RobotNode):
                 self._running()
 
     def _apply(self, command: Late) -> None:
-        """Take what the gate let pass, or what it let pass `command_delay` ago (the first as long as there is none)."""
-        self._late.append(command)
-        taken = self._late.popleft() if len(self._late) > self._delay else self._late[0]
-        age = max(0.0, self._now - taken.stamp)
+        """Let a command act, and say from when on it does."""
+        age = max(0.0, self._now - 1e-9 * command.stamp)
         by_mode: dict[Mode, dict[str, Any]] = {}
-        for name, (kind, value) in taken.set_points.items():
+        for name, (kind, value) in command.set_points.items():
             by_mode.setdefault(kind, {})[name] = value
         for kind, values in by_mode.items():
-            self._simulation.command(kind.value, values, age=age, period=taken.period)
+            self._simulation.command(kind.value, values, age=age, period=command.period)
+        if heard(self._timing):
+            timing = TimeReference(time_ref=time_message(command.stamp), source=command.source)
+            timing.header.stamp = time_message(self._ticks * self._period)
+            self._timing.publish(timing)
 
     def _external_wrench(self, message: WrenchStamped) -> None:
         force, moment = message.wrench.force, message.wrench.torque
@@ -341,6 +378,8 @@ class SimulatorNode(RobotNode):
         self._wrenches.forget()
         self._gate.forget()
         self._late.clear()
+        self._readings.clear()
+        self._read, self._sent = None, -1
         self._ticks, self._holding = 0, True
         self._started_wall, self._started_ticks = time.monotonic(), 0
         self._publish()

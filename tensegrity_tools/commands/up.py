@@ -44,6 +44,12 @@ def up(
     command_delay: Annotated[
         float, typer.Option(help="sim: s by which commands come late on purpose, rounded to control periods")
     ] = 0.0,
+    state_delay: Annotated[
+        float, typer.Option(help="sim: s by which states come late on purpose, rounded to control periods")
+    ] = 0.0,
+    delay_jitter: Annotated[
+        float, typer.Option(help="sim: s by which each state and command may come later still")
+    ] = 0.0,
     view: Annotated[bool, typer.Option(help="the browser view")] = True,
     view_port: Annotated[int, typer.Option(help="where browsers find the view")] = 8080,
     view_address: Annotated[
@@ -89,10 +95,12 @@ def up(
     _refuse_foreign(what, port=port, board=board, calibration=calibration, tour=tour, lockstep=lockstep, rate=rate,
                     composed=composed, namespace=namespace, frame_prefix=frame_prefix, controller=controller,
                     state=state, bag=bag, loop=loop, start=start, command_delay=command_delay,
+                    state_delay=state_delay, delay_jitter=delay_jitter,
                     paused=paused, deactivate=deactivate != "hold", control_period=control_period)  # fmt: skip
     choices = Choices(
         what, robot=robot, controller=controller, state=state, control_period=control_period, lockstep=lockstep,
-        composed=composed, real_time_factor=real_time_factor, command_delay=command_delay, paused=paused, port=port,
+        composed=composed, real_time_factor=real_time_factor, command_delay=command_delay,
+        state_delay=state_delay, delay_jitter=delay_jitter, paused=paused, port=port,
         board_port=board, calibration=calibration, deactivate=deactivate, bag=robot if what == "replay" else bag,
         rate=rate, start=start, loop=loop, namespace=namespace, frame_prefix=frame_prefix, mount=mount, view=view,
         view_port=view_port, view_address=view_address,
@@ -132,9 +140,9 @@ def up(
 
 FOREIGN = {
     "sim": ("port", "board", "calibration", "deactivate", "rate", "loop", "start"),
-    "hardware": ("composed", "command_delay", "paused", "rate", "loop", "start"),
+    "hardware": ("composed", "command_delay", "state_delay", "delay_jitter", "paused", "rate", "loop", "start"),
     "replay": ("tour", "lockstep", "composed", "namespace", "frame_prefix", "controller", "state", "port", "board",
-               "calibration", "deactivate", "bag", "command_delay", "control_period"),
+               "calibration", "deactivate", "bag", "command_delay", "state_delay", "delay_jitter", "control_period"),
 }  # fmt: skip
 """Options that a use does not have."""
 

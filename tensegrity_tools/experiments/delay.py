@@ -1,7 +1,9 @@
-"""Torque control that comes late: error and least tension over a delay of the commands of 0 to 3 control periods.
+"""Control that comes late: error and least tension over a delay of the commands of 0 to 3 control periods.
 
-Every controller of torques does the same motion twice, with impedances that the actuators close and with the efforts of
-its own feedback. A run is lost where the simulation or the controller gives up.
+Every controller of torques does the same motion with commands that are late by always the same time, and by one that is
+drawn anew for each of them; with impedances that the actuators close, and with the efforts of its own feedback. The
+controllers are not told: what the plant reports of when commands act is all they know. A run is lost where the
+simulation or the controller gives up.
 """
 
 from __future__ import annotations
@@ -13,16 +15,21 @@ from typing import Any
 
 import numpy as np
 
+from tensegrity_control import make_controller
 from tensegrity_control.controllers.sampled_controller import ACTUATIONS
-from tensegrity_dynamics import Simulation, load_robot
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_control.registry import controller_class
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import table
-from ..runtime.closed_loop import planned_control, through_libraries
+from ..runtime.delayed_loop import DelayedLoop, Delays
+from ._progress import tell
 
-DESCRIPTION = "torque control with late commands: error and least tension over the delay, impedances beside efforts"
+DESCRIPTION = "late commands: error and least tension of every controller of torques over a delay of 0 to 3 periods"
 DELAYS = (0, 1, 2, 3)
-HOLD = 0.5
+KINDS = ("fixed", "varying")
+SETTLING, HOLD = 0.1, 0.5
+"""s before the motion begins, and after it."""
 
 
 @dataclass(frozen=True)
@@ -37,64 +44,100 @@ class Case:
 
 
 CASES = (
+    Case("manipulator", "qp", (0.0, 0.0, -0.03), 1.0, 0.005),
     Case("manipulator", "task", (0.0, 0.0, -0.03)),
+    Case("manipulator", "joint_position", (0.0, 0.0, -0.03)),
+    Case("single_strut", "qp", (0.06, 0.04, 0.0), 1.0, 0.005),
     Case("single_strut", "near_rigid", (0.06, 0.04, 0.0)),
+    Case("biglide", "qp", (0.05, 0.03, 0.0), 1.0, 0.005),
     Case("biglide", "computed_torque", (0.05, 0.03, 0.0)),
 )
 
 
-def late_run(case: Case, actuation: str, delay: int) -> dict[str, Any]:
-    """One run: errors in m, tensions in N (None without cables), and why it was lost, if it was."""
+def late_run(case: Case, actuation: str, delay: int, kind: str = "fixed", *, observer: bool = False, seed: int = 0,
+             control: Any = None) -> dict[str, Any]:  # fmt: skip
+    """One run: errors in m, least tension in N and in parts of the floor (None without cables), and why it was lost."""
     robot = load_robot(case.robot)
     row: dict[str, Any] = {
-        "robot": case.robot, "controller": case.controller, "actuation": actuation, "delay": delay * case.period,
-        "worst": None, "end": None, "least_tension": None, "lost": "",
+        "robot": case.robot, "controller": case.controller, "actuation": actuation, "kind": kind,
+        "delay": delay * case.period, "worst": None, "end": None, "least_tension": None, "least": None, "lost": "",
     }  # fmt: skip
-
-    home = np.array(Simulation(robot).observe().pose[0])
-    waypoints = [(case.duration, home + np.array(case.move), None)]
     try:
-        control = planned_control(
-            robot, case.controller, waypoints, None, case.period, "minimum_jerk", {"actuation": actuation}
-        )
-        run = through_libraries(
-            robot, case.controller, waypoints, period=case.period, hold=HOLD, delay=delay, control=control
-        )
+        control = control or control_of(case, actuation)
+        delays = Delays(commands=(delay if kind == "fixed" else 0, delay), seed=seed)
+        loop = DelayedLoop(robot, control, case.period, delays, observer)
+        loop.run(SETTLING)
+        goal = np.array(control.reference(loop.time).pose[0]) + np.array(case.move)
+        arrival = control.set_goal(loop.stamp, goal, duration=case.duration).arrival
+        loop.run(arrival - loop.time + HOLD)
     except TensegrityError as error:
         return row | {"lost": str(error)}
-    rows = robot.output.rows
-    wanted = np.array([control.reference(float(time)).pose[0][rows] for time in run.times])
-    errors = np.linalg.norm(run.poses[:, rows] - wanted, axis=1)
-    if run.tensions.size:
-        row["least_tension"] = float(run.tensions.min())
-    return row | {"worst": float(errors.max()), "end": float(errors[-1])}
+    if loop.tensions[0].size:
+        row |= {"least_tension": float(np.min(loop.tensions)), "least": loop.least()}
+    return row | {"worst": float(max(loop.errors)), "end": float(loop.errors[-1])}
 
 
-def run(cases: Sequence[Case] = CASES, delays: Sequence[int] = DELAYS) -> dict[str, Any]:
-    """All runs."""
-    return {
-        "runs": [late_run(case, each, delay) for case in cases for each in ACTUATIONS for delay in delays],
-        "floors": {
-            case.robot: max(each.minimum_tension for each in load_robot(case.robot).actuators) for case in cases
-        },
-    }
+def control_of(case: Case, actuation: str) -> Any:
+    """The controller of a case."""
+    given: dict[str, Any] = {"period": case.period, "actuation": actuation}
+    known = controller_class(case.controller).parameters()
+    return make_controller(
+        case.controller, load_robot(case.robot), **{key: value for key, value in given.items() if key in known}
+    )
+
+
+def run(
+    cases: Sequence[Case] = CASES,
+    delays: Sequence[int] = DELAYS,
+    robot: str = "",
+    controller: str = "",
+    kind: str = "",
+    state: str = "truth",
+    seed: int = 0,
+) -> dict[str, Any]:
+    """All runs.
+
+    Args:
+        robot, controller, kind: those alone; empty for all. state: "truth" or "observer". seed: of delays that vary.
+
+    Raises:
+        TensegrityError: there is no such case.
+    """
+    for what, word, known in (
+        ("robot", robot, {each.robot for each in cases}),
+        ("controller", controller, {each.controller for each in cases}),
+        ("kind of delay", kind, set(KINDS)), ("state", state, {"truth", "observer"}),
+    ):  # fmt: skip
+        if word and word not in known:
+            raise TensegrityError(unknown_name(what, word, sorted(known)))
+    runs = []
+    for case in cases:
+        if (robot and case.robot != robot) or (controller and case.controller != controller):
+            continue
+        takes = "actuation" in controller_class(case.controller).parameters()
+        for actuation in ACTUATIONS if takes else ("position",):
+            for each in (kind,) if kind else KINDS:
+                for delay in delays:
+                    if each == "varying" and not delay:
+                        continue
+                    tell(f"{case.robot} {case.controller} {actuation}, {each} delay of {delay} periods")
+                    runs.append(late_run(case, actuation, delay, each, observer=state == "observer", seed=seed))
+    floors = {each.robot: max(one.minimum_tension for one in load_robot(each.robot).actuators) for each in cases}
+    return {"runs": runs, "floors": floors}
 
 
 def render(result: dict[str, Any], console: Any) -> None:
     """Print the runs."""
     rows = []
     for each in result["runs"]:
-        figures = ["lost", "", ""]
+        figures = ["lost", "", "", ""]
         if each["worst"] is not None:
-            least = each["least_tension"]
-            figures = [
-                f"{1e3 * each['worst']:.4f}",
-                f"{1e3 * each['end']:.4f}",
-                "" if least is None else f"{least:.2f}",
-            ]
+            tight = [each["least_tension"], each["least"]]
+            figures = [f"{1e3 * each['worst']:.4f}", f"{1e3 * each['end']:.4f}"]
+            figures += ["" if value is None else f"{value:.2f}" for value in tight]
         late = f"{1e3 * each['delay']:.0f}"
-        rows.append((each["robot"], each["controller"], each["actuation"], late, *figures))
-    columns = ("robot", "controller", "sends", "late ms", "worst mm", "end mm", "least N")
+        rows.append((each["robot"], each["controller"], each["actuation"], each["kind"], late, *figures))
+    columns = ("robot", "controller", "sends", "delay", "ms", "worst mm", "end mm", "least N", "of floor")
     console.print(table("late commands", columns, rows))
     for each in result["runs"]:
         if each["lost"]:
@@ -103,28 +146,38 @@ def render(result: dict[str, Any], console: Any) -> None:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Error and least tension over the delay; what is lost is left out."""
+    """Error and least tension over the delay, of fixed delays and of those that vary; what is lost is left out."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (errors, tensions) = plt.subplots(1, 2, figsize=(10, 4))
+    figure, panels = plt.subplots(2, 2, figsize=(11, 8), sharex=True)
     groups = dict.fromkeys((each["robot"], each["controller"], each["actuation"]) for each in result["runs"])
-    for group in groups:
-        runs = [
-            each
-            for each in result["runs"]
-            if (each["robot"], each["controller"], each["actuation"]) == group and each["worst"] is not None
-        ]
-        style = {"linestyle": "-" if group[2] == "impedance" else ":", "marker": "o", "label": " ".join(group)}
-        errors.semilogy([1e3 * each["delay"] for each in runs], [1e3 * each["worst"] for each in runs], **style)
-        tight = [each for each in runs if each["least_tension"] is not None]
-        if tight:
-            tensions.plot([1e3 * each["delay"] for each in tight], [each["least_tension"] for each in tight], **style)
-    errors.set(xlabel="delay of the commands [ms]", ylabel="largest error [mm]")
-    tensions.set(xlabel="delay of the commands [ms]", ylabel="least tension [N]")
-    errors.legend(fontsize=7)
+    colours = {each[:2]: f"C{k}" for k, each in enumerate(dict.fromkeys(group[:2] for group in groups))}
+    for (errors, tensions), kind in zip(panels, KINDS, strict=True):
+        for group in groups:
+            runs = [
+                each
+                for each in result["runs"]
+                if (each["robot"], each["controller"], each["actuation"]) == group
+                and each["worst"] is not None and (each["kind"] == kind or not each["delay"])
+            ]  # fmt: skip
+            if not runs:
+                continue
+            late = [1e3 * each["delay"] for each in runs]
+            style: dict[str, Any] = {"marker": "o", "label": " ".join(group), "color": colours[group[:2]]}
+            style["linestyle"] = ":" if group[2] == "effort" else "-"
+            errors.semilogy(late, [1e3 * each["worst"] for each in runs], **style)
+            if runs[0]["least_tension"] is not None:
+                tensions.plot(late, [each["least_tension"] for each in runs], **style)
+        errors.set(title=f"{kind} delay", ylabel="largest error [mm]")
+        tensions.set(title=f"{kind} delay", ylabel="least tension [N]")
+        tensions.axhline(0.0, color="0.8", zorder=0)
+    for axes in panels[1]:
+        axes.set(xlabel="delay of the commands [ms], where it varies the longest one")
+    names = panels[0][0].get_legend_handles_labels()
+    panels[0][1].legend(*names, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.55))
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, dpi=110)
     plt.close(figure)

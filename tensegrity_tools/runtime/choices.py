@@ -54,6 +54,10 @@ class Choices:
     )  # fmt: skip
     real_time_factor: float = _choice(1.0, "simulated seconds per second, where lockstep is false", "sim")
     command_delay: float = _choice(0.0, "s by which commands come late on purpose, rounded to control periods", "sim")
+    state_delay: float = _choice(0.0, "s by which states come late on purpose, rounded to control periods", "sim")
+    delay_jitter: float = _choice(
+        0.0, "s by which each state and command may come later still, drawn anew for each", "sim"
+    )
     paused: bool = _choice(
         False, "begin paused; the service simulator/set_paused, of a replay `ros2 param set /player paused false`, "
         "goes on", "sim replay",
@@ -142,13 +146,16 @@ def resolve(choices: Choices) -> NodeGraph:
         name: getattr(choices, name) for name in ("controller", "state", "control_period", "lockstep", "bag")
     }
     if choices.use == "sim":
-        if not 0.0 <= choices.command_delay <= LONGEST_DELAY:
-            raise TensegrityError(f"the command delay is {choices.command_delay} s; give 0 to {LONGEST_DELAY:g}.")
+        for name in ("command_delay", "state_delay", "delay_jitter"):
+            if not 0.0 <= getattr(choices, name) <= LONGEST_DELAY:
+                what = name.replace("_", " ")
+                raise TensegrityError(f"the {what} is {getattr(choices, name)} s; give 0 to {LONGEST_DELAY:g}.")
         if not 0.01 <= choices.real_time_factor <= 100.0:
             raise TensegrityError(f"the real time factor is {choices.real_time_factor:g}; give 0.01 to 100.")
         graph = simulation_graph(
             choices.robot, real_time_factor=choices.real_time_factor, command_delay=choices.command_delay,
-            paused=choices.paused, watching=choices.watching, **common,
+            state_delay=choices.state_delay, delay_jitter=choices.delay_jitter, paused=choices.paused,
+            watching=choices.watching, **common,
         )  # fmt: skip
     else:
         graph = hardware_graph(

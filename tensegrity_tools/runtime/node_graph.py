@@ -297,6 +297,8 @@ def simulation_graph(
     lockstep: bool = False,
     real_time_factor: float = 1.0,
     command_delay: float = 0.0,
+    state_delay: float = 0.0,
+    delay_jitter: float = 0.0,
     paused: bool = False,
     watching: Watching | None = None,
     bag: str = "",
@@ -307,7 +309,8 @@ def simulation_graph(
         robot: name of a shipped one, or a file. controller, state, control_period: see `choose`.
         lockstep: simulator and controller wait for each other, so that every run gives the same numbers.
         real_time_factor: simulated seconds per second, where it is not in lock-step.
-        command_delay: s by which commands come late on purpose, rounded to whole periods.
+        command_delay, state_delay: s by which commands and states come late on purpose, rounded to whole periods.
+        delay_jitter: s by which each of them may come later still, drawn anew for each.
         paused: the simulator waits for `set_paused`.
         bag: folder of a bag that everything goes into, from the first state on; "" records nothing.
 
@@ -323,12 +326,14 @@ def simulation_graph(
         "control_period": choice.period,
         "truth_as_state": choice.state == "truth",
         "command_delay": float(command_delay),
+        "state_delay": float(state_delay),
+        "delay_jitter": float(delay_jitter),
     }
     if paused:
         simulator["paused"] = True
     followers = _followers(name, choice, lockstep, True, watching or Watching())
-    if command_delay:
-        late = {"command_delay": float(command_delay)}
+    if command_delay or state_delay:
+        late = {"command_delay": float(command_delay + state_delay)}
         followers = [
             replace(each, parameters={**each.parameters, **late}) if each.name == "controller" else each
             for each in followers

@@ -35,6 +35,28 @@ def test_what_is_under_way_is_the_integral_of_the_accelerations_that_were_sent(c
 
 
 @settings(max_examples=15)
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-5.0, 5.0)), min_size=2, max_size=8))
+def test_what_was_guessed_of_commands_is_made_good_by_when_they_acted(sent):
+    """Commands a period apart that begin later than was thought, some never since they were overtaken."""
+    period, none = 0.01, np.zeros(1)
+    way = CommandsUnderWay(6 * period)
+    acts: list[tuple[int, float, float]] = []
+    for k, (late, acceleration) in enumerate(sent):
+        way.send(Sent(k * period, period, np.array([acceleration]), none, none, none, k * period))
+        begin = max([k + late, *(each[0] for each in acts)])
+        acts = [each for each in acts if each[0] < begin] + [(begin, k * period, acceleration)]
+    for begin, stamp, _ in acts:
+        way.acted(stamp, begin * period)
+    last = acts[-1][0] + 1
+    expected = sum(
+        acceleration * min(period, (following - begin) * period)
+        for (begin, _, acceleration), following in zip(acts, [*(each[0] for each in acts[1:]), last], strict=True)
+    )
+    found = way.change(acts[0][0] * period, last * period)
+    assert found is not None and found[0][0] == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.floats(0.001, 0.1), st.floats(-1.0, 2.0)), min_size=1, max_size=30))
 def test_a_motion_that_waits_moves_at_the_rate_that_it_says_and_comes_to_its_end(waits):
     clock, now, slew = PathClock(0.0, 1.0), 0.1, 0.05

@@ -1,0 +1,72 @@
+"""How long after the state that it answers a command acts: measured by what the plant reports, told until then.
+
+The plant says of each command from when on it acts. What lies between the newest reading that was known when the
+command was sent and that time is the way to the actuators, whatever it consists of; its median over the last commands
+is what the next one is expected to need. What has passed between a state and that reading comes on top, and is known
+for each state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+KEPT = 64
+"""Commands of which it is remembered when they were sent."""
+MEASURED = 15
+"""Ways of which the median counts."""
+LONGEST = 1.0
+"""s up to which a way is believed."""
+
+
+class CommandLatency:
+    """See the module; all times in s of the robot's clock.
+
+    Args:
+        told: s that commands are known to need, until some have been measured.
+    """
+
+    def __init__(self, told: float = 0.0) -> None:
+        self.told = told
+        self._sent: deque[tuple[float, float]] = deque(maxlen=KEPT)  # stamp, and the newest reading when it was sent
+        self._ways: deque[float] = deque(maxlen=MEASURED)
+        self._began: tuple[float, float] | None = None
+
+    def forget(self) -> None:
+        """Time begins anew; what was measured stays."""
+        self._sent.clear()
+        self._began = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether the plant reports when commands act."""
+        return bool(self._ways)
+
+    @property
+    def way(self) -> float:
+        """s from sending a command until it acts."""
+        return sorted(self._ways)[len(self._ways) // 2] if self._ways else self.told
+
+    @property
+    def spread(self) -> float:
+        """s between the shortest and the longest of the last ways."""
+        return max(self._ways) - min(self._ways) if self._ways else 0.0
+
+    def age(self, stamp: float, newest: float) -> float:
+        """s from a state until its command will act, where the newest reading that is known is of `newest`."""
+        return max(newest - stamp, 0.0) + self.way
+
+    def sent(self, stamp: float, newest: float) -> None:
+        """A command for the state of `stamp` was sent when the newest reading was that of `newest`."""
+        if not self._sent or self._sent[-1][0] < stamp:
+            self._sent.append((stamp, newest))
+
+    def acted(self, stamp: float, begin: float) -> bool:
+        """A command acts from `begin` on; False where that is not news, nothing of ours, or cannot be."""
+        if self._began is not None and stamp <= self._began[0]:
+            return False
+        found = next((newest for sent, newest in reversed(self._sent) if abs(sent - stamp) < 1e-9), None)
+        if found is None or not -1e-9 <= begin - found <= LONGEST:
+            return False
+        self._began = (stamp, begin)
+        self._ways.append(max(begin - found, 0.0))
+        return True

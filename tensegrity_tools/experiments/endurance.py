@@ -1,0 +1,159 @@
+"""Hours with late messages: random goals, delays that change, a computer that stands still, and other controllers.
+
+Everything is drawn from one seed. In every stretch of some seconds the delays of states and commands are drawn anew,
+fixed or varying, 0 to 3 control periods in all; the controller's computer stands still now and then for 0.1 to 0.5 s,
+moving or not; goals come before the last one is reached; at the end of a stretch the robot is told to hold, and another
+controller takes over. A robot is lost where the simulation or the controller gives up; what counts besides is the least
+tension, and how far the output was from its reference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensegrity_control import make_controller
+from tensegrity_control.registry import controller_class
+from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
+
+from ..output import table
+from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
+from ._progress import tell
+
+DESCRIPTION = "random goals for minutes or hours with delays, freezes and switches of controllers, from a seed"
+QUANTITIES = {"duration": "time", "stretch": "time"}
+MOST = 3
+"""Periods of delay, of states and commands together."""
+FROZEN, SPACING = (0.1, 0.5), 3.0
+"""s for which the computer stands still, and s between two such times."""
+RESTING = 2.5
+"""s for which a robot is let come to rest before another controller takes over."""
+
+
+def finite(value: float) -> float | None:
+    """The value, None where it is not finite."""
+    return value if np.isfinite(value) else None
+
+
+def draw_delays(random: np.random.Generator) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Least and most periods of states and of commands, at most `MOST` together."""
+    total = int(random.integers(0, MOST + 1))
+    states = int(random.integers(0, total + 1))
+    least = [0 if random.random() < 0.5 else most for most in (states, total - states)]
+    return (least[0], states), (least[1], total - states)
+
+
+def run(
+    duration: float = 60.0,
+    robot: str = "manipulator",
+    controllers: str = "qp,joint_position",
+    state: str = "observer",
+    period: float = 0.005,
+    reach: float = 0.02,
+    stretch: float = 10.0,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """One robot for `duration` s of its own time.
+
+    Args:
+        controllers: names with commas between, of which one takes over after the other. state: "observer" or "truth".
+        period: s. reach: m, from the start to the farthest goals along each axis. stretch: s with the same delays.
+
+    Raises:
+        TensegrityError: robot or controllers do not exist.
+    """
+    loaded, names = load_robot(robot), [each.strip() for each in controllers.split(",")]
+    random = np.random.default_rng(seed)
+
+    def make(name: str) -> Any:
+        known = controller_class(name).parameters()
+        return make_controller(name, loaded, **({"period": period} if "period" in known else {}))
+
+    loop = DelayedLoop(loaded, make(names[0]), period, Delays(seed=seed), state == "observer")
+    home = np.array(loop.control.reference(0.0).pose[0])
+    rows = np.array([row for row in loaded.output.rows if row < 3])
+    result: dict[str, Any] = {"robot": robot, "seed": seed, "stretches": [], "lost": ""}
+    next_goal = 0.0
+
+    def each(time: float) -> None:
+        nonlocal next_goal
+        if time < next_goal:
+            return
+        goal = home.copy()
+        goal[rows] += random.uniform(-reach, reach, rows.size)
+        try:
+            accepted = loop.control.set_goal(loop.stamp, goal)  # type: ignore[attr-defined]
+            count["goals"] += 1
+            next_goal = time + float(random.uniform(0.3, 1.3)) * (accepted.arrival - loop.stamp)
+        except TensegrityError:  # out of reach, or asked for while nothing could be
+            count["refused"] += 1
+            next_goal = time + 0.5
+
+    while loop.time < duration and not result["lost"]:
+        states, commands = draw_delays(random)
+        length = min(stretch, duration - loop.time)
+        pauses = [(loop.time + at, long) for at, long in freezes(int(random.integers(2**31)), length, FROZEN, SPACING)]
+        loop.set_delays(Delays(states, commands, freezes=tuple(pauses), seed=int(random.integers(2**31))))
+        count, name = {"goals": 0, "refused": 0}, names[len(result["stretches"]) % len(names)]
+        loop.forget()
+        try:
+            loop.run(max(length - RESTING, 0.0), each)
+            loop.control.hold(loop.stamp)  # type: ignore[attr-defined]
+            loop.run(min(RESTING, length))
+            loop.switch(make(names[(len(result["stretches"]) + 1) % len(names)]))
+        except TensegrityError as error:
+            result["lost"] = f"after {loop.time:.2f} s under {name}: {error}"
+        result["stretches"].append(
+            {"until": loop.time, "controller": name, "states": states, "commands": commands,
+             "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": finite(loop.least()),
+             "refusals": sum(loop.refused.values())}
+        )  # fmt: skip
+        tell(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
+        next_goal = 0.0
+    return result
+
+
+def render(result: dict[str, Any], console: Any) -> None:
+    """One line for each stretch."""
+    rows = [
+        (f"{each['until']:.0f}", each["controller"], _range(each["states"]), _range(each["commands"]),
+         str(each["freezes"]), str(each["goals"]), f"{1e3 * each['worst']:.3f}", _tension(each["least"]))
+        for each in result["stretches"]
+    ]  # fmt: skip
+    columns = ("until s", "controller", "states late", "commands late", "freezes", "goals", "worst mm", "least T/floor")
+    console.print(table(f"{result['robot']}, seed {result['seed']}", columns, rows))
+    stretches = result["stretches"]
+    tight = [each["least"] for each in stretches if each["least"] is not None]
+    text = f"{stretches[-1]['until']:.0f} s: worst error {1e3 * max(each['worst'] for each in stretches):.2f} mm"
+    text += f", least tension {min(tight):.3f} of its floor" if tight else ""
+    console.print(f"lost {result['lost']}" if result["lost"] else f"{text}; never lost.", soft_wrap=True)
+
+
+def _tension(least: float | None) -> str:
+    return "" if least is None else f"{least:.3f}"
+
+
+def _range(periods: tuple[int, int]) -> str:
+    return str(periods[1]) if periods[0] == periods[1] else f"{periods[0]} to {periods[1]}"
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Worst error and least tension of every stretch."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (errors, tensions) = plt.subplots(2, 1, figsize=(8, 6), sharex=True)
+    until = [each["until"] for each in result["stretches"]]
+    errors.semilogy(until, [max(1e3 * each["worst"], 1e-6) for each in result["stretches"]], ".")
+    tight = [each for each in result["stretches"] if each["least"] is not None]
+    tensions.plot([each["until"] for each in tight], [each["least"] for each in tight], ".")
+    errors.set(ylabel="worst error [mm]")
+    tensions.set(xlabel="time [s]", ylabel="least tension / floor")
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
