@@ -1,5 +1,4 @@
-"""The six-bar robot beside MuJoCo, in one run: time a step, error of energy, sag, one step a call, linear models, stable
-steps.
+"""The six-bar robot beside MuJoCo, in one run: time and energy of steps, sag, calls, linear models, rollouts.
 
 Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`: mujoco)
 
@@ -198,8 +197,8 @@ def one_step_a_call(mujoco, body: Structure, robot: Robot, calls: int) -> dict[s
 def linear_models(mujoco, body: Structure, robot: Robot, calls: int) -> list[dict[str, object]]:
     """us for a linear model at rest: ours exact in continuous time, and in steps; MuJoCo's by differences of a step.
 
-    Forward differences, which take half the time of centred ones and are less exact. Ours has the 24 rest lengths as states or as inputs beside nodes and velocities; MuJoCo's model has no inputs,
-    which spares it 24 of 97 evaluations.
+    Forward differences, which take half the time of centred ones and are less exact. Ours has the
+    24 rest lengths as inputs beside nodes and velocities; MuJoCo's has no inputs, which spares it 24 of 97 evaluations.
     """
     shape = StructureEquilibriumSolver(robot.structure, rigid_bars=True).solve()
     rows: list[dict[str, object]] = []

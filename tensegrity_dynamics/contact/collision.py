@@ -1,7 +1,7 @@
 """Collisions of rods as data: capsules around the bars that push each other away where they come too near.
 
-Over the depth d = 2 r - distance of the axes the force is k d while the axes are at least r apart, with damping c times
-the rate of d, and the sum is cut at zero: rods never stick. Nearer than r the force is k times the distance, and damping
+Over the depth d = 2 r - distance of the axes the force is k d while they are at least r apart, with damping c times the
+rate of d, and the sum is cut at zero: rods never stick. Nearer than r the force is k times the distance, and damping
 falls with it: the line between axes that pass close by turns at any speed, so that a force which stayed large there
 would need any short step. So no direction is stiffer than k, the force is continuous in all positions and none where
 the axes cut each other. It acts along the shortest line between the axes (003, 3.3.3 and 3.4.3, announced there

@@ -76,11 +76,11 @@ def postorder(parent):
 
 
 @compiled
-def chains(parent, counts, widths, waste):
+def chains(parent, counts, waste):
     """(c + 1,) where each chain of columns of the tree begins: columns that fill nearly the same rows."""
     n = parent.shape[0]
     begins, number = np.zeros(n + 1, dtype=np.int64), 1
-    zeros, size = 0.0, float(counts[0]) if n else 0.0
+    zeros = 0.0
     for j in range(1, n):
         width = j - begins[number - 1]
         more = zeros + width * (counts[j] + 1 - counts[j - 1])
@@ -257,7 +257,7 @@ def factorise(values, shift, least, tree, entries, factor, stack, place):
 @compiled
 def solve_factored(tree, factor, vector):
     """Replace vector by the solution, both in the order of the factor."""
-    first, last, below, where, above, panels = tree
+    first, last, below, where, _, panels = tree
     for c in range(first.shape[0]):
         width, count, begin, start = last[c] - first[c], where[c + 1] - where[c], panels[c], where[c]
         for i in range(width):
@@ -288,7 +288,7 @@ class SparseCholesky:
 
     Args:
         starts, rows: of the pattern by columns (n + 1,) and (e,), both triangles and the diagonal.
-        groups: (n,) numbers from 0 on, rows that are alike in where they have entries; none above for rows on their own.
+        groups: (n,) numbers from 0 on of rows that are alike in where they have entries.
     """
 
     def __init__(self, starts: NDArray, rows: NDArray, groups: NDArray) -> None:
@@ -303,7 +303,7 @@ class SparseCholesky:
             parent, counts = elimination_tree(*graph)
             if _ == 0:
                 order = order[postorder(parent)]
-        begins = chains(parent, counts, np.ones(number), WASTE)
+        begins = chains(parent, counts, WASTE)
         below, where, above = chain_rows(*graph, parent, begins)
         # from groups to rows
         self._order = np.lexsort((np.arange(n), rank[groups]))
@@ -336,11 +336,11 @@ class SparseCholesky:
         return int(self._factor.size)
 
     def factor(self, values: NDArray[np.float64], shift: float, least: float) -> bool:
-        """Factors of the matrix with entries values (e,) and shift added to its diagonal; False where a pivot is `least`
-        or below it, so that it is not positive definite."""
-        return bool(
-            factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._place)
-        )
+        """Factors of the matrix with entries values (e,) and shift added to its diagonal.
+
+        False where a pivot is `least` or below it, so that it is not positive definite.
+        """
+        return bool(factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._place))
 
     def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) for a right side (n,), by the last factors."""

@@ -1,8 +1,8 @@
 """The trust region of `newton` for large structures: sparse tangent stiffness, factored without pivoting.
 
-Without pivoting one factorisation also tells whether the matrix is positive definite. The pattern is laid out once; each
-step only refills its values. Up to `MIN_KEPT` coordinates SuperLU factors from anew each time (the signs of U's diagonal
-are those of the eigenvalues); above, `SparseCholesky` keeps what follows from the pattern.
+Without pivoting one factorisation also tells whether the matrix is positive definite. The pattern is laid out once;
+each step only refills its values. Up to `MIN_KEPT` coordinates SuperLU factors from anew each time (the signs of U's
+diagonal are those of the eigenvalues); above, `SparseCholesky` keeps what follows from the pattern.
 """
 
 from __future__ import annotations
