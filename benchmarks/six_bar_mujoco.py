@@ -1,4 +1,4 @@
-"""The six-bar robot beside MuJoCo, in one run: time a step, error of energy, sag, one step a call, stable steps.
+"""The six-bar robot beside MuJoCo, in one run: time and energy of steps, sag, calls, linear models, rollouts.
 
 Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`: mujoco)
 
@@ -19,6 +19,8 @@ from dataclasses import replace
 import numpy as np
 
 from tensegrity_dynamics import Robot, Rollout, Simulation, Structure, StructureEquilibriumSolver, load_robot
+from tensegrity_dynamics.linear_models.discretization import discretise
+from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
 
 RADIUS = 1e-4  # m, of the spheres at the ends
 IMPEDANCE = 0.1  # of MuJoCo's contacts: small, so that they are nearly springs
@@ -192,6 +194,52 @@ def one_step_a_call(mujoco, body: Structure, robot: Robot, calls: int) -> dict[s
     }
 
 
+def linear_models(mujoco, body: Structure, robot: Robot, calls: int) -> list[dict[str, object]]:
+    """us for a linear model at rest: ours exact in continuous time, and in steps; MuJoCo's by differences of a step.
+
+    Forward differences, which take half the time of centred ones and are less exact. Ours has the
+    24 rest lengths as inputs beside nodes and velocities; MuJoCo's has no inputs, which spares it 24 of 97 evaluations.
+    """
+    shape = StructureEquilibriumSolver(robot.structure, rigid_bars=True).solve()
+    rows: list[dict[str, object]] = []
+    for where, structure, start in (("flight", body, body.nodes), ("ground", robot.structure, shape)):
+        nodes = np.asarray(getattr(start, "nodes", start))
+        linear = StructureLinearisation(structure, inputs="lengths")
+        still, rest = np.zeros_like(nodes), np.array(structure.rest_lengths)
+        simulation = Simulation(structure, GROUND_STEP, "rattle", start=start)
+        xml = mujoco_xml(structure, nodes, step=GROUND_STEP, integrator="Euler")
+        model = (
+            mujoco.MjModel.from_xml_string(xml)
+            if structure.ground is None
+            else on_our_ground(mujoco, structure, nodes, GROUND_STEP, "Euler")
+        )
+        data = mujoco.MjData(model)
+        if structure.ground is not None:
+            mujoco.mj_step(model, data, 500)
+        slopes = np.zeros((2 * model.nv, 2 * model.nv))
+
+        def one(model=model, data=data, slopes=slopes) -> None:
+            mujoco.mjd_transitionFD(model, data, 1e-6, False, slopes, None, None, None)
+
+        works: dict[str, Callable[[], object]] = {
+            "ours, A and B (72 x 72, 72 x 24), sparse": lambda a=(linear, nodes, still, rest): a[0].update(*a[1:]),
+            "ours, linearise(), a model by name": lambda s=simulation: s.linearise("lengths"),
+            "ours, the same and the trapezoidal rule": lambda s=simulation: discretise(
+                s.linearise("lengths"), GROUND_STEP, "trapezoidal"
+            ),
+            "mujoco, mjd_transitionFD, forward (72 x 72)": one,
+        }
+        for who, work in works.items():
+            work()
+
+            def loop(work=work) -> None:
+                for _ in range(calls):
+                    work()
+
+            rows.append({"where": where, "who": who, "us": 1e6 * best_of(loop, 7) / calls})
+    return rows
+
+
 def largest_stable_steps(mujoco, body: Structure) -> list[dict[str, float]]:
     """ms, the largest of a geometric row of steps with which 2 s of flight do not grow in energy by a tenth."""
     rows = []
@@ -260,7 +308,7 @@ def rollouts(mujoco, robot: Robot, count: int) -> dict[str, float]:
     return {"ours": ours, "mujoco.rollout (no commands)": theirs}
 
 
-PARTS = ("flight", "ground", "calls", "rollouts", "steps")
+PARTS = ("flight", "ground", "calls", "linear", "rollouts", "steps")
 
 
 def main() -> None:
@@ -284,6 +332,7 @@ def main() -> None:
         "flight": in_flight(mujoco, body, round(2000 * part)) if "flight" in wanted else [],
         "ground": on_the_ground(mujoco, robot, round(2000 * part)) if "ground" in wanted else [],
         "one step a call, us": one_step_a_call(mujoco, body, robot, round(2000 * part)) if "calls" in wanted else {},
+        "linear": linear_models(mujoco, body, robot, round(200 * part)) if "linear" in wanted else [],
         "rollouts, s": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in wanted else {},
         "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in wanted else [],
     }
@@ -297,6 +346,9 @@ def main() -> None:
     print("on the ground   us/step   lowest node sinks [mm]")
     for row in figures["ground"]:
         print(f"{row['who']:<7}{row['integrator']:<13}{row['us']:>6.2f}   {1e3 * row['sink_m']:.4f}")
+    print("linear model at rest, us")
+    for row in figures["linear"]:
+        print(f"  {row['where']:<8}{row['who']:<46}{row['us']:>8.4g}")
     for name in ("one step a call, us", "rollouts, s"):
         print(name)
         for key, value in figures[name].items():

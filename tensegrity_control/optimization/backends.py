@@ -187,11 +187,12 @@ class Piqp:
     """The proximal interior-point solver `piqp`, sharpened; its set-up is kept from program to program.
 
     Args:
-        sizes: of the programs. iteration_limit: iterations before it gives up.
+        sizes: of the programs. iteration_limit: iterations before it gives up. sharpen: else its own accuracy of
+            1e-10 has to do, which spares an inverse of the size of the program.
     """
 
-    def __init__(self, sizes: Sizes, iteration_limit: int = 250) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, iteration_limit: int = 250, *, sharpen: bool = True) -> None:
+        self.sizes, self._sharpens = sizes, sharpen
         import piqp
 
         self._known = {
@@ -223,7 +224,7 @@ class Piqp:
         w = np.array(found.z_bl) - np.array(found.z_bu)
         x = np.clip(found.x, program.x_low, program.x_high)
         raw = QPResult(status, x, -np.array(found.y), z, w, int(found.info.iter))
-        return sharpened(program, raw) if status in (SOLVED, ITERATION_LIMIT) else raw
+        return sharpened(program, raw) if self._sharpens and status in (SOLVED, ITERATION_LIMIT) else raw
 
 
 class Osqp:

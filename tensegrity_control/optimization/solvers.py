@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
@@ -14,11 +15,12 @@ SOLVERS: dict[str, Callable[..., QPSolver]] = {"daqp": Daqp, "piqp": Piqp, "osqp
 """Classes by name; an entry more is a solver more."""
 
 
-def make_solver(name: str, sizes: Sizes, iteration_limit: int | None = None) -> QPSolver:
-    """Solver by name, for programs of one size, with its own limit of iterations or another one.
+def make_solver(name: str, sizes: Sizes, iteration_limit: int | None = None, **options: Any) -> QPSolver:
+    """Solver by name, for programs of one size, with its own limit of iterations or another one, and its own options.
 
     Raises TensegrityError with the names that exist.
     """
     if name not in SOLVERS:
         raise TensegrityError(unknown_name("solver", name, tuple(SOLVERS)))
-    return SOLVERS[name](sizes) if iteration_limit is None else SOLVERS[name](sizes, iteration_limit)
+    limit = () if iteration_limit is None else (iteration_limit,)
+    return SOLVERS[name](sizes, *limit, **options)

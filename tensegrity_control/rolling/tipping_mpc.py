@@ -111,11 +111,14 @@ class TippingMPC:
         self._limit = np.array([each.effort for each in actuators])
         self._ends, self._pull = structure.members[self._rows], structure.stiffness[self._rows]
         self._sizes = Sizes(a * blocks, 0, 2 * a * blocks)
-        self._solver: QPSolver = make_solver(
-            settings.solver, self._sizes, settings.iteration_limit or ITERATIONS.get(settings.solver)
-        )  # fmt: skip
+        # rates of cables need no more than an interior point's own accuracy
+        options = {"sharpen": False} if settings.solver == "piqp" else {}
+        limit = settings.iteration_limit or ITERATIONS.get(settings.solver)
+        self._solver: QPSolver = make_solver(settings.solver, self._sizes, limit, **options)
         # lengths at the end of block j: those of now and all blocks until then
         self._sums = np.kron(np.tril(np.ones((blocks, blocks))), settings.block * np.eye(a))
+        self._by_shape = self._sums / body.reader.size
+        self._shape_cost = self._by_shape.T @ self._by_shape
 
     def solve(self, nodes: Array, positions: Array, edge: tuple[int, int]) -> Horizon:
         """The horizon from nodes (n, 3) m and rest lengths (a,) m over an edge, which runs with the face on its left.
@@ -172,10 +175,10 @@ class TippingMPC:
         wanted = margin - settings.speed * size * times
         by_margin = moves[:, 0].reshape(blocks, a * blocks) / (settings.accuracy * size)
         miss = (free[:, 0] - wanted) / (settings.accuracy * size)
-        by_shape, away = self._sums / size, np.tile(positions - body.neutral, blocks) / size
-        P = by_margin.T @ by_margin + settings.shape * by_shape.T @ by_shape
+        away = np.tile(positions - body.neutral, blocks) / size
+        P = by_margin.T @ by_margin + settings.shape * self._shape_cost
         P[np.diag_indices(a * blocks)] += settings.effort / most**2
-        q = by_margin.T @ miss + settings.shape * by_shape.T @ away
+        q = by_margin.T @ miss + settings.shape * self._by_shape.T @ away
         # in units of the largest rate, so that the solver sees numbers of size one
         P, q = most[:, None] * P * most, most * q
         tensions = moves[:, 1:].reshape(blocks * a, blocks * a) * most

@@ -1,11 +1,14 @@
 """Collisions of rods as data: capsules around the bars that push each other away where they come too near.
 
-Over the depth d = 2 r - distance of the axes the force is k d, with damping c times the rate of d, and the sum is cut
-at zero: rods never stick. It acts along the shortest line between the axes (003, 3.3.3 and 3.4.3, announced there
+Over the depth d = 2 r - distance of the axes the force is k d while they are at least r apart, with damping c times the
+rate of d, and the sum is cut at zero: rods never stick. Nearer than r the force is k times the distance, and damping
+falls with it: the line between axes that pass close by turns at any speed, so that a force which stayed large there
+would need any short step. So no direction is stiffer than k, the force is continuous in all positions and none where
+the axes cut each other. It acts along the shortest line between the axes (003, 3.3.3 and 3.4.3, announced there
 without a formula), at the nearest points of both rods; there is no friction between rods. Where two rods lie parallel
 the nearest points jump along them: the stored energy stays continuous, the force's point of action does not. Nothing
-stops a rod that is driven as deep as two radii: its axis goes through the other's and it is pushed out on the far side.
-A stiffness well above twice the energy of a blow over (2 r)^2 keeps rods apart.
+stops a rod whose axis reaches the other's, for which a blow needs the energy k r^2: it is pushed out on the far side.
+A stiffness well above the energy of a blow over r^2 keeps rods apart.
 """
 
 from __future__ import annotations
@@ -108,8 +111,9 @@ def collision_forces(table, nodes, velocities, forces):
             moves = (1.0 - s) * velocities[i, x] + s * velocities[j, x]
             moves -= (1.0 - t) * velocities[k, x] + t * velocities[m, x]
             apart += away / distance * moves
-        push = table[0, STIFFNESS] * (reach - distance)
-        total = max(0.0, push - table[0, DAMPING] * apart)
+        part = min(1.0, 2.0 * distance / reach)
+        push = table[0, STIFFNESS] * min(reach - distance, distance)
+        total = max(0.0, push - part * table[0, DAMPING] * apart)
         lost += (push - total) * apart
         for x in range(3):
             away = (1.0 - s) * nodes[i, x] + s * nodes[j, x] - (1.0 - t) * nodes[k, x] - t * nodes[m, x]
@@ -127,8 +131,11 @@ def collision_energy(table, nodes):
     stored = 0.0
     for row in range(1, table.shape[0]):
         i, j, k, m = int(table[row, 0]), int(table[row, 1]), int(table[row, 2]), int(table[row, 3])
-        depth = 2.0 * table[0, RADIUS] - nearest_points(nodes, i, j, k, m)[2]
-        if depth > 0.0:
+        radius, distance = table[0, RADIUS], nearest_points(nodes, i, j, k, m)[2]
+        depth = 2.0 * radius - distance
+        if distance < radius:
+            stored += table[0, STIFFNESS] * (radius * radius - 0.5 * distance * distance)
+        elif depth > 0.0:
             stored += 0.5 * table[0, STIFFNESS] * depth * depth
     return stored
 

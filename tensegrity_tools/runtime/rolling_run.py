@@ -138,7 +138,9 @@ class NodesRun:
     accepted: str
 
 
-def roll_through_nodes(robot: Path | str, place: Array, *, state: str = "truth", duration: float) -> NodesRun:
+def roll_through_nodes(
+    robot: Path | str, place: Array, *, state: str = "truth", duration: float, controller: str = "rolling"
+) -> NodesRun:
     """Roll to a place (2,) m in lock-step, for so many seconds of the robot's time.
 
     Raises:
@@ -146,7 +148,7 @@ def roll_through_nodes(robot: Path | str, place: Array, *, state: str = "truth",
     """
     with ros_domain():
         watching = Watching(markers=False, view=False)
-        graph = simulation_graph(str(robot), controller="rolling", state=state, lockstep=True, watching=watching)
+        graph = simulation_graph(str(robot), controller=controller, state=state, lockstep=True, watching=watching)
         graph = graph.with_parameters("simulator", paused=True)
         nodes, listener = NodeProcesses(), None
         try:

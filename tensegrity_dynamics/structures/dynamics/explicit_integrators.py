@@ -19,6 +19,7 @@ import numpy as np
 
 from ...numerics.compilation import allocation_free, compiled
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
+from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .point_masses import (
     COMPLETED,
     DEPENDENT_BARS,
@@ -36,7 +37,7 @@ from .spools import set_speeds, wind, winding_power
 StageWorkspace = namedtuple(
     "StageWorkspace",
     "nodes velocities position_sum velocity_sum rest totals units system factor right solved columns schur "
-    "schur_factor bar_right bar_forces former has_former tight work"
+    "schur_factor bar_right bar_forces former has_former tight work turning"
 )  # fmt: skip
 
 
@@ -45,7 +46,8 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
 
     `former` (2, n, 3) and `has_former` (1,) are BDF2's state before the last step and whether there is one (0 at a
     start), `tight` (m + n,) the strings that pull and the nodes that touch the ground; `work` (3,) collects
-    the energy put in by spools, taken out by damping and friction together, and by friction alone [J].
+    the energy put in by spools, taken out by damping and friction together, and by friction alone [J]; `turning` (8, 3)
+    begins with the angular momentum that is due [N m s].
     """
     n, m, c = network.node_masses.size, network.members.shape[0], network.bars.size
     f, d = (network.free.size, c) if integrator == "implicit" else (0, 0)  # the explicit ones need no matrices
@@ -56,6 +58,7 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
         columns=np.zeros((d, f)), schur=np.zeros((d, d)), schur_factor=np.zeros((d, d)), bar_right=np.zeros(c),
         bar_forces=np.zeros(c), former=np.zeros((2, n, 3)), has_former=np.zeros(1, dtype=np.int64),
         tight=np.zeros(m + n, dtype=np.bool_), work=np.zeros(3),
+        turning=np.zeros((8, 3)),
     )  # fmt: skip
 
 
@@ -88,7 +91,8 @@ def extend_bars(network, rest_lengths):
 @compiled
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
-    rubs = network.ground.shape[0] > 0
+    rubs, closes = network.ground.shape[0] > 0, not network.gains[0] > 0.0
+    due, turns = stages.turning[0], closes and is_free(network)
     work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
@@ -104,6 +108,9 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
         stages.velocities[:, :] = velocities
         stages.position_sum[:, :] = nodes
         stages.velocity_sum[:, :] = velocities
+        if turns:
+            due[0] = due[1] = due[2] = 0.0
+            add_angular_momentum(network, nodes, velocities, 1.0, due)
         for stage in range(4):
             if stage > 0:
                 independent, lost = accelerations(network, stages.nodes, stages.velocities, stages.rest, work)
@@ -112,6 +119,8 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
+            if turns:
+                add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
                 wind(spools, stages.rest, 0.5 * step)
@@ -126,12 +135,14 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
         wind(spools, rest_lengths, step)
         if spools.rods[0] > 0:
             extend_bars(network, rest_lengths)
-        if not network.gains[0] > 0.0:
+        if closes:
             independent, gap = settle_bars(network, nodes, velocities, work, stages.units, stages.totals)
             if not independent:
                 return DEPENDENT_BARS
             if not gap < 1e-10:
                 return DIVERGED
+        if turns:
+            restore_angular_momentum(network, nodes, velocities, due, stages.turning[1:])
         spring_forces(network, nodes, velocities, rest_lengths, work)
         if rubs:
             if not rub_step(network, nodes, velocities, step, work, stages):

@@ -29,6 +29,7 @@ from ...errors import TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, compiled
 from ..structure import Structure
 from .explicit_integrators import rub_step
+from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .point_masses import COMPLETED, DEPENDENT_BARS, SPLITS_FRICTION, spring_forces
 from .spools import set_speeds, wind, winding_power
 
@@ -203,6 +204,8 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
     Friction of the ground is a step of its own at the end of each, as in the point-mass model.
     """
     rubs = network.ground.shape[0] > 0
+    # the equations as printed are left as they are
+    due, turns = stages.turning[0], rods.vertical[0] == CHART and is_free(network)
     work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
     stages.nodes[:, :] = nodes
     stages.velocities[:, :] = velocities
@@ -212,6 +215,9 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
         if rods.vertical[0] == CHART:
             change_charts(rods)
         stages.rest[:] = rest_lengths
+        if turns:
+            due[0] = due[1] = due[2] = 0.0
+            add_angular_momentum(network, nodes, velocities, 1.0, due)
         for r in range(rods.q.shape[0]):
             for a in range(5):
                 rods.q_stage[r, a] = rods.q_sum[r, a] = rods.q[r, a]
@@ -223,6 +229,8 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
+            if turns:
+                add_torque(stages.nodes, work.forces, weight, due)
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
                 wind(spools, stages.rest, 0.5 * step)
@@ -238,6 +246,9 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
                 rods.rates[r, a] = rods.rates_sum[r, a]
         wind(spools, rest_lengths, step)
         place_nodes(rods, rods.q, rods.rates, nodes, velocities)
+        if turns:
+            restore_angular_momentum(network, nodes, velocities, due, stages.turning[1:])
+            read_rods(rods, nodes, velocities)
         spring_forces(network, nodes, velocities, rest_lengths, work)
         if rubs:
             if not rub_step(network, nodes, velocities, step, work, stages):

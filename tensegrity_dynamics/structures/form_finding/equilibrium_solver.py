@@ -92,7 +92,9 @@ class StructureEquilibriumSolver:
         count = min(structure.free.size, MAX_DENSE_COORDINATES)
         self._work = make_workspace(len(structure.node_names), len(structure.member_names), count)
         self._basis = np.zeros((MAX_LANCZOS_STEPS + 1, count))
-        self._bars = make_rigid_bars(structure.members, structure.unilateral, structure.fixed, count)
+        # above that nothing asks for rigid bars, and their dense arrays would outgrow any memory
+        elastic = structure.unilateral if self._sparse is None else np.ones(len(structure.kinds), dtype=np.bool_)
+        self._bars = make_rigid_bars(structure.members, elastic, structure.fixed, count)
         self._rigid: RigidSolver | None = None
         if rigid_bars and self._bars.bars.size:
             self._rigid = RigidSolver(structure, self._problem, self._bars, self._work, self._basis, self.tolerance)

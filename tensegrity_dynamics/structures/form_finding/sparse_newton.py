@@ -1,7 +1,8 @@
-"""The trust region of `newton` for large structures: sparse tangent stiffness, factored by SuperLU without pivoting.
+"""The trust region of `newton` for large structures: sparse tangent stiffness, factored without pivoting.
 
-Without pivoting the signs of U's diagonal are those of the eigenvalues, so that one factorisation also tells whether
-the matrix is positive definite. The pattern is laid out once; each step only refills its values.
+Without pivoting one factorisation also tells whether the matrix is positive definite. The pattern is laid out once;
+each step only refills its values. Up to `MIN_KEPT` coordinates SuperLU factors from anew each time (the signs of U's
+diagonal are those of the eigenvalues); above, `SparseCholesky` keeps what follows from the pattern.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numerics.compilation import compiled
+from ...numerics.sparse_cholesky import SparseCholesky
 from ..energy import add_member_forces, member_tensions, stored_energy
 from ..structure import Structure
 from ..tension_law import tension_law
 from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_collapsed_bar, rounding_floor
+
+MIN_KEPT = 3000
+"""Free coordinates from which on it pays to load what keeps the pattern's factorisation."""
 
 
 @compiled
@@ -79,6 +84,11 @@ class SparseMinimiser:
         starts = np.searchsorted(columns, np.arange(size + 1))
         self._matrix = sparse.csc_matrix((np.zeros(unique.size), rows, starts), shape=(size, size))
         self._values = np.zeros(unique.size)
+        self._kept: SparseCholesky | None = None
+        if size >= MIN_KEPT:
+            begins = np.sort(problem.position[problem.position >= 0])
+            nodes = np.searchsorted(begins, np.arange(size), side="right") - 1
+            self._kept = SparseCholesky(starts, rows, nodes)
         self._lengths, self._tensions = np.zeros(len(ends)), np.zeros(len(ends))
         self._forces = np.zeros((structure.nodes.shape[0], 3))
 
@@ -147,14 +157,16 @@ class SparseMinimiser:
                 status = BALANCED if escaping else STUCK
                 break
             ratio = (energy - new) / predicted if abs(predicted) > rounding else 1.0
-            if ratio > 0.75:
-                shift = 0.25 * shift if shift > 1e-9 * scale else 0.0
-            elif ratio < 0.25:
-                shift = max(1e-6 * scale, 4.0 * shift)
             full = full + 1 if capped and ratio > 0.25 else 0
             stride = 2.0 * stride if full >= MIN_CAPPED_STEPS else stride if capped else self.reach
             nodes[:], energy = trial, new
             residual = self._residual(nodes, rest, forces)
+            if ratio > 0.75:
+                # a shift in proportion to what is out of balance keeps Newton's order of convergence
+                fallen = float(np.max(np.abs(residual))) / worst if worst > 0.0 else 1.0
+                shift = min(0.25, fallen) * shift if shift > 1e-9 * scale else 0.0
+            elif ratio < 0.25:
+                shift = max(1e-6 * scale, 4.0 * shift)
         return self._result(status, iteration, residual, factor, scale, least, direction)
 
     def assess(self, nodes: NDArray, rest: NDArray, forces: NDArray) -> SparseResult:
@@ -189,7 +201,10 @@ class SparseMinimiser:
         self._matrix.data[:] = self._values
 
     def _factor(self, shift: float):
-        """Factors of K + shift, or None where it is not positive definite."""
+        """Factors of K + shift, or None where it is not positive definite; the ones before are gone."""
+        if self._kept is not None:
+            least = 1e-15 * float(np.max(self._values))
+            return self._kept if self._kept.factor(self._values, shift, least) else None
         from scipy.sparse.linalg import splu  # here, so that importing the package stays quick
 
         shifted = self._matrix.copy()

@@ -88,6 +88,22 @@ def test_an_oblique_blow_keeps_momenta_and_energy_and_dampers_take_what_the_ledg
         assert after.energy().collisions == 0.0
 
 
+def test_a_rod_driven_through_anothers_axis_keeps_its_energy_at_any_distance_of_the_axes():
+    """A blow of more than k r^2; past the axes the way is aside by parts of the radius, down to none."""
+    speed = 1.3 * np.sqrt(2.0 * STIFFNESS * RADIUS**2 / (0.5 * MASS))
+    for lean in (0.0, 1e-4, 0.02):
+        rods = two_rods(aside=0.1)
+        simulation = Simulation(rods, 1e-4, "rattle", start=rods.nodes)
+        simulation.set_motion([[0, lean * speed, -speed]] * 2 + [[0, 0, 0]] * 2)
+        start, deepest = simulation.energy(), 0.0
+        for _ in range(40):
+            simulation.advance(10)
+            deepest = max(deepest, simulation.energy().collisions)
+        assert simulation.state.nodes[0, 2] < simulation.state.nodes[2, 2]  # it is through
+        assert 0.9 * STIFFNESS * RADIUS**2 < deepest <= STIFFNESS * RADIUS**2
+        assert simulation.energy().balance == pytest.approx(start.balance, rel=1e-4)
+
+
 def test_rods_that_start_apart_never_pull_and_without_a_block_pass_through():
     through = thrown(two_rods(None), "rattle", 2e-4, 0.2)
     np.testing.assert_allclose(through.state.velocities[2:], 0.0, atol=1e-12)

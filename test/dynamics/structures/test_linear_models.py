@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from tensegrity_dynamics import Simulation, TensegrityError, load_robot, make_structure
 from tensegrity_dynamics.contact.ground import Ground, HeightField
 from tensegrity_dynamics.linear_models.discretization import discretise
+from tensegrity_dynamics.linear_models.linear_model import LinearModel
 from tensegrity_dynamics.structures.analysis.modes import structure_modes
 from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
 from tensegrity_dynamics.structures.dynamics.point_masses import accelerations, make_network, make_workspace
@@ -235,6 +237,21 @@ def test_discretisations_have_their_orders_and_the_exponential_is_exact():
         discretise(model, 0.01, "tustin")
     with pytest.raises(TensegrityError, match="step is"):
         discretise(model, 0.0)
+
+
+@pytest.mark.parametrize("held", [0, 3, 7])
+def test_the_exponential_is_that_of_states_and_inputs_together(held):
+    """Also where some states only integrate inputs, units differ by decades, and nothing brings some of them back."""
+    rng = np.random.default_rng(held)
+    matrix = rng.normal(size=(7, 7)) * 10.0 ** rng.uniform(-2.0, 2.0, size=(7, 1))
+    matrix[7 - held :] = 0.0
+    names = tuple(f"x{i}" for i in range(7))
+    model = LinearModel(matrix, rng.normal(size=(7, 2)), rng.normal(size=7), np.zeros(7), np.zeros(2), names, names[:2])
+    step, whole = discretise(model, 0.03), np.zeros((10, 10))
+    whole[:7] = np.column_stack((matrix, model.inputs, model.rate))
+    wanted = expm(0.03 * whole)[:7]
+    found = np.column_stack((step.matrix, step.inputs, step.offset))
+    np.testing.assert_allclose(found, wanted, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_a_step_of_the_simulation_is_that_of_its_linear_model_to_third_order():

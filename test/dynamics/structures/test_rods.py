@@ -13,6 +13,7 @@ from tensegrity_dynamics.structures.dynamics.minimal_rods import make_rods, rods
 from tensegrity_dynamics.structures.dynamics.point_masses import make_network
 from tensegrity_dynamics.structures.dynamics.rod_masses import inverse_mass_matrix
 from tensegrity_dynamics.structures.tension_law import tension_law
+from tensegrity_tools.experiments.six_bar import neutral, thrown
 
 
 def single_rod(masses=1.0, ends=(0.0, 0.0), smoothness=0.0, fixed=("top",), tilt=0.4):
@@ -82,6 +83,35 @@ def test_a_rod_led_through_its_polar_axis_changes_its_chart_and_nothing_else():
     guard = flown(body, 0.4, (0.3, -4.0, 0.0), model="minimal", vertical="guard")
     assert "guarded at the vertical" in guard.note
     assert flown(body, 0.001, model="minimal", vertical="none").note == ""
+
+
+def test_runge_kutta_keeps_angular_momentum_in_both_models_and_loses_what_its_order_says():
+    """Of a mode of angular frequency w a step h of any method with four stages and order four leaves the amplitude
+    |R(i w h)|, R the first five terms of the exponential: about 1 - (w h)^6 / 144."""
+    body = neutral(1.0, 1.0, 500.0, 50.0)
+    nodes, _ = thrown(body, 0.005)
+    still = Simulation(body, start=body.nodes)
+    step, count = still.time_step, 1000
+    model = still.linearise("lengths", reduced=True)
+    half = model.state.size // 2
+    squares, modes = np.linalg.eigh(-model.dense_matrix[half:, :half])
+    shape = np.linalg.lstsq(model.lift.toarray()[: nodes.size, :half], (nodes - body.nodes).ravel(), rcond=None)[0]
+    angle = 1j * step * np.sqrt(np.maximum(squares, 0.0))
+    left = np.abs(1.0 + angle + angle**2 / 2.0 + angle**3 / 6.0 + angle**4 / 24.0) ** (2 * count)
+    wanted = float(np.sum(0.5 * squares * (modes.T @ shape) ** 2 * (1.0 - left)))
+    simulation = Simulation(body, step, "rk4", start=nodes)
+    simulation.advance(count)
+    assert -simulation.energy_error == pytest.approx(wanted, rel=0.1)
+    masses = body.mass_matrix()
+    for name in ("point_masses", "minimal"):
+        simulation = Simulation(body, 2.0 * step, start=nodes, model=name)
+        simulation.set_motion(np.cross([3.2, 2.4, 0.0], nodes - nodes.mean(axis=0)))
+        kept = []
+        for _ in range(2):
+            state = simulation.state
+            kept.append(np.cross(state.nodes, masses @ state.velocities).sum(axis=0))
+            simulation.advance(300)
+        np.testing.assert_allclose(kept[1], kept[0], atol=1e-12)
 
 
 def test_minimal_coordinates_need_every_free_node_on_one_bar_and_name_the_node():

@@ -1,0 +1,384 @@
+"""Cholesky factors of large sparse matrices of one pattern: what follows from the pattern is found once and kept.
+
+Multifrontal (Duff and Reid 1983; Liu 1992). Rows come in groups, such as the coordinates of one node; the graph of the
+groups is ordered by minimum degree and its elimination tree cut into chains of like columns. Each chain is one dense
+matrix: gathered from the entries and from what its children in the tree leave, its own columns factored, the rest
+handed on. A matrix that is not positive definite is given up at the first column that shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compilation import compiled
+
+WASTE = 0.2
+"""Part of a dense matrix that may be zeros for columns to be taken together."""
+PANEL = 24
+"""Columns that are factored at once."""
+
+
+@compiled
+def elimination_tree(starts, rows):
+    """(n,) parents, -1 at roots, of a symmetric graph by columns; and (n,) entries of each column of the factor."""
+    n = starts.shape[0] - 1
+    parent, highest, counts = np.full(n, -1), np.full(n, -1), np.ones(n, dtype=np.int64)
+    for j in range(n):
+        for entry in range(starts[j], starts[j + 1]):
+            i = rows[entry]
+            while i != -1 and i < j:
+                after = highest[i]
+                highest[i] = j
+                if after == -1:
+                    parent[i] = j
+                i = after
+    seen = np.full(n, -1)
+    for j in range(n):
+        seen[j] = j
+        for entry in range(starts[j], starts[j + 1]):
+            i = rows[entry]
+            while i < j and seen[i] != j:
+                counts[i] += 1
+                seen[i] = j
+                i = parent[i]
+    return parent, counts
+
+
+@compiled
+def postorder(parent):
+    """(n,) nodes of a tree, children before their parents and beside each other."""
+    n = parent.shape[0]
+    first, following = np.full(n, -1), np.full(n, -1)
+    for j in range(n - 1, -1, -1):
+        if parent[j] >= 0:
+            following[j] = first[parent[j]]
+            first[parent[j]] = j
+    order, stack, done = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), 0
+    for root in range(n):
+        if parent[root] >= 0:
+            continue
+        depth = 1
+        stack[0] = root
+        while depth > 0:
+            top = stack[depth - 1]
+            if first[top] >= 0:
+                stack[depth] = first[top]
+                first[top] = following[first[top]]
+                depth += 1
+            else:
+                depth -= 1
+                order[done] = top
+                done += 1
+    return order
+
+
+@compiled
+def chains(parent, counts, waste):
+    """(c + 1,) where each chain of columns of the tree begins: columns that fill nearly the same rows."""
+    n = parent.shape[0]
+    begins, number = np.zeros(n + 1, dtype=np.int64), 1
+    zeros = 0.0
+    for j in range(1, n):
+        width = j - begins[number - 1]
+        more = zeros + width * (counts[j] + 1 - counts[j - 1])
+        entries = float((width + 1) * (counts[j] + 1))
+        if parent[j - 1] == j and (more <= waste * entries or (more <= 0.6 * entries and entries < 60.0)):
+            zeros = more
+        else:
+            begins[number] = j
+            number += 1
+            zeros = 0.0
+    begins[number if n else 0] = n
+    return begins[: number + 1]
+
+
+@compiled
+def chain_rows(starts, rows, parent, begins):
+    """Rows of each chain below its own columns, one after the other and sorted; where each one's begin; the parents."""
+    n, number = parent.shape[0], begins.shape[0] - 1
+    owner = np.empty(n, dtype=np.int64)
+    for c in range(number):
+        for j in range(begins[c], begins[c + 1]):
+            owner[j] = c
+    above = np.full(number, -1)
+    first, following = np.full(number, -1), np.full(number, -1)
+    for c in range(number):
+        up = parent[begins[c + 1] - 1]
+        if up >= 0:
+            above[c] = owner[up]
+            following[c] = first[owner[up]]
+            first[owner[up]] = c
+    seen, own = np.full(n, -1), np.empty(n, dtype=np.int64)
+    below, where = np.empty(4 * rows.shape[0] + 16, dtype=np.int64), np.zeros(number + 1, dtype=np.int64)
+    for c in range(number):
+        last, count = begins[c + 1], 0
+        for j in range(begins[c], last):
+            for entry in range(starts[j], starts[j + 1]):
+                i = rows[entry]
+                if i >= last and seen[i] != c:
+                    seen[i] = c
+                    own[count] = i
+                    count += 1
+        child = first[c]
+        while child >= 0:
+            for entry in range(where[child], where[child + 1]):
+                i = below[entry]
+                if i >= last and seen[i] != c:
+                    seen[i] = c
+                    own[count] = i
+                    count += 1
+            child = following[child]
+        begin = where[c]
+        if begin + count > below.shape[0]:
+            longer = np.empty(2 * below.shape[0] + count, dtype=np.int64)
+            longer[:begin] = below[:begin]
+            below = longer
+        below[begin : begin + count] = np.sort(own[:count])
+        where[c + 1] = begin + count
+    return below[: where[number]], where, above
+
+
+@compiled
+def place_entries(chain, column, row, first, last, below, where):
+    """(e,) rows of entries within the dense matrix of their chains: first and last scalar column of each chain."""
+    places = np.empty(row.shape[0], dtype=np.int64)
+    for e in range(row.shape[0]):
+        c = chain[e]
+        if row[e] < last[c]:
+            places[e] = row[e] - first[c]
+        else:
+            found = np.searchsorted(below[where[c] : where[c + 1]], row[e])
+            places[e] = last[c] - first[c] + found
+    return places
+
+
+@compiled
+def factor_front(front, width, least, panel):
+    """Factor the first columns of a dense symmetric matrix, lower triangle; False where it is not positive definite.
+
+    panel (PANEL, rows or more) is scratch.
+    """
+    size = front.shape[0]
+    begin = 0
+    while begin < width:
+        end = min(begin + PANEL, width)
+        for j in range(begin, end):
+            for k in range(begin, j):
+                part = front[j, k]
+                if part != 0.0:
+                    for i in range(j, size):
+                        front[i, j] -= part * front[i, k]
+            if not front[j, j] > least:
+                return False
+            root = np.sqrt(front[j, j])
+            front[j, j] = root
+            for i in range(j + 1, size):
+                front[i, j] /= root
+        # the other columns, row by row; the panel lies across so that the innermost loop runs along memory. No library:
+        # its threads cost more than these products, and bits would depend on how many there are
+        rest, depth = size - end, end - begin
+        for k in range(depth):
+            for i in range(rest):
+                panel[k, i] = front[end + i, begin + k]
+        for i in range(rest):
+            line = front[end + i]
+            k = 0
+            while k + 4 <= depth:
+                a, b, c, d = panel[k, i], panel[k + 1, i], panel[k + 2, i], panel[k + 3, i]
+                for j in range(i + 1):
+                    line[end + j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (
+                        c * panel[k + 2, j] + d * panel[k + 3, j]
+                    )
+                k += 4
+            while k < depth:
+                a = panel[k, i]
+                for j in range(i + 1):
+                    line[end + j] -= a * panel[k, j]
+                k += 1
+        begin = end
+    return True
+
+
+@compiled
+def factorise(values, shift, least, tree, entries, factor, stack, place):
+    """Fill factor from values with shift added to the diagonal; False where it is not positive definite.
+
+    tree: first and last scalar columns of the chains, scalar rows below, where they begin, parents, where each panel
+    begins in factor. entries: source, place by row and column in the dense matrix, where each chain's begin.
+    """
+    first, last, below, where, above, panels = tree
+    source, by_row, by_column, begins = entries
+    number, top, largest = first.shape[0], 0, 0
+    for c in range(number):
+        largest = max(largest, last[c] - first[c] + where[c + 1] - where[c])
+    panel = np.empty((PANEL, largest))
+    held = np.empty(number + 1, dtype=np.int64)  # chains whose remainders are on the stack
+    waiting = 0
+    for c in range(number):
+        width, count = last[c] - first[c], where[c + 1] - where[c]
+        size = width + count
+        front = np.zeros((size, size))
+        for e in range(begins[c], begins[c + 1]):
+            front[by_row[e], by_column[e]] += values[source[e]]
+        for i in range(width):
+            front[i, i] += shift
+            place[first[c] + i] = i
+        for i in range(count):
+            place[below[where[c] + i]] = width + i
+        while waiting > 0 and above[held[waiting - 1]] == c:
+            child = held[waiting - 1]
+            waiting -= 1
+            start, left = where[child], where[child + 1] - where[child]
+            top -= left * left
+            for i in range(left):
+                row, line = place[below[start + i]], top + i * left
+                for j in range(i + 1):
+                    front[row, place[below[start + j]]] += stack[line + j]
+        if not factor_front(front, width, least, panel):
+            return False
+        begin = panels[c]
+        for i in range(size):
+            for j in range(min(i + 1, width)):
+                factor[begin + i * width + j] = front[i, j]
+        if count > 0:
+            for i in range(count):
+                line = top + i * count
+                for j in range(i + 1):
+                    stack[line + j] = front[width + i, width + j]
+            top += count * count
+            held[waiting] = c
+            waiting += 1
+    return True
+
+
+@compiled
+def solve_factored(tree, factor, vector):
+    """Replace vector by the solution, both in the order of the factor."""
+    first, last, below, where, _, panels = tree
+    for c in range(first.shape[0]):
+        width, count, begin, start = last[c] - first[c], where[c + 1] - where[c], panels[c], where[c]
+        for i in range(width):
+            total = vector[first[c] + i]
+            for j in range(i):
+                total -= factor[begin + i * width + j] * vector[first[c] + j]
+            vector[first[c] + i] = total / factor[begin + i * width + i]
+        for i in range(count):
+            total = 0.0
+            for j in range(width):
+                total += factor[begin + (width + i) * width + j] * vector[first[c] + j]
+            vector[below[start + i]] -= total
+    for c in range(first.shape[0] - 1, -1, -1):
+        width, count, begin, start = last[c] - first[c], where[c + 1] - where[c], panels[c], where[c]
+        for i in range(count):
+            part = vector[below[start + i]]
+            for j in range(width):
+                vector[first[c] + j] -= factor[begin + (width + i) * width + j] * part
+        for i in range(width - 1, -1, -1):
+            value = vector[first[c] + i] / factor[begin + i * width + i]
+            vector[first[c] + i] = value
+            for j in range(i):
+                vector[first[c] + j] -= factor[begin + i * width + j] * value
+
+
+class SparseCholesky:
+    """Factors of symmetric matrices of one pattern.
+
+    Args:
+        starts, rows: of the pattern by columns (n + 1,) and (e,), both triangles and the diagonal.
+        groups: (n,) numbers from 0 on of rows that are alike in where they have entries.
+    """
+
+    def __init__(self, starts: NDArray, rows: NDArray, groups: NDArray) -> None:
+        n = starts.size - 1
+        columns = np.repeat(np.arange(n), np.diff(starts))
+        order = _least_degree(groups[rows], groups[columns], int(groups.max(initial=-1)) + 1)
+        number = order.size
+        rank = np.empty(number, dtype=np.int64)
+        for _ in range(2):  # the second time in postorder
+            rank[order] = np.arange(number)
+            graph = _pattern(rank[groups[rows]], rank[groups[columns]], number)
+            parent, counts = elimination_tree(*graph)
+            if _ == 0:
+                order = order[postorder(parent)]
+        begins = chains(parent, counts, WASTE)
+        below, where, above = chain_rows(*graph, parent, begins)
+        # from groups to rows
+        self._order = np.lexsort((np.arange(n), rank[groups]))
+        position = np.empty(n, dtype=np.int64)
+        position[self._order] = np.arange(n)
+        wide = np.bincount(rank[groups], minlength=number)
+        offset = np.concatenate(([0], np.cumsum(wide)))
+        first, last = offset[begins[:-1]], offset[begins[1:]]
+        spread = np.repeat(offset[below] - np.concatenate(([0], np.cumsum(wide[below])[:-1])), wide[below])
+        scalar_below = spread + np.arange(spread.size)
+        scalar_where = np.concatenate(([0], np.cumsum(wide[below])))[where]
+        widths, sizes = last - first, last - first + np.diff(scalar_where)
+        panels = np.concatenate(([0], np.cumsum(sizes * widths)))
+        self._tree = (first, last, scalar_below, scalar_where, above, panels)
+        # entries of the lower triangle, chain by chain
+        i, j = position[rows], position[columns]
+        lower = np.flatnonzero(i >= j)
+        owner = np.repeat(np.arange(first.size), widths)[j[lower]]
+        sort = np.argsort(owner, kind="stable")
+        lower, owner = lower[sort], owner[sort]
+        by_row = place_entries(owner, j[lower], i[lower], first, last, scalar_below, scalar_where)
+        entry_starts = np.searchsorted(owner, np.arange(first.size + 1))
+        self._entries = (lower, by_row, j[lower] - first[owner], entry_starts)
+        self._factor, self._stack = np.empty(int(panels[-1])), np.empty(_highest(above, np.diff(scalar_where)))
+        self._place = np.empty(n, dtype=np.int64)
+
+    @property
+    def entries(self) -> int:
+        """Numbers that the factor holds."""
+        return int(self._factor.size)
+
+    def factor(self, values: NDArray[np.float64], shift: float, least: float) -> bool:
+        """Factors of the matrix with entries values (e,) and shift added to its diagonal.
+
+        False where a pivot is `least` or below it, so that it is not positive definite.
+        """
+        return bool(factorise(values, shift, least, self._tree, self._entries, self._factor, self._stack, self._place))
+
+    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) for a right side (n,), by the last factors."""
+        vector = right[self._order]
+        solve_factored(self._tree, self._factor, vector)
+        result = np.empty_like(vector)
+        result[self._order] = vector
+        return result
+
+
+def _pattern(rows: NDArray, columns: NDArray, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A graph by columns, each connection once."""
+    keys = np.unique(columns.astype(np.int64) * size + rows)
+    return np.searchsorted(keys // size, np.arange(size + 1)), keys % size
+
+
+def _least_degree(rows: NDArray, columns: NDArray, size: int) -> NDArray[np.int64]:
+    """(size,) an order of elimination that fills little: SuperLU's minimum degree on the graph of the groups."""
+    from scipy.sparse import csc_matrix  # here, so that importing the package stays quick
+    from scipy.sparse.linalg import splu
+
+    starts, inside = _pattern(rows, columns, size)
+    degree = np.diff(starts)
+    values = np.where(inside == np.repeat(np.arange(size), degree), 1.0 + degree.max(initial=0), -0.5)
+    graph: Any = csc_matrix((values, inside, starts), shape=(size, size))
+    found = splu(graph, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.argsort(found.perm_c)
+
+
+def _highest(above: NDArray, counts: NDArray) -> int:
+    """Numbers that remainders take at most, while they wait for their parents."""
+    waiting: list[int] = []
+    top = most = 0
+    for c, (_, count) in enumerate(zip(above.tolist(), counts.tolist(), strict=True)):
+        while waiting and above[waiting[-1]] == c:
+            top -= int(counts[waiting.pop()]) ** 2
+        if count:
+            top += count**2
+            waiting.append(c)
+        most = max(most, top)
+    return most
