@@ -46,7 +46,7 @@ class DriverCycle:
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
         self.gate = gate or CommandGate(
-            [spool.actuator for spool in spools.values()], freshness=self.settings.stale_time
+            [spool.driven for spool in spools.values()], freshness=self.settings.stale_time
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)
         self.cycle = 0
@@ -100,14 +100,15 @@ class DriverCycle:
             names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
             stamp: time of the command [s]. now: present time of the same clock [s]. session: of the sender, or 0.
         """
-        positions = {name: tendon.length for name, tendon in self.readings.tendons.items()}
+        spools = self.layer.spools
+        positions = {name: spools[name].position(each.length) for name, each in self.readings.tendons.items()}
         verdict = self.gate.check(
             names, values, mode, source=source, session=session, stamp=stamp, now=now, positions=positions
         )
         nobody = self.gate.stopped is not None or self.gate.streams.contest(now) is not None
         self._waits = None if nobody else verdict.holds
         if verdict.set_points or (verdict.accepted and not verdict.refusals):
-            self._set_points.update(verdict.set_points)
+            self._set_points.update({name: spools[name].set_point(*each) for name, each in verdict.set_points.items()})
             self._command_age = 0.0
         if verdict.holds is None:
             self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)

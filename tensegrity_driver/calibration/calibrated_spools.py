@@ -19,6 +19,7 @@ from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
 from ..servos.motors import MOTORS
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import Line, Spool
+from ..spools.transmission import transmission_of
 from .calibration_file import RobotCalibration
 from .line_fit import CalibrationCheck, calibrate_spool
 
@@ -31,12 +32,12 @@ def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
     return rows
 
 
-def nominal_lines(servo: Mapping[str, Any]) -> dict[str, Line]:
-    """Uncalibrated lines of one servo row by sensor: slope by the spool radius, intercept zero.
+def nominal_lines(servo: Mapping[str, Any], radius: float) -> dict[str, Line]:
+    """Uncalibrated lines of one servo row by sensor: slope by the m wound per rad of the servo, intercept zero.
 
     Both sensors are taken to count up in the positive direction of the servo.
     """
-    slope = -float(servo["direction"] or 1) * float(servo["spool_radius"])
+    slope = -float(servo["direction"] or 1) * radius
     lines = {"encoder": Line(slope, 0.0)}
     if servo.get("potentiometer") is not None:
         lines["potentiometer"] = Line(slope * RADIANS_PER_COUNT, 0.0)
@@ -60,7 +61,7 @@ def fit_spool(
         spool.name,
         readings,
         lengths,
-        expected_slope=nominal_lines(row)[spool.measured_by].slope,
+        expected_slope=nominal_lines(row, spool.radius)[spool.measured_by].slope,
         limits=spool.actuator.position,
         resolution=resolution,
     )
@@ -77,7 +78,6 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
         TensegrityError: no servos, an unknown model, or a wheel-mode servo without potentiometer.
         CalibrationError: the sensor that measures was never calibrated.
     """
-    actuators = {each.name: each for each in robot.actuators}
     spools: dict[str, Spool] = {}
     for servo in servo_rows(robot):
         name, model = servo["actuator"], servo["model"]
@@ -85,7 +85,8 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, MOTORS))
         motor = MOTORS[model]
         measured_by = "encoder" if motor.counts_turns else "potentiometer"
-        nominal = nominal_lines(servo)
+        transmission = transmission_of(robot, servo)
+        nominal = nominal_lines(servo, transmission.radius)
         if measured_by not in nominal:
             raise TensegrityError(
                 f"servo {servo['id']} ({name}) is a {model}, which counts no turns; give the channel of its "
@@ -98,18 +99,19 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             lines = {sensor: calibrated[sensor].line for sensor in nominal if sensor in calibrated}
             lines[measured_by] = calibration.line(name, measured_by)
         spools[name] = Spool(
-            actuator=actuators[name],
+            actuator=transmission.winding,
             measured_by=measured_by,
-            radius=float(servo["spool_radius"]),
+            radius=transmission.radius,
             potentiometer=lines.get("potentiometer"),
             encoder=lines.get("encoder"),
             direction=int(servo["direction"] or 1),
             stall_torque=motor.stall_torque,
             torque_constant=motor.torque_constant,
             encoder_turn=not motor.counts_turns,
-            stiffness=robot.model.tendon_stiffness(actuators[name].drives),
+            stiffness=transmission.stiffness,
             load_at_rest=motor.counts_turns,
             on_board=robot.servos.get("position_loop") == "board",
+            transmission=transmission,
         )
     return spools
 

@@ -48,21 +48,27 @@ class DriverMessages:
         self._bad_packets += readings.bus.bad_packets
 
     def joints(self, stamp: Time) -> JointState:
-        """Rest lengths by actuator; the last valid one where a sensor fails, which is reported as a fault."""
+        """Positions by actuator; the last valid one where a sensor fails, which is reported as a fault."""
         message = JointState(name=[name for name in self._driver.spools if name in self._lengths])
         message.header.stamp = stamp  # of joints, which have no frame
-        message.position = [self._lengths[name] for name in message.name]
-        message.velocity = [self._rates[name] for name in message.name]
-        message.effort = [self._driver.tension(name) for name in message.name]
+        spools = self._driver.spools
+        message.position = [spools[name].position(self._lengths[name]) for name in message.name]
+        message.velocity = [spools[name].rate(self._rates[name]) for name in message.name]
+        message.effort = [spools[name].effort(self._driver.tension(name)) for name in message.name]
         return message
 
     def tendons(self, stamp: Time) -> TendonState:
-        """Lengths and estimated tensions; nan where load and current do not show the tension."""
+        """Lengths and estimated tensions; nan where load and current do not show the tension.
+
+        Of the cables of a mechanism only tensions: how much lies on a pulley also depends on where the cable goes.
+        """
         message = TendonState(estimated=True)
         message.header.stamp, message.header.frame_id = stamp, WORLD
         for name, spool in self._driver.spools.items():
+            if not spool.pulls:
+                continue
             tendon, tension = self._driver.readings.tendons.get(name), self._driver.tension(name)
-            rest = math.nan if tendon is None else tendon.length
+            rest = math.nan if tendon is None or spool.driven.motion != "tendon" else tendon.length
             stretched = tension > 0.0 and spool.stiffness is not None
             message.name.append(spool.actuator.drives)
             message.rest_length.append(rest)

@@ -67,7 +67,7 @@ def limit_command(
     length = math.nan if tendon is None else tendon.length
     measured = plausible(length, spool)
     tension = math.nan if tendon is None else tendon.tension
-    tight = tension >= ceiling
+    tight, pushed = tension >= ceiling, tension <= -ceiling
     if command.kind is Drive.VELOCITY:
         speed = command.value if measured and math.isfinite(command.value) else 0.0
         speed = min(max(speed, -rate), rate)
@@ -77,13 +77,15 @@ def limit_command(
             if spool.stiffness is not None and math.isfinite(tension):
                 ahead = lead if tension_lead is None else tension_lead
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * ahead)))
-            speed = min(max(speed, 0.0 if tight else slowest), fastest)
+            speed = min(max(speed, 0.0 if tight else slowest), 0.0 if pushed else fastest)
         return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, goal)
     if not measured:
         return None
     position = command.value if math.isfinite(command.value) else length
     if tight:
         position = max(position, length)
+    if pushed:
+        position = min(position, length)
     position = min(max(position, length - rate * lead), length + rate * lead)
     position = min(max(position, min(low, length)), max(high, length))
     return DriveCommand(Drive.POSITION, position, rate, ceiling, goal)
@@ -327,12 +329,17 @@ class SafetyLayer:
         """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
         least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
-        enough = spool.load_at_rest and tendon.tension <= least
+        enough = spool.load_at_rest and abs(tendon.tension) <= least
         start = self._released.get(name, math.nan)
-        end = min(start + settings.release_distance, spool.actuator.position[1])
         if enough or not math.isfinite(start) or not math.isfinite(tendon.length):
             return
-        point.hold(max(point.goal, min(point.goal + settings.release_rate * period, end)))
+        step = settings.release_rate * period
+        if tendon.tension < 0.0:  # a joint that pushes
+            end = max(start - settings.release_distance, spool.actuator.position[0])
+            point.hold(min(point.goal, max(point.goal - step, end)))
+            return
+        end = min(start + settings.release_distance, spool.actuator.position[1])
+        point.hold(max(point.goal, min(point.goal + step, end)))
 
 
 def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
+from tensegrity_dynamics.command_gate import PLACE, Mode
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Actuator
 
 from .readings import Drive, DriveCommand, ServoCommand, ServoReading, TendonReading
+from .transmission import Transmission
 
 MULTI_TURN_LIMIT_RAD = 256.0 * 2.0 * math.pi
 """Range of extended position mode to either side of zero [rad]."""
@@ -67,6 +70,7 @@ class Spool:
         load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
+        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
 
     Raises:
         TensegrityError: a sensor without calibration, or values out of range.
@@ -85,6 +89,7 @@ class Spool:
     stiffness: float | None = None
     load_at_rest: bool = True
     on_board: bool = False
+    transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +112,34 @@ class Spool:
     def name(self) -> str:
         """The actuator's name."""
         return self.actuator.name
+
+    @property
+    def driven(self) -> Actuator:
+        """The actuator with its limits as commands mean them; `actuator` is the same as a spool."""
+        return self.actuator if self.transmission is None else self.transmission.driven
+
+    @property
+    def pulls(self) -> bool:
+        """Whether it can only pull, as all that winds a tendon or a cable; other joints push, too."""
+        return self.transmission is None or self.transmission.pulls
+
+    def position(self, length: float) -> float:
+        """Position of the actuator [m or rad] at a length [m]."""
+        return length if self.transmission is None else self.transmission.position(length)
+
+    def rate(self, speed: float) -> float:
+        """Rate of the actuator [m/s or rad/s] at a speed of winding [m/s]."""
+        return speed if self.transmission is None else self.transmission.rate(speed)
+
+    def effort(self, tension: float) -> float:
+        """Effort of the actuator [N or N m] at a tension [N]."""
+        return tension if self.transmission is None else self.transmission.effort(tension)
+
+    def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
+        """A set point of the actuator as one of the spool."""
+        if self.transmission is None:
+            return mode, value
+        return mode, self.transmission.set_point(value, PLACE.get(mode, 0))
 
     @property
     def count_sense(self) -> int:
@@ -141,9 +174,9 @@ class Spool:
         return math.nan
 
     def tension(self, reading: ServoReading) -> float:
-        """Estimated tension [N], not negative; nan without current and load."""
+        """Estimated tension [N], not negative where it can only pull; nan without current and load."""
         pull = self.pull(reading)
-        return pull if math.isnan(pull) else max(0.0, pull)
+        return pull if math.isnan(pull) or not self.pulls else max(0.0, pull)
 
     def tells_tension(self, sent: DriveCommand | None) -> bool:
         """Whether the load of a cycle shows the tension, after the command of the cycle before."""
