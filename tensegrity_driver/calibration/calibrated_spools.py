@@ -16,10 +16,10 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
-from ..servos.motors import MOTORS
+from ..servos.motors import MOTORS, Motor
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import Line, Spool
-from ..spools.transmission import transmission_of
+from ..spools.transmission import Transmission, transmission_of
 from .calibration_file import RobotCalibration
 from .line_fit import CalibrationCheck, calibrate_spool
 
@@ -111,9 +111,31 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             stiffness=transmission.stiffness,
             load_at_rest=motor.counts_turns,
             on_board=robot.servos.get("position_loop") == "board",
+            impedance_steps=_impedance_steps(motor),
+            no_impedance=_no_impedance(robot, model, motor, transmission),
             transmission=transmission,
         )
     return spools
+
+
+def _impedance_steps(motor: Motor) -> tuple[float, float] | None:
+    if motor.stiffness_step is None or motor.damping_step is None:
+        return None
+    return motor.stiffness_step, motor.damping_step
+
+
+def _no_impedance(robot: Robot, model: str, motor: Motor, transmission: Transmission) -> str:
+    """Why an actuator takes no impedance, or nothing."""
+    if transmission.is_tendon:
+        return "it winds a tendon; impedance is for joints and pulleys of mechanisms, send positions"
+    if robot.servos.get("position_loop") == "board":
+        return "the potentiometer board closes its loop, which knows positions alone; send positions"
+    if motor.stiffness_step is None:
+        return (
+            f"its {model} has no current loop, so that its own gains give no torque; send positions, or take a servo "
+            "of the XM series"
+        )
+    return ""
 
 
 def make_loops(spools: Mapping[str, Spool], period: float, gains: Mapping[str, float] | None = None) -> dict[str, Loop]:

@@ -99,6 +99,11 @@ class DriverMessages:
                 for key, unit in UNITS.items():
                     if (value := getattr(raw, key)) is not None:
                         values[key] = f"{value:.3g} {unit}"
+                sent = self._driver.sent.get(name)
+                if sent is not None and sent.impedance is not None:
+                    lever = self._driver.spools[name].lever
+                    unit = "/".join(self._driver.spools[name].driven.units[2::-2])
+                    values["stiffness"] = f"{sent.impedance.stiffness * lever * lever:.3g} {unit}"
                 values["torque"] = {True: "on", False: "off", None: "not known"}[raw.torque_on]
                 values["silent_cycles"], values["errors"] = raw.age, ", ".join(sorted(raw.errors)) or "none"
             quiet = "following commands" if reaction is None else reaction.value

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensegrity_dynamics.command_gate import PLACE, Mode
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.robots.robot import Actuator
 
 from .readings import Drive, DriveCommand, ServoCommand, ServoReading, TendonReading
@@ -21,6 +22,8 @@ MULTI_TURN_LIMIT_RAD = 256.0 * 2.0 * math.pi
 """Range of extended position mode to either side of zero [rad]."""
 MIN_LOADED_RATE = 0.1
 """Lowest velocity command (fraction of the rate limit) at which the load of a servo in wheel mode shows tension."""
+MAX_GAIN = 16_383
+"""Highest position gain of an X servo."""
 SENSORS = ("potentiometer", "encoder")
 
 
@@ -70,6 +73,8 @@ class Spool:
         load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
+        impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
+        no_impedance: why it takes no impedance, or nothing where it does.
         transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
 
     Raises:
@@ -89,6 +94,8 @@ class Spool:
     stiffness: float | None = None
     load_at_rest: bool = True
     on_board: bool = False
+    impedance_steps: tuple[float, float] | None = None
+    no_impedance: str = ""
     transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
 
@@ -140,6 +147,29 @@ class Spool:
         if self.transmission is None:
             return mode, value
         return mode, self.transmission.set_point(value, PLACE.get(mode, 0))
+
+    def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
+        """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
+        if self.no_impedance or self.impedance_steps is None:
+            return self.no_impedance or "its servo has no loop of position and torque"
+        square, lever = self.radius**2, self.lever
+        step, damping_step = self.impedance_steps
+        for name, value, least, most in (
+            ("stiffness", asked.stiffness * square, step, MAX_GAIN * step),
+            ("damping", asked.damping * square, 0.0, MAX_GAIN * damping_step),
+        ):
+            if not least <= value <= most:
+                scale = lever * lever / square
+                return (
+                    f"{name} {value * scale:.4g} is outside the {least * scale:.4g} to {most * scale:.4g} that the "
+                    f"gains of its servo can say; its loop has no torque without stiffness"
+                )
+        return None
+
+    @property
+    def lever(self) -> float:
+        """m of length per unit of the actuator, without sign."""
+        return 1.0 if self.transmission is None else abs(self.transmission.slope)
 
     @property
     def count_sense(self) -> int:
@@ -207,10 +237,18 @@ class Spool:
                 f"spool {self.name} cannot be sent to a position: its servo counts no turns or its encoder has no "
                 "calibration. Drive it by velocity, or calibrate the encoder."
             )
-        position = self.encoder.inverse(drive.value)
+        impedance, stiffness, damping = drive.impedance, None, None
+        offset = 0.0
+        if impedance is not None:
+            square = self.radius * self.radius
+            stiffness, damping = impedance.stiffness * square, impedance.damping * square
+            offset = impedance.effort / impedance.stiffness  # the servo has no input for a feed-forward
+        position = self.encoder.inverse(drive.value + offset)
         if abs(position) > MULTI_TURN_LIMIT_RAD:
             raise TensegrityError(
                 f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "
                 f"{MULTI_TURN_LIMIT_RAD:.1f} rad that the servo counts; wind it to the middle and home it again."
             )
-        return ServoCommand(Drive.POSITION, position, drive.rate / self.radius, fraction, current)
+        return ServoCommand(
+            Drive.POSITION, position, drive.rate / self.radius, fraction, current, None, stiffness, damping
+        )
