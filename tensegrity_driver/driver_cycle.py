@@ -47,7 +47,8 @@ class DriverCycle:
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
         self.gate = gate or CommandGate(
-            [spool.driven for spool in spools.values()], freshness=self.settings.stale_time,
+            [spool.driven for spool in spools.values()],
+            freshness=self.settings.stale_time,
             without_impedance={name: spool.no_impedance for name, spool in spools.items() if spool.no_impedance},
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)

@@ -113,7 +113,7 @@ class RobotCalibration:
 
 
 def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
-    """Hash of the entries of a servo block on which calibrations depend: ids, models, radii, gears, directions, channels."""
+    """Hash of what calibrations depend on in a servo block: ids, models, radii, gears, directions, channels."""
     defaults = servos.get("defaults") or {}
     rows = []
     for servo in servos.get("servos") or ():

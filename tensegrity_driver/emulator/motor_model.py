@@ -7,8 +7,8 @@ With stall torque T and no-load speed w0 at the present voltage, and the torque 
     |r| >  friction: driven by the load at w0 (|r| - friction) / T
     torque off, m = 0: braked by friction alone, `LOOSE` times as fast
 
-A servo whose position gains were changed is a shaft with the inertia `INERTIA` instead, on which its own loop acts every
-`LOOP_S` (`soft_turn`):
+A servo whose position gains were changed is a shaft with the inertia `INERTIA` instead, on which its own loop acts
+every `LOOP_S` (`soft_turn`):
 
     torque = clip(k_p (q_d - q) + k_d (v_d - v), ±ceiling),  in the direction of motion at most T (1 - |v| / w0)
 

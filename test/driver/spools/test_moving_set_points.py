@@ -53,7 +53,9 @@ def test_a_stream_that_stops_lets_them_brake_and_one_that_comes_back_is_caught_u
     places, start = [0.5 * (LOW + HIGH)], 0.5 * (LOW + HIGH)
     for k in range(120):
         if k < 10 or k >= 60:  # half a second and more without a command
-            points.take("a", MovingPosition(start + rate * PERIOD * min(k, 60), rate * (k < 60)), start, 0.0, 0.0, PERIOD)
+            points.take(
+                "a", MovingPosition(start + rate * PERIOD * min(k, 60), rate * (k < 60)), start, 0.0, 0.0, PERIOD
+            )
         places.append(points.advance(PERIOD)["a"].position)
     speeds = np.diff(places) / PERIOD
     assert speeds[5] == pytest.approx(rate)
