@@ -14,16 +14,22 @@ from hypothesis import strategies as st
 from tensegrity_control import inverse_kinematics
 from tensegrity_driver.calibration.calibrated_spools import make_spools
 from tensegrity_driver.driver import Driver, open_driver
+from tensegrity_driver.emulator import with_servos
+from tensegrity_driver.emulator.motor_model import FRICTION
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware
 from tensegrity_driver.safety.faults import FaultKind
+from tensegrity_driver.servos.motors import MOTORS
+from tensegrity_driver.spools.readings import Drive, DriveCommand
 from tensegrity_driver.spools.resolution import position_allowance
 from tensegrity_driver.spools.transmission import transmission_of
-from tensegrity_dynamics import load_robot
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import RobotFileError, TensegrityError
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.robots.robot import Robot
 
 MANIPULATOR = load_robot("manipulator")
+SPOOLS = make_spools(MANIPULATOR, None)
 
 
 class Machine:
@@ -156,3 +162,94 @@ def test_a_spool_radius_for_a_pulley_is_refused_where_it_stands(tmp_path) -> Non
     path.write_text(text.replace("gear: 2}", 'spool_radius: "5 cm"}'), encoding="utf-8")
     with pytest.raises(RobotFileError, match="Leave spool_radius out"):
         load_robot(path)
+
+
+# -- impedances ----------------------------------------------------------------------------------------------------
+
+
+def send_impedance(running: Machine, points: Mapping[str, ImpedanceSetPoint], cycles: int) -> list[str]:
+    """Send one impedance per actuator for some cycles; returns what was refused."""
+    refused: list[str] = []
+    for _ in range(cycles):
+        running.hardware.advance(running.driver.period)
+        running.now += running.driver.period
+        verdict = running.driver.command(
+            list(points), list(points.values()), Mode.IMPEDANCE, source="test", session=1, stamp=running.now,
+            now=running.now, period=running.driver.period,
+        )  # fmt: skip
+        refused += [str(each) for each in verdict.refusals]
+        running.faults += running.driver.run(running.driver.period, running.now).new
+    return refused
+
+
+@pytest.mark.long
+def test_a_servo_with_the_gains_of_an_impedance_gives_way_as_the_simulated_actuator_does() -> None:
+    stiffness, damping, push = 40.0, 0.2, (0.0, 0.0, -10.0)
+    simulation = Simulation(MANIPULATOR)
+    rest = simulation.observe()
+    points = {n: ImpedanceSetPoint(q, 0.0, rest.efforts[n], stiffness, damping) for n, q in rest.positions.items()}
+    simulation.apply_forces({"end-effector": push})
+    simulation.advance(duration=3.0, impedance=points)
+    ideal = simulation.observe().pose[0] - rest.pose[0]
+    with machine(MANIPULATOR) as running:
+        running.follow(rest.positions, rest.positions, 5)
+        assert not send_impedance(running, points, 30)
+        assert running.emulated.register("B1-top", "position_p_gain") == pytest.approx(
+            stiffness / 4.0 / MOTORS["XM430-W350"].stiffness_step, abs=0.5
+        )
+        before = running.emulated.observe()
+        assert np.linalg.norm(before.pose[0] - rest.pose[0]) < 2e-4  # steps of the goal, friction
+        running.emulated.faults.push("end-effector", push)
+        send_impedance(running, points, 60)
+        after = running.emulated.observe()
+        # friction of a gear lets a shaft rest 2 FRICTION stall / stiffness away from where its spring would have it
+        friction = 2.0 * FRICTION * MOTORS["XM430-W350"].stall_torque / stiffness
+        for name, q in after.positions.items():
+            assert q - rest.positions[name] == pytest.approx(
+                simulation.observe().positions[name] - rest.positions[name], abs=1.2 * friction + 1e-3
+            )
+        assert after.pose[0][2] - before.pose[0][2] == pytest.approx(ideal[2], rel=0.15)
+        assert not running.faults
+        # commands stop: the pulleys stay where they are, and the gains are those of the factory again
+        for _ in range(60):
+            running.hardware.advance(running.driver.period)
+            running.now += running.driver.period
+            running.faults += running.driver.run(running.driver.period, running.now).new
+        assert {each.kind for each in running.faults} == {FaultKind.STALE_COMMAND}
+        held = running.emulated.observe().positions
+        assert all(abs(held[name] - q) < 2e-3 for name, q in after.positions.items())
+        assert running.emulated.register("B1-top", "position_p_gain") == 800.0
+
+
+def impedance_refusal(robot: Robot, **numbers: float) -> str:
+    """Why the driver refuses an impedance of the first actuator; empty: it does not."""
+    spools = make_spools(robot, None)
+    spool = next(iter(spools.values()))
+    asked = ImpedanceSetPoint(spool.driven.position[0], **numbers)
+    return spool.impedance_problem(spool.set_point(Mode.IMPEDANCE, asked)[1]) or ""
+
+
+def test_impedances_that_a_servo_cannot_do_are_refused_by_what_it_is() -> None:
+    assert impedance_refusal(MANIPULATOR, stiffness=40.0, damping=0.2) == ""
+    assert "stiffness 0 " in impedance_refusal(MANIPULATOR)
+    assert "damping 1e+04 " in impedance_refusal(MANIPULATOR, stiffness=40.0, damping=1e4)
+    assert "tendon" in impedance_refusal(load_robot("tensebot"), stiffness=40.0)
+    assert "XL430-W250 has no current loop" in impedance_refusal(with_servos(MANIPULATOR, "XL430-W250"), stiffness=40.0)
+    wheels = with_servos(MANIPULATOR, "AX-12A")
+    rows = [{**each, "potentiometer": k} for k, each in enumerate(wheels.servos["servos"])]
+    wheels = replace(wheels, servos={**wheels.servos, "servos": rows})
+    assert "AX-12A has no current loop" in impedance_refusal(wheels, stiffness=40.0)
+
+
+@given(stiffness=st.floats(0.2, 1000.0), damping=st.floats(0.0, 10.0), effort=st.floats(-6.0, 6.0))
+def test_the_gains_of_a_servo_give_the_torque_of_the_impedance(stiffness: float, damping: float, effort: float) -> None:
+    spool = SPOOLS["B1-top"]
+    point = spool.set_point(Mode.IMPEDANCE, ImpedanceSetPoint(0.5, 0.0, effort, stiffness, damping))[1]
+    sent = spool.command(DriveCommand(Drive.POSITION, point.position, 0.1, 100.0, None, point))
+    assert sent.stiffness is not None and sent.damping is not None and spool.encoder is not None
+    assert sent.stiffness * 4.0 == pytest.approx(stiffness)  # a gear of 2 squared
+    assert sent.damping * 4.0 == pytest.approx(damping)
+    at = 0.3  # rad of the pulley
+    shaft = spool.encoder.inverse(spool.transmission.length(at))
+    torque = sent.stiffness * (sent.position - shaft)
+    assert 2.0 * spool.direction * torque == pytest.approx(stiffness * (0.5 - at) + effort, abs=1e-9 * stiffness)
