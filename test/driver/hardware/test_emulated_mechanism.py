@@ -199,8 +199,9 @@ def test_a_servo_with_the_gains_of_an_impedance_gives_way_as_the_simulated_actua
         )
         before = running.emulated.observe()
         assert np.linalg.norm(before.pose[0] - rest.pose[0]) < 2e-4  # steps of the goal, friction
-        running.emulated.faults.push("end-effector", push)
-        send_impedance(running, points, 60)
+        for part in np.linspace(0.1, 1.0, 10):  # slowly, so that no overshoot is held by friction
+            running.emulated.faults.push("end-effector", part * np.array(push))
+            send_impedance(running, points, 8)
         after = running.emulated.observe()
         # friction of a gear lets a shaft rest 2 FRICTION stall / stiffness away from where its spring would have it
         friction = 2.0 * FRICTION * MOTORS["XM430-W350"].stall_torque / stiffness
@@ -208,7 +209,9 @@ def test_a_servo_with_the_gains_of_an_impedance_gives_way_as_the_simulated_actua
             assert q - rest.positions[name] == pytest.approx(
                 simulation.observe().positions[name] - rest.positions[name], abs=1.2 * friction + 1e-3
             )
-        assert after.pose[0][2] - before.pose[0][2] == pytest.approx(ideal[2], rel=0.15)
+        # steps of the goal, and twice the friction in rad of the servo as if it were play
+        allowed = position_allowance(MANIPULATOR, running.driver.spools, after.positions, play=4.0 * friction)
+        assert np.linalg.norm(after.pose[0] - rest.pose[0] - ideal) < allowed < np.linalg.norm(ideal)
         assert not running.faults
         # commands stop: the pulleys stay where they are, and the gains are those of the factory again
         for _ in range(60):
