@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spool_bench import PERIOD, Axis, spool
 
+from tensegrity_driver.safety.spool_identification import SpoolIdentification
 from tensegrity_driver.spools.moving_set_points import MovingSetPoints
 from tensegrity_driver.spools.position_loop import FreeRunLoop, PositionLoop
+from tensegrity_driver.spools.readings import Drive, Readings, ServoReading, TendonReading
 from tensegrity_driver.spools.spool import Line
 from tensegrity_dynamics.impedance import CATCH_UP, ImpedanceSetPoint, MovingPosition
 from tensegrity_dynamics.mechanisms.simulation.actuation import make_drives, move_set_points
@@ -92,3 +94,17 @@ def test_a_servo_that_counts_turns_is_told_the_speed_of_its_set_point() -> None:
     still = loop.update(plain.value, 0.2, PERIOD, plain, 0.0)
     assert 0.0 < still.rate <= 0.05 * turning.actuator.rate + 1e-12
     assert math.isfinite(still.value)
+
+
+def test_the_trial_of_the_spools_sends_those_of_a_board_there_and_back_by_positions() -> None:
+    driven = spool("a", on_board=True)
+    trial = SpoolIdentification([driven], 0.6e-3, PERIOD)
+    length, goals = 0.2, []
+    for cycle in range(trial.cycles):
+        reading = Readings({"a": TendonReading("a", length, math.nan, math.nan, ServoReading("a"))})
+        command = trial.update(cycle, reading)["a"]
+        assert command.kind is Drive.POSITION
+        goals.append(command.value)
+        length += 0.15 * (command.value - length)  # a loop that takes its time
+    assert trial.done and not trial.faults
+    assert max(goals) == pytest.approx(0.2 + 0.6e-3) and goals[-1] == pytest.approx(0.2)
