@@ -15,6 +15,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
 from tensegrity_dynamics.errors import BusError, CommandRefused, TensegrityError, unknown_name
@@ -187,22 +188,27 @@ class Driver:
     def command(
         self,
         names: Sequence[str],
-        values: Sequence[float],
+        values: Sequence[Any],
         mode: Mode,
         *,
         source: str,
         stamp: float,
         now: float,
         session: int = 0,
+        period: float = 0.0,
     ) -> Verdict:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
-            names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
+            names: actuators. values: of each in its own units by mode (also a `MovingPosition`), or an
+                `ImpedanceSetPoint` each. source: name of the sender; one source commands at a time.
             stamp: time of the command [s]. now: present time of the same clock [s].
             session: random number that the sender draws with every goal and `hold` it takes; 0: it draws none.
+            period: of the sender [s], 0 where its commands do not come regularly.
         """
-        return self._cycle.command(names, values, mode, source=source, session=session, stamp=stamp, now=now)
+        return self._cycle.command(
+            names, values, mode, source=source, session=session, stamp=stamp, now=now, period=period
+        )
 
     def hear(self, source: str, session: int, now: float, names: Sequence[str]) -> None:
         """Note a command that came but was not checked; see `CommandStreams`."""

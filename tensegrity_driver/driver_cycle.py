@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from tensegrity_dynamics.command_gate import CommandGate, Mode, Verdict
+from tensegrity_dynamics.command_gate import CommandGate, Mode, Refusal, Verdict
 from tensegrity_dynamics.errors import BusError, TensegrityError
 
 from .bus.statistics import BusReading
@@ -46,15 +47,18 @@ class DriverCycle:
         self.settings = settings or SafetySettings()
         self.layer = SafetyLayer(tuple(spools.values()), loops, self.settings)
         self.gate = gate or CommandGate(
-            [spool.actuator for spool in spools.values()], freshness=self.settings.stale_time
+            [spool.driven for spool in spools.values()],
+            freshness=self.settings.stale_time,
+            without_impedance={name: spool.no_impedance for name, spool in spools.items() if spool.no_impedance},
         )
         self.counter = CycleCounter(self.settings.period, self.settings.overrun)
         self.cycle = 0
         self.readings = Readings({})
-        self._set_points: dict[str, tuple[Mode, float]] = {}
+        self._set_points: dict[str, tuple[Mode, Any]] = {}
         self._command_age: float | None = None
         self._waits: str | None = None
         self._refusals: tuple[tuple[str | None, str], ...] = ()
+        self._set_at, self._sender_period = math.nan, 0.0
         self._clock = math.nan
         self._servo_readings: Mapping[str, ServoReading] = {}
         self._read_errors: tuple[str, ...] = ()
@@ -86,32 +90,51 @@ class DriverCycle:
     def command(
         self,
         names: Sequence[str],
-        values: Sequence[float],
+        values: Sequence[Any],
         mode: Mode,
         *,
         source: str,
         stamp: float,
         now: float,
         session: int = 0,
+        period: float = 0.0,
     ) -> Verdict:
         """Check one command; accepted set points are followed from the next cycle on.
 
         Args:
-            names: actuators. values: m, m/s or N by mode. source: name of the sender; one source commands at a time.
+            names: actuators. values: of each in its own units by mode (also a `MovingPosition`), or an
+                `ImpedanceSetPoint` each. source: name of the sender; one source commands at a time.
             stamp: time of the command [s]. now: present time of the same clock [s]. session: of the sender, or 0.
+            period: of the sender [s], 0 where its commands do not come regularly.
         """
-        positions = {name: tendon.length for name, tendon in self.readings.tendons.items()}
+        spools = self.layer.spools
+        positions = {name: spools[name].position(each.length) for name, each in self.readings.tendons.items()}
         verdict = self.gate.check(
-            names, values, mode, source=source, session=session, stamp=stamp, now=now, positions=positions
-        )
+            names, values, mode, source=source, session=session, stamp=stamp, now=now, positions=positions,
+            period=period,
+        )  # fmt: skip
+        if mode is Mode.IMPEDANCE:
+            verdict = self._what_servos_can(verdict)
         nobody = self.gate.stopped is not None or self.gate.streams.contest(now) is not None
         self._waits = None if nobody else verdict.holds
         if verdict.set_points or (verdict.accepted and not verdict.refusals):
-            self._set_points.update(verdict.set_points)
+            self._set_points.update({name: spools[name].set_point(*each) for name, each in verdict.set_points.items()})
             self._command_age = 0.0
+            self._set_at, self._sender_period = stamp, period
         if verdict.holds is None:
             self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)
         return verdict
+
+    def _what_servos_can(self, verdict: Verdict) -> Verdict:
+        """The verdict without impedances that the gains of a servo cannot say."""
+        kept, refusals = dict(verdict.set_points), list(verdict.refusals)
+        for name, (mode, value) in verdict.set_points.items():
+            spool = self.layer.spools[name]
+            problem = spool.impedance_problem(spool.set_point(mode, value)[1])
+            if problem is not None:
+                del kept[name]
+                refusals.append(Refusal(name, f"{problem}; refused."))
+        return replace(verdict, set_points=kept, refusals=tuple(refusals))
 
     # -- cycles ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +167,8 @@ class DriverCycle:
         self._read(period, clock)
         errors, self._read_errors = self._read_errors, ()
         set_points, self._set_points = self._set_points, {}
-        step = self.layer.step(self.cycle, self.readings, set_points)
+        age = max(0.0, clock - self._set_at) if math.isfinite(clock - self._set_at) else 0.0
+        step = self.layer.step(self.cycle, self.readings, set_points, age, self._sender_period)
         errors = (*errors, *self._write(step.commands))
         self.cycle += 1
         if self._command_age is not None and period > 0.0:

@@ -16,9 +16,10 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
-from ..servos.motors import MOTORS
+from ..servos.motors import MOTORS, Motor
 from ..spools.position_loop import FreeRunLoop, Loop, PositionLoop
 from ..spools.spool import Line, Spool
+from ..spools.transmission import Transmission, transmission_of
 from .calibration_file import RobotCalibration
 from .line_fit import CalibrationCheck, calibrate_spool
 
@@ -31,12 +32,12 @@ def servo_rows(robot: Robot) -> tuple[Mapping[str, Any], ...]:
     return rows
 
 
-def nominal_lines(servo: Mapping[str, Any]) -> dict[str, Line]:
-    """Uncalibrated lines of one servo row by sensor: slope by the spool radius, intercept zero.
+def nominal_lines(servo: Mapping[str, Any], radius: float) -> dict[str, Line]:
+    """Uncalibrated lines of one servo row by sensor: slope by the m wound per rad of the servo, intercept zero.
 
     Both sensors are taken to count up in the positive direction of the servo.
     """
-    slope = -float(servo["direction"] or 1) * float(servo["spool_radius"])
+    slope = -float(servo["direction"] or 1) * radius
     lines = {"encoder": Line(slope, 0.0)}
     if servo.get("potentiometer") is not None:
         lines["potentiometer"] = Line(slope * RADIANS_PER_COUNT, 0.0)
@@ -60,7 +61,7 @@ def fit_spool(
         spool.name,
         readings,
         lengths,
-        expected_slope=nominal_lines(row)[spool.measured_by].slope,
+        expected_slope=nominal_lines(row, spool.radius)[spool.measured_by].slope,
         limits=spool.actuator.position,
         resolution=resolution,
     )
@@ -77,7 +78,6 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
         TensegrityError: no servos, an unknown model, or a wheel-mode servo without potentiometer.
         CalibrationError: the sensor that measures was never calibrated.
     """
-    actuators = {each.name: each for each in robot.actuators}
     spools: dict[str, Spool] = {}
     for servo in servo_rows(robot):
         name, model = servo["actuator"], servo["model"]
@@ -85,7 +85,8 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             raise TensegrityError(f"servo {servo['id']} ({name}): " + unknown_name("servo model", model, MOTORS))
         motor = MOTORS[model]
         measured_by = "encoder" if motor.counts_turns else "potentiometer"
-        nominal = nominal_lines(servo)
+        transmission = transmission_of(robot, servo)
+        nominal = nominal_lines(servo, transmission.radius)
         if measured_by not in nominal:
             raise TensegrityError(
                 f"servo {servo['id']} ({name}) is a {model}, which counts no turns; give the channel of its "
@@ -98,20 +99,43 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             lines = {sensor: calibrated[sensor].line for sensor in nominal if sensor in calibrated}
             lines[measured_by] = calibration.line(name, measured_by)
         spools[name] = Spool(
-            actuator=actuators[name],
+            actuator=transmission.winding,
             measured_by=measured_by,
-            radius=float(servo["spool_radius"]),
+            radius=transmission.radius,
             potentiometer=lines.get("potentiometer"),
             encoder=lines.get("encoder"),
             direction=int(servo["direction"] or 1),
             stall_torque=motor.stall_torque,
             torque_constant=motor.torque_constant,
             encoder_turn=not motor.counts_turns,
-            stiffness=robot.model.tendon_stiffness(actuators[name].drives),
+            stiffness=transmission.stiffness,
             load_at_rest=motor.counts_turns,
             on_board=robot.servos.get("position_loop") == "board",
+            impedance_steps=_impedance_steps(motor),
+            no_impedance=_no_impedance(robot, model, motor, transmission),
+            transmission=transmission,
         )
     return spools
+
+
+def _impedance_steps(motor: Motor) -> tuple[float, float] | None:
+    if motor.stiffness_step is None or motor.damping_step is None:
+        return None
+    return motor.stiffness_step, motor.damping_step
+
+
+def _no_impedance(robot: Robot, model: str, motor: Motor, transmission: Transmission) -> str:
+    """Why an actuator takes no impedance, or nothing."""
+    if transmission.is_tendon:
+        return "it winds a tendon; impedance is for joints and pulleys of mechanisms, send positions"
+    if robot.servos.get("position_loop") == "board":
+        return "the potentiometer board closes its loop, which knows positions alone; send positions"
+    if motor.stiffness_step is None:
+        return (
+            f"its {model} has no current loop, so that its own gains give no torque; send positions, or take a servo "
+            "of the XM series"
+        )
+    return ""
 
 
 def make_loops(spools: Mapping[str, Spool], period: float, gains: Mapping[str, float] | None = None) -> dict[str, Loop]:

@@ -113,7 +113,7 @@ class RobotCalibration:
 
 
 def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
-    """Hash of the entries of a servo block on which calibrations depend: ids, models, radii, directions, channels."""
+    """Hash of what calibrations depend on in a servo block: ids, models, radii, gears, directions, channels."""
     defaults = servos.get("defaults") or {}
     rows = []
     for servo in servos.get("servos") or ():
@@ -121,6 +121,8 @@ def hardware_fingerprint(servos: Mapping[str, Any]) -> str:
         for key in ("actuator", "id", "model", "spool_radius", "direction", "potentiometer"):
             own = servo.get(key)
             row.append(defaults.get(key) if own is None else own)
+        gear = servo.get("gear") or defaults.get("gear") or 1.0
+        row += [gear] if gear != 1.0 else []
         rows.append(row)
     return hashlib.sha256(json.dumps(sorted(rows, key=str), default=str).encode()).hexdigest()[:16]
 

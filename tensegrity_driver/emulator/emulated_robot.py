@@ -24,7 +24,7 @@ from tensegrity_dynamics.simulation import Observation
 
 from ..bus.control_tables import ServoModel, model_named
 from ..bus.potentiometer_protocol import RADIANS_PER_COUNT
-from ..servos.motors import MOTORS
+from ..servos.motors import LOOP_S, MOTORS
 from ..spools.spool import Line
 from .driving_board import DrivingBoard
 from .emulated_servo import EmulatedServo
@@ -259,7 +259,8 @@ class EmulatedRobot:
         self._time_left += seconds
         inner = self._parts.body.simulation.time_step
         while self._time_left >= 0.5 * inner:
-            steps = max(1, round(min(self._time_left, self._step) / inner))
+            soft = any(servo.motion.is_soft for servo in self._parts.servos.values())
+            steps = max(1, round(min(self._time_left, LOOP_S if soft else self._step) / inner))
             self._time_left -= steps * inner
             step = steps * inner
             speeds = {}

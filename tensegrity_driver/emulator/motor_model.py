@@ -7,6 +7,11 @@ With stall torque T and no-load speed w0 at the present voltage, and the torque 
     |r| >  friction: driven by the load at w0 (|r| - friction) / T
     torque off, m = 0: braked by friction alone, `LOOSE` times as fast
 
+A servo whose position gains were changed is a shaft with the inertia `INERTIA` instead, on which its own loop acts
+every `LOOP_S` (`soft_turn`):
+
+    torque = clip(k_p (q_d - q) + k_d (v_d - v), ±ceiling),  in the direction of motion at most T (1 - |v| / w0)
+
 A driven shaft stops where the pull of its tendon equals friction, whatever the length of the step.
 """
 
@@ -15,8 +20,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..servos.motors import LOOP_S
+
 FRICTION = 0.01
 """Torque that gear and spool hold without current, as a fraction of the stall torque."""
+INERTIA = 0.01
+"""Of rotor and gear at the shaft [kg m^2]; assumed, as makers do not state it."""
 LOOSE = 4.0
 """Ratio of the speeds at which a load turns a motor without torque and a braking one."""
 
@@ -88,3 +97,54 @@ def _commanded(drive: Drive, load: float, torque: float, stall: float, top_speed
         return Turn(math.copysign(min(abs(drive.speed), top_speed), drive.speed), torque)
     speed = min(max(0.0, abs(drive.speed) - drive.droop * part), top_speed * (1.0 - part))
     return Turn(math.copysign(speed, drive.speed), torque)
+
+
+@dataclass(frozen=True)
+class Shaft:
+    """Command of a servo's own position loop in one step.
+
+    Attributes:
+        error: goal minus position at the start of the step [rad]. rate: of the goal [rad/s].
+        stiffness: N m/rad. damping: N m s/rad. ceiling: torque limit [N m].
+    """
+
+    error: float
+    rate: float
+    stiffness: float
+    damping: float
+    ceiling: float
+
+
+def soft_turn(
+    shaft: Shaft, speed: float, load: float, stall: float, top_speed: float, stiffness: float, step: float
+) -> Turn:
+    """Compute one step of a shaft that gives way.
+
+    Args:
+        shaft: command. speed: of the shaft at the start [rad/s].
+        load, stall, top_speed, stiffness, step: see `turn`; the load falls by `stiffness` per rad that the shaft turns.
+
+    Returns:
+        The mean speed, so that the shaft arrives; and the last torque.
+    """
+    if stall <= 0.0 or top_speed <= 0.0:
+        return Turn(0.0, 0.0)
+    count = max(1, round(step / LOOP_S))
+    h, friction, ceiling = step / count, FRICTION * stall, min(shaft.ceiling, stall)
+    turned, torque = 0.0, 0.0
+    for k in range(count):
+        error = shaft.error + shaft.rate * h * k - turned
+        wanted = shaft.stiffness * error + shaft.damping * (shaft.rate - speed)
+        torque = min(max(wanted, -ceiling), ceiling)
+        most = max(0.0, stall * (1.0 - abs(speed) / top_speed))
+        if torque * speed > 0.0:
+            torque = min(max(torque, -most), most)
+        own = (shaft.stiffness, shaft.damping) if torque == wanted else (0.0, 0.0)
+        # backward Euler in what depends on the motion, so that no gain makes the step unstable
+        weight = INERTIA + h * (own[1] + h * (own[0] + stiffness))
+        rest = torque + load - stiffness * turned - h * (own[0] + stiffness) * speed + own[0] * shaft.rate * h
+        free = speed + h * rest / weight
+        brake = h * friction / weight
+        speed = math.copysign(max(0.0, abs(free) - brake), free)
+        turned += h * speed
+    return Turn(turned / step, torque)

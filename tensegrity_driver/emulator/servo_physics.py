@@ -17,13 +17,9 @@ import math
 
 from ..bus.control_tables import ServoModel
 from ..servos.motors import Motor
-from .motor_model import Drive, Turn, turn
+from .motor_model import Drive, Shaft, Turn, soft_turn, turn
 from .register_file import RegisterFile
 
-TOP_SPEED_RPM = {"AX-12A": 59.0, "XL430-W250": 61.0, "XM430-W350": 46.0, "XM430-W210": 77.0}
-"""No-load speed at 12 V from the manuals [rev/min], by model."""
-DEFAULT_TOP_SPEED_RPM = 60.0
-"""No-load speed of other models [rev/min]."""
 NOMINAL_VOLTAGE = 12.0
 DROOP = 0.25
 AMBIENT_C, HEATING_K, HEATING_TIME_S = 25.0, 120.0, 300.0
@@ -65,6 +61,7 @@ class ServoPhysics:
         self._overload_time = 0.0
         self._time_without_packet = 0.0
         self._turns = 0
+        self._trajectory: float | None = None
         self.power_up()
 
     # -- what the instructions change ------------------------------------------------------------------------------
@@ -131,7 +128,7 @@ class ServoPhysics:
     @property
     def top_speed(self) -> float:
         """No-load speed at the present voltage [rad/s]."""
-        return TOP_SPEED_RPM.get(self.model.name, DEFAULT_TOP_SPEED_RPM) / 60.0 * TURN * self.voltage / NOMINAL_VOLTAGE
+        return self.motor.top_speed * self.voltage / NOMINAL_VOLTAGE
 
     @property
     def position(self) -> float:
@@ -155,7 +152,12 @@ class ServoPhysics:
             step: s.
         """
         self._update_watchdog(step)
-        done = turn(self._drive(step), load, self.stall_torque, self.top_speed, stiffness, step)
+        gains = self._gains()
+        if gains is None:
+            self._trajectory = None
+            done = turn(self._drive(step), load, self.stall_torque, self.top_speed, stiffness, step)
+        else:
+            done = self._yield(gains, load, stiffness, step)
         if self.forced_speed is not None:
             done = Turn(self.forced_speed, -load)
         if self.jammed:
@@ -193,6 +195,36 @@ class ServoPhysics:
         registers.set_raw("hardware_error", self.errors)
 
     # -- parts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether gains of its own say how it gives way."""
+        return self._gains() is not None
+
+    def _gains(self) -> tuple[float, float] | None:
+        """Stiffness [N m/rad] and damping [N m s/rad] of the shaft; None where the gains of the factory hold it."""
+        registers, motor = self.registers, self.motor
+        if motor.stiffness_step is None or motor.damping_step is None or self.mode != CURRENT_BASED:
+            return None
+        raw = registers.raw("position_p_gain"), registers.raw("position_d_gain")
+        tables = self.model.registers
+        factory = tables["position_p_gain"].initial or 0, tables["position_d_gain"].initial or 0
+        if raw == factory or not self.torque_on or self.watchdog_bit:
+            return None
+        return raw[0] * motor.stiffness_step, raw[1] * motor.damping_step
+
+    def _yield(self, gains: tuple[float, float], load: float, stiffness: float, step: float) -> Turn:
+        """One step of a shaft that gives way, see `soft_turn`; its goal moves at no more than the profile velocity."""
+        registers = self.registers
+        fastest = abs(registers.value("profile_velocity")) or self.top_speed
+        goal = registers.value("goal_position")
+        begin = goal if self._trajectory is None else self._trajectory
+        self._trajectory = begin + min(max(goal - begin, -fastest * step), fastest * step)
+        way = self._direction
+        return soft_turn(
+            Shaft(way * (begin - self.position), way * (self._trajectory - begin) / step, *gains, self._ceiling()),
+            self.speed, load, self.stall_torque, self.top_speed, stiffness, step,
+        )  # fmt: skip
 
     def _rest_here(self) -> None:
         """Set the goals to the present position and to speed zero."""

@@ -17,14 +17,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics import Simulation
-from tensegrity_dynamics.errors import BusError, unknown_name
+from tensegrity_dynamics.errors import BusError, TensegrityError, unknown_name
+from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.simulation import Observation
+
+from ..spools.transmission import Transmission, transmission_of
 
 SNAPPED_LENGTH_M = 0.3
 """Additional rest length of a snapped tendon [m]."""
 SNAPPING_RATE, MENDING_RATE = 20.0, 0.2
 """Rates of the additional rest length when a tendon snaps and when it is mended [m/s]."""
+
+
+def _unlimited(actuator: Actuator) -> Actuator:
+    """An actuator without limits; nothing is left of a tendon at a rest length of zero."""
+    low = 1e-4 if actuator.motion == "tendon" else -1e6
+    return replace(actuator, position=(low, 1e6), rate=1e3, effort=1e9, minimum_tension=0.0)
 
 
 @dataclass
@@ -34,7 +43,7 @@ class Winding:
     Attributes:
         radius: m. direction: +1 where positive rotation winds in, else -1.
         start: rest length at angle zero [m]. angle: rad. extra: additional rest length of a snapped tendon [m].
-        stiffness: N/m. snapped: the tendon carries no tension.
+        stiffness: N/m. transmission: what the spool is in the simulation. snapped: the tendon carries no tension.
     """
 
     name: str
@@ -42,6 +51,7 @@ class Winding:
     direction: int
     start: float
     stiffness: float
+    transmission: Transmission
     angle: float = 0.0
     extra: float = 0.0
     snapped: bool = False
@@ -61,65 +71,57 @@ class SpooledRobot:
     """A simulated robot with velocity-driven spools.
 
     Args:
-        robot: of pin-jointed bars and tendons, with servos. start: initial configuration, see `Simulation`.
+        robot: with servos. start: initial configuration, see `Simulation`.
 
     Raises:
-        BusError: a mechanism, or no servos, or a servo whose actuator or radius is missing.
+        BusError: no servos, or a servo whose actuator or radius is missing.
     """
 
     def __init__(self, robot: Robot, start: Any = None) -> None:
-        if any(robot.model.tendon_stiffness(each.drives) is None for each in robot.actuators):
-            raise BusError(
-                f"{robot.name} is {robot.model.noun}; the emulator winds tendons of pin-jointed "
-                "structures only. Choose a robot of kind structure."
-            )
         rows = robot.servos.get("servos") or ()
         if not rows:
             raise BusError(f"{robot.name} has no servos to emulate; add a servos block to its file.")
-        free = tuple(
-            replace(each, position=(1e-4, 1e3), rate=1e3, effort=1e9, minimum_tension=0.0) for each in robot.actuators
-        )
-        # the output pose is computed on demand, not in every step
-        self.simulation = Simulation(replace(robot, actuators=free, outputs=()), start=start)
-        self._output = robot.outputs[0] if robot.outputs else None
+        free = tuple(_unlimited(each) for each in robot.actuators)
+        self.simulation = Simulation(replace(robot, actuators=free), start=start)
         self.simulation.advance(
             0, velocity={each.name: 0.0 for each in free}
         )  # compile before the first bus cycle waits for it
-        self.observation: Observation = self.simulation.observe()
+        self.readings = self.simulation.observe_sensors()
         names = [each.name for each in robot.actuators]
         self.windings: dict[str, Winding] = {}
         for row in rows:
             name = row["actuator"]
             if name not in names:
                 raise BusError(f"servo {row['id']}: " + unknown_name("actuator", name, names))
-            if row.get("spool_radius") is None:
-                raise BusError(f"servo {row['id']} ({name}) has no spool radius; give it in the robot file.")
+            try:
+                transmission = transmission_of(robot, row)
+            except TensegrityError as error:
+                raise BusError(str(error)) from error
             self.windings[name] = Winding(
                 name=name,
-                radius=float(row["spool_radius"]),
+                radius=transmission.radius,
                 direction=int(row.get("direction") or 1),
-                start=float(self.observation.positions[name]),
-                stiffness=float(robot.model.tendon_stiffness(robot.actuator(name).drives) or 0.0),
+                start=transmission.length(float(self.readings.positions[name])),
+                stiffness=float(transmission.stiffness or 0.0),
+                transmission=transmission,
             )
         self._forces: dict[str, np.ndarray] = {}
 
     @property
     def time(self) -> float:
         """Simulated time since the start [s]."""
-        return float(self.observation.time)
+        return self.simulation.time
 
     def observe(self) -> Observation:
         """True state of the robot, with its output pose."""
-        if self._output is None:
-            return self.observation
-        state = self.simulation.state
-        twist = self._output.jacobian(state.nodes) @ state.velocities.ravel()
-        return replace(self.observation, pose=self._output.pose(state.nodes), twist=twist)
+        return self.simulation.observe()
 
     def load(self, name: str) -> tuple[float, float]:
         """Torque of the tendon on the shaft in its positive direction [N m], and its stiffness [N m/rad]."""
         winding = self.windings[name]
-        tension = 0.0 if winding.snapped else max(0.0, float(self.observation.efforts[name]))
+        transmission = winding.transmission
+        tension = 0.0 if winding.snapped else transmission.force(float(self.readings.efforts[name]))
+        tension = max(0.0, tension) if transmission.pulls else tension
         stiffness = winding.stiffness * winding.radius**2 if tension > 0.0 else 0.0
         return -winding.direction * winding.radius * tension, stiffness
 
@@ -132,12 +134,13 @@ class SpooledRobot:
             target = SNAPPED_LENGTH_M if winding.snapped else 0.0
             limit = (SNAPPING_RATE if winding.snapped else MENDING_RATE) * step
             winding.extra += min(max(target - winding.extra, -limit), limit)
-            goal = max(winding.length + winding.extra, 1e-4)
+            goal = winding.length + winding.extra
+            goal = winding.transmission.position(max(goal, 1e-4) if winding.transmission.pulls else goal)
             rates[name] = (
-                goal - self.observation.positions[name]
+                goal - self.readings.positions[name]
             ) / step  # corrects the drift between spool and simulation
         self.simulation.advance(steps, velocity=rates)
-        self.observation = self.simulation.observe()
+        self.readings = self.simulation.observe_sensors()
 
     def push(self, node: str, force: ArrayLike) -> None:
         """Apply a constant force to a node [N]; zero removes it."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from tensegrity_dynamics.errors import unknown_name
 from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.file_errors import Problems
-from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength, Text
+from tensegrity_dynamics.robots.schema import Block, Count, Name, PositiveLength, PositiveNumber, Text
 
 from ..calibration.homing_settings import HomingSettings
 from ..safety.settings import SafetySettings
@@ -26,6 +26,7 @@ class ServoDefaults(Block):
 
     model: Text | None = None
     spool_radius: PositiveLength | None = None
+    gear: PositiveNumber = 1.0
     direction: Literal[1, -1] = 1
 
 
@@ -36,6 +37,7 @@ class ServoBlock(Block):
     id: Annotated[int, Field(ge=0, le=253, strict=True)]
     model: Text | None = None
     spool_radius: PositiveLength | None = None
+    gear: PositiveNumber | None = None
     direction: Literal[1, -1] | None = None
     potentiometer: Channel | None = None
 
@@ -93,7 +95,8 @@ def _check_servos(
 ) -> None:
     """Names, numbers used twice, channels of the board, and fields that neither a servo nor the defaults state."""
     names = [actuator.name for actuator in actuators]
-    tendons = [actuator.name for actuator in actuators if actuator.motion == "tendon"]
+    wound = [actuator.name for actuator in actuators if actuator.motion in ("tendon", "prismatic")]
+    turned = [actuator.name for actuator in actuators if actuator.motion == "revolute"]
     used: dict[str, set[Any]] = {"id": set(), "actuator": set(), "potentiometer": set()}
     for i, servo in enumerate(servos):
         path = ("servos", "servos", i)
@@ -109,9 +112,15 @@ def _check_servos(
                 (*path, "potentiometer"),
                 f"the board has {channels} channels, the first one is 0; found {servo['potentiometer']}.",
             )
-        for field in ("model", "spool_radius") if servo["actuator"] in tendons else ("model",):
+        for field in ("model", "spool_radius") if servo["actuator"] in wound else ("model",):
             if servo[field] is None:
                 problems.add(path, f"no {field} is given, here or under servos.defaults; add one.")
+        if servo["actuator"] in turned and servo["spool_radius"] is not None:
+            problems.add(
+                path,
+                f"{servo['actuator']} is a joint that turns; its pulley has a radius already. Leave spool_radius out, "
+                "and say by gear how many times the servo turns for one turn of the joint.",
+            )
 
 
 def _check_board_drives(servos: list[dict[str, Any]], block: HardwareBlock, problems: Problems) -> None:

@@ -51,21 +51,27 @@ class DriverMessages:
         self._bad_packets += readings.bus.bad_packets
 
     def joints(self, stamp: Time) -> JointState:
-        """Rest lengths by actuator; the last valid one where a sensor fails, which is reported as a fault."""
+        """Positions by actuator; the last valid one where a sensor fails, which is reported as a fault."""
         message = JointState(name=[name for name in self._driver.spools if name in self._lengths])
         message.header.stamp = stamp  # of joints, which have no frame
-        message.position = [self._lengths[name] for name in message.name]
-        message.velocity = [self._rates[name] for name in message.name]
-        message.effort = [self._driver.tension(name) for name in message.name]
+        spools = self._driver.spools
+        message.position = [spools[name].position(self._lengths[name]) for name in message.name]
+        message.velocity = [spools[name].rate(self._rates[name]) for name in message.name]
+        message.effort = [spools[name].effort(self._driver.tension(name)) for name in message.name]
         return message
 
     def tendons(self, stamp: Time) -> TendonState:
-        """Lengths and estimated tensions; nan where load and current do not show the tension."""
+        """Lengths and estimated tensions; nan where load and current do not show the tension.
+
+        Of the cables of a mechanism only tensions: how much lies on a pulley also depends on where the cable goes.
+        """
         message = TendonState(layout=self._layout, estimated=True)
         message.header.stamp, message.header.frame_id = stamp, WORLD
         for name, spool in self._driver.spools.items():
+            if not spool.pulls:
+                continue
             tendon, tension = self._driver.readings.tendons.get(name), self._driver.tension(name)
-            rest = math.nan if tendon is None else tendon.length
+            rest = math.nan if tendon is None or spool.driven.motion != "tendon" else tendon.length
             stretched = tension > 0.0 and spool.stiffness is not None
             message.name.append(spool.actuator.drives)
             message.rest_length.append(rest)
@@ -96,6 +102,11 @@ class DriverMessages:
                 for key, unit in UNITS.items():
                     if (value := getattr(raw, key)) is not None:
                         values[key] = f"{value:.3g} {unit}"
+                sent = self._driver.sent.get(name)
+                if sent is not None and sent.impedance is not None:
+                    lever = self._driver.spools[name].lever
+                    unit = "/".join(self._driver.spools[name].driven.units[2::-2])
+                    values["stiffness"] = f"{sent.impedance.stiffness * lever * lever:.3g} {unit}"
                 values["torque"] = {True: "on", False: "off", None: "not known"}[raw.torque_on]
                 values["silent_cycles"], values["errors"] = raw.age, ", ".join(sorted(raw.errors)) or "none"
             quiet = "following commands" if reaction is None else reaction.value

@@ -26,6 +26,7 @@ from tensegrity.srv import Calibrate
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
+from tensegrity_dynamics.ros.command_decoding import message_values
 from tensegrity_dynamics.ros.geometry_messages import nanoseconds, time_message
 from tensegrity_dynamics.ros.robot_description import DescriptionPublisher
 from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, RobotNode, run_node
@@ -41,6 +42,7 @@ MODES = {
     ActuatorCommand.POSITION: Mode.POSITION,
     ActuatorCommand.VELOCITY: Mode.VELOCITY,
     ActuatorCommand.EFFORT: Mode.EFFORT,
+    ActuatorCommand.IMPEDANCE: Mode.IMPEDANCE,
 }
 DEACTIVATE = ("hold", "torque off")
 Transition = Callable[["DriverNode", LifecycleState], TransitionCallbackReturn]
@@ -337,15 +339,16 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             return
         mode = MODES.get(message.mode)
         if mode is None:
-            what = f"unknown mode {message.mode}"
-            if message.mode == ActuatorCommand.IMPEDANCE:
-                named = ", ".join(message.name) or "no actuator"
-                what = f"impedance for {named}: the servos' own loops are not used for it yet, send positions"
-            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {what}")
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: unknown mode {message.mode}")
+            return
+        try:
+            values = message_values(message)
+        except TensegrityError as error:
+            self.tell(WARN, f"command from {message.source or 'unnamed'} refused: {error}")
             return
         verdict = driver.command(
-            message.name, message.value, mode, source=message.source, session=int(message.session),
-            stamp=1e-9 * stamp, now=1e-9 * self._now,
+            message.name, values, mode, source=message.source, session=int(message.session),
+            stamp=1e-9 * stamp, now=1e-9 * self._now, period=message.period,
         )  # fmt: skip
         for refusal in () if verdict.holds is not None else verdict.refusals:
             self.get_logger().warning(

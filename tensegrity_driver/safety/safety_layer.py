@@ -15,10 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
 
+from ..spools.moving_set_points import MovingSetPoint, MovingSetPoints, impedance_now
 from ..spools.position_loop import Loop, SetPoint, usable_period
 from ..spools.readings import Drive, DriveCommand, Readings, TendonReading
 from ..spools.spool import Spool
@@ -67,7 +70,7 @@ def limit_command(
     length = math.nan if tendon is None else tendon.length
     measured = plausible(length, spool)
     tension = math.nan if tendon is None else tendon.tension
-    tight = tension >= ceiling
+    tight, pushed = tension >= ceiling, tension <= -ceiling
     if command.kind is Drive.VELOCITY:
         speed = command.value if measured and math.isfinite(command.value) else 0.0
         speed = min(max(speed, -rate), rate)
@@ -77,16 +80,19 @@ def limit_command(
             if spool.stiffness is not None and math.isfinite(tension):
                 ahead = lead if tension_lead is None else tension_lead
                 slowest = max(slowest, min(0.0, (tension - ceiling) / (spool.stiffness * ahead)))
-            speed = min(max(speed, 0.0 if tight else slowest), fastest)
+            speed = min(max(speed, 0.0 if tight else slowest), 0.0 if pushed else fastest)
         return DriveCommand(Drive.VELOCITY, speed, rate, ceiling, goal)
     if not measured:
         return None
     position = command.value if math.isfinite(command.value) else length
     if tight:
         position = max(position, length)
-    position = min(max(position, length - rate * lead), length + rate * lead)
+    if pushed:
+        position = min(position, length)
+    reach = actuator.rate * lead + command.compliance
+    position = min(max(position, length - reach), length + reach)
     position = min(max(position, min(low, length)), max(high, length))
-    return DriveCommand(Drive.POSITION, position, rate, ceiling, goal)
+    return DriveCommand(Drive.POSITION, position, rate, ceiling, goal, command.impedance)
 
 
 @dataclass(frozen=True)
@@ -135,13 +141,15 @@ class SafetyLayer:
     def _reset(self) -> None:
         self.monitors: list[Monitor] = make_monitors(tuple(self._spools.values()), self.settings)
         self._sent: dict[str, DriveCommand] = {}
-        self._follow: dict[str, tuple[Mode, float]] = {}
+        self._follow: dict[str, tuple[Mode, Any]] = {}
+        self._moves: Mapping[str, MovingSetPoint] = {}
         self._doing: dict[str, Reaction] = {}
         self._released: dict[str, float] = {}
         self._jogs: dict[str, float] = {}
         self._ceilings = {name: CeilingMemory(spool, self.settings) for name, spool in self._spools.items()}
         for point in self._points.values():
             point.hold(math.nan)
+        self._moving = MovingSetPoints(self._spools)
 
     @property
     def sent(self) -> Mapping[str, DriveCommand]:
@@ -233,8 +241,19 @@ class SafetyLayer:
 
     # -- one cycle -------------------------------------------------------------------------------------------------
 
-    def step(self, cycle: int, readings: Readings, set_points: Mapping[str, tuple[Mode, float]]) -> SafetyStep:
-        """One cycle, with what was read in it and the set points that the gate accepted since the last one."""
+    def step(
+        self,
+        cycle: int,
+        readings: Readings,
+        set_points: Mapping[str, tuple[Mode, Any]],
+        age: float = 0.0,
+        command_period: float = 0.0,
+    ) -> SafetyStep:
+        """One cycle, with what was read in it and the set points that the gate accepted since the last one.
+
+        Args:
+            age: s since these were commanded. command_period: of their sender [s], 0 where it is not known.
+        """
         found = [monitor.update(cycle, readings, self._sent) for monitor in self.monitors]
         moves: Mapping[str, DriveCommand] = {}
         if self.identification is not None:
@@ -251,6 +270,10 @@ class SafetyLayer:
         period = usable_period(readings.period, self.settings.period)
         commands: dict[str, DriveCommand] = {}
         notes: list[str] = []
+        if self.identification is None:
+            free = {name: each for name, each in set_points.items() if self.latch.reaction(name) is None}
+            self._take_moving(free, readings, age, command_period)
+        self._moves = self._moving.advance(period)
         for name, spool in self._spools.items():
             tendon = readings.tendons.get(name)
             reaction = self.latch.reaction(name)
@@ -306,17 +329,38 @@ class SafetyLayer:
             try:
                 assert tendon is not None
                 tension = tendon.tension if self._spools[name].load_at_rest else math.nan
-                point.update(self._follow[name], length, tension, period)
+                moving = self._moves.get(name)
+                if moving is not None:
+                    point.hold(moving.position)
+                else:
+                    point.update(self._follow[name], length, tension, period)
             except TensegrityError as problem:
                 notes.append(str(problem))
                 del self._follow[name]
         if blind:
             length = math.nan
-        return loop.update(point.goal, length, period, self._sent.get(name))
+        moving = self._moves.get(name)
+        if moving is None or reaction is not None:
+            return loop.update(point.goal, length, period, self._sent.get(name))
+        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, impedance_now(moving))
+
+    def _take_moving(
+        self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float
+    ) -> None:
+        """New set points that move on by themselves; others end those that were there."""
+        for name, (_, value) in set_points.items():
+            tendon = readings.tendons.get(name)
+            if isinstance(value, MovingPosition | ImpedanceSetPoint) and tendon is not None:
+                goal = self._points[name].goal
+                feed = 0.0 if math.isnan(tendon.tension) else -tendon.tension
+                self._moving.take(name, value, goal if math.isfinite(goal) else tendon.length, feed, age, period)
+            else:
+                self._moving.drop(name)
 
     def _hold(self, name: str, length: float) -> None:
         """Hold one tendon at a length [m], and forget its set point."""
         self._follow.pop(name, None)
+        self._moving.drop(name)
         self._points[name].hold(length)
         self._loops[name].take_over(length)
 
@@ -327,12 +371,17 @@ class SafetyLayer:
         """
         spool, settings, point = self._spools[name], self.settings, self._points[name]
         least = max(spool.actuator.minimum_tension, slack_tension(spool, settings))
-        enough = spool.load_at_rest and tendon.tension <= least
+        enough = spool.load_at_rest and abs(tendon.tension) <= least
         start = self._released.get(name, math.nan)
-        end = min(start + settings.release_distance, spool.actuator.position[1])
         if enough or not math.isfinite(start) or not math.isfinite(tendon.length):
             return
-        point.hold(max(point.goal, min(point.goal + settings.release_rate * period, end)))
+        step = settings.release_rate * period
+        if tendon.tension < 0.0:  # a joint that pushes
+            end = max(start - settings.release_distance, spool.actuator.position[0])
+            point.hold(min(point.goal, max(point.goal - step, end)))
+            return
+        end = min(start + settings.release_distance, spool.actuator.position[1])
+        point.hold(max(point.goal, min(point.goal + step, end)))
 
 
 def torque_off(spools: Sequence[Spool]) -> dict[str, DriveCommand]:

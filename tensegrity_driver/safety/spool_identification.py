@@ -2,9 +2,10 @@
 
 Exchanged ids, plugs or channels make a loop pull at one spool and look at another. When a driver begins, spools that
 potentiometers measure are therefore paid out a little and wound back, open loop, in as many rounds as their
-numbers 1 to n have binary digits: in round k those whose number has digit k. Whatever is exchanged with whatever, some
-round shows it: a sensor moves whose spool was not told to, or the other way round. Torque is on all the while, so that
-tight tendons are held, and after a mistake all spools stand still.
+numbers 1 to n have binary digits: in round k those whose number has digit k. Where the potentiometer board closes the
+position loops, it is sent there and back instead. Whatever is exchanged with whatever, some round shows it: a sensor
+moves whose spool was not told to, or the other way round. Torque is on all the while, so that tight tendons are held,
+and after a mistake all spools stand still.
 
 A servo that counts its turns is its own sensor: exchanged ids of such servos cannot be seen here.
 """
@@ -24,6 +25,8 @@ SEEN = 0.35
 """Part of the distance above which a sensor counts as having moved."""
 SETTLING_CYCLES = 3
 """Cycles from the last command of a motion to its end in what is read."""
+BOARD_SETTLING_S = 0.3
+"""Time that the position loop of a board takes beyond that: three of its time constants [s]."""
 ROOM = 3.0
 """Distances that a spool must have to its upper limit to be paid out; nearer to it, it is wound in instead."""
 
@@ -44,6 +47,9 @@ class SpoolIdentification:
         slowest = min(self._speeds.values(), default=math.inf)
         self._moving = math.ceil(distance / (slowest * period)) if moved else 0
         self._speeds = {name: distance / (self._moving * period) for name in self._speeds}
+        by_board = any(each.on_board for each in moved)
+        self._settling = SETTLING_CYCLES + (math.ceil(BOARD_SETTLING_S / period) if by_board else 0)
+        self._period = period
         self.rounds = len(moved).bit_length()
         self.faults: tuple[Fault, ...] = ()
         self.restart()
@@ -51,7 +57,7 @@ class SpoolIdentification:
     @property
     def cycles(self) -> int:
         """Bus cycles that it takes."""
-        return self.rounds * 2 * (self._moving + SETTLING_CYCLES)
+        return self.rounds * 2 * (self._moving + self._settling)
 
     @property
     def done(self) -> bool:
@@ -71,7 +77,7 @@ class SpoolIdentification:
         lengths = {name: each.length for name, each in readings.tendons.items() if name in self._spools}
         if self._step == 0:
             self._begin_round(lengths)
-        out = self._moving + SETTLING_CYCLES
+        out = self._moving + self._settling
         if self._step == out:
             self.faults = tuple(self._compare(cycle, lengths))
             if self.faults:
@@ -81,6 +87,10 @@ class SpoolIdentification:
             way = self._ways.get(name, 0.0)
             speed = way if self._step < self._moving else -way if out <= self._step < out + self._moving else 0.0
             commands[name] = DriveCommand(Drive.VELOCITY, speed, spool.actuator.rate, spool.actuator.effort)
+            if spool.on_board:  # which closes the position loop, and knows no speeds
+                there = self._before.get(name, math.nan) + way * self._period * self._moving
+                goal = there if self._step < out else self._before.get(name, math.nan)
+                commands[name] = DriveCommand(Drive.POSITION, goal, spool.actuator.rate, spool.actuator.effort)
         self._step += 1
         if self._step == 2 * out:
             self._round, self._step = self._round + 1, 0

@@ -170,6 +170,9 @@ def _prepare_multi_turn(
             "shutdown": _factory_value(servo, "shutdown"),
         },
     )
+    if by_current:  # an impedance may be left from before
+        for name in ("position_p_gain", "position_d_gain"):
+            bus.write_if_changed(servo.id, register(name), _factory_value(servo, name))
     profile = register("profile_velocity")
     slowest = profile.decode(1)  # zero would mean without limit
     bus.write(servo.id, profile, slowest)

@@ -21,7 +21,8 @@ MEASURED = (
     "present_position", "present_velocity", "present_load", "present_current", "present_voltage", "present_temperature",
 )  # fmt: skip
 STATE = (
-    "torque_enable", "torque_limit", "hardware_error", "bus_watchdog", "goal_pwm", "goal_current", "profile_velocity",
+    "torque_enable", "torque_limit", "hardware_error", "position_d_gain", "position_p_gain", "bus_watchdog",
+    "goal_pwm", "goal_current", "profile_velocity",
 )  # fmt: skip
 HARDWARE_ERRORS_1 = frozenset({"voltage", "angle_limit", "overheating", "overload"})
 """Protocol 1: error bits of the servo itself; the others concern the instruction."""

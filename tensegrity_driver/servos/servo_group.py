@@ -33,6 +33,7 @@ from .configuration import (
     switched_off,
     turn_warnings,
 )
+from .motors import MOTORS
 from .servo import Servo, Torque
 
 MAX_UNANSWERED = 2
@@ -345,6 +346,7 @@ class ServoGroup:
             if changed is not None:
                 _add(writes, CEILING_STAGE, servo, profile, changed)
             if "goal_current" in servo.model.registers:
+                self._gains(servo, command, writes)
                 self._ceiling(servo, "goal_current", command.current, writes)
             else:
                 self._ceiling(servo, "goal_pwm", command.torque_fraction, writes)
@@ -361,6 +363,22 @@ class ServoGroup:
         if servo.torque is not Torque.ON:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\1")
             servo.torque, servo.state_due = Torque.REQUESTED, True
+
+    @staticmethod
+    def _gains(servo: Servo, command: ServoCommand, writes: Writes) -> None:
+        """Add the gains of its own position loop where they change; without an impedance those of the factory."""
+        motor = MOTORS[servo.model.name]
+        for name, value, step in (
+            ("position_p_gain", command.stiffness, motor.stiffness_step),
+            ("position_d_gain", command.damping, motor.damping_step),
+        ):
+            register = servo.model.registers[name]
+            if value is None and name not in servo.sent:
+                continue  # as prepared
+            raw = float(register.initial or 0) if value is None or step is None else value / step
+            changed = servo.changed(register, raw)
+            if changed is not None:
+                _add(writes, CEILING_STAGE, servo, register, changed)
 
     @staticmethod
     def _ceiling(servo: Servo, name: str, value: float | None, writes: Writes) -> None:

@@ -18,12 +18,17 @@ from typing import Protocol
 
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
 from .readings import Drive, DriveCommand
 from .spool import Spool
 
 TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
+PROFILE_MARGIN = 1.25
+"""Profile velocity of a servo over the speed of a set point that moves: what is left to catch up with it."""
+SLOWEST_PROFILE = 0.05
+"""Slowest profile velocity of such a servo, as a part of the rate limit."""
 MAX_STEP_PERIODS = 5.0
 """Longest step of a loop in planned periods, so that it does not catch up after a pause."""
 MAX_INTEGRAL_SHARE = 0.5
@@ -36,12 +41,16 @@ class Loop(Protocol):
     def take_over(self, length: float) -> None:
         """Restart at a measured rest length [m] without a jump."""
 
-    def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
+    def update(
+        self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
+        impedance: ImpedanceSetPoint | None = None,
+    ) -> DriveCommand:  # fmt: skip
         """Command of one cycle.
 
         Args:
             goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
+            rate: at which the goal moves on by itself [m/s]; None: it stays. impedance: of a servo's own loop, or None.
         """
 
 
@@ -100,7 +109,10 @@ class FreeRunLoop:
         """Restart at rest: the first command is zero if the goal equals the measured length."""
         self._sum = self._requested = 0.0
 
-    def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
+    def update(
+        self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
+        impedance: ImpedanceSetPoint | None = None,
+    ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
         step = usable_period(period, self.period)
@@ -115,7 +127,7 @@ class FreeRunLoop:
         if short * error <= 0.0:
             most = MAX_INTEGRAL_SHARE * actuator.rate
             self._sum = min(max(self._sum + self.integral * error * step, -most), most)
-        self._requested = self.proportional * error + self._sum
+        self._requested = self.proportional * error + self._sum + (rate or 0.0)
         speed = min(max(self._requested, -actuator.rate), actuator.rate)
         return DriveCommand(Drive.VELOCITY, speed, actuator.rate, actuator.effort, goal)
 
@@ -157,7 +169,10 @@ class PositionLoop:
         """Restart at the measured rest length, which becomes the reference."""
         self._reference = length
 
-    def update(self, goal: float, length: float, period: float, sent: DriveCommand | None) -> DriveCommand:
+    def update(
+        self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
+        impedance: ImpedanceSetPoint | None = None,
+    ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
         if sent is not None and sent.kind is Drive.POSITION:
@@ -165,9 +180,14 @@ class PositionLoop:
         if not math.isfinite(self._reference):
             self._reference = length
         step = actuator.rate * usable_period(period, self.period)
+        before = self._reference
         if math.isfinite(goal):
-            self._reference = min(max(goal, self._reference - step), self._reference + step)
-        return DriveCommand(Drive.POSITION, self._reference, actuator.rate, self.tension, goal)
+            self._reference = min(max(goal, before - step), before + step)
+        profile = actuator.rate
+        if rate is not None and step > 0.0:
+            needed = abs(self._reference - before) / usable_period(period, self.period)
+            profile = min(max(PROFILE_MARGIN * needed, SLOWEST_PROFILE * actuator.rate), actuator.rate)
+        return DriveCommand(Drive.POSITION, self._reference, profile, self.tension, goal, impedance)
 
 
 class SetPoint:

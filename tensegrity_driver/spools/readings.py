@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
+
 from ..bus.statistics import BusReading
 
 HARDWARE_ERRORS = frozenset({"electrical_shock", "encoder", "hardware", "angle_limit"})
@@ -118,6 +120,8 @@ class DriveCommand:
         value: m or m/s by kind. rate: limit of the rate [m/s]. tension: limit of the tension [N].
         goal: rest length that a velocity serves [m], or None; under load a servo in wheel mode needs a velocity above
             zero to hold it.
+        impedance: of a position: what the servo's own loop makes of the distance to it, in m and N along the length;
+            None: it holds the position.
     """
 
     kind: Drive
@@ -125,6 +129,13 @@ class DriveCommand:
     rate: float = 0.0
     tension: float = 0.0
     goal: float | None = None
+    impedance: ImpedanceSetPoint | None = None
+
+    @property
+    def compliance(self) -> float:
+        """m by which what is driven may be away from the position commanded; zero but for impedances."""
+        soft = self.impedance
+        return 0.0 if soft is None else (self.tension + abs(soft.effort)) / soft.stiffness
 
 
 @dataclass(frozen=True)
@@ -136,6 +147,7 @@ class ServoCommand:
         counts: position by the potentiometer, where its board closes the loop; else None.
         torque_fraction: torque limit as a fraction of the stall torque, or None for servos without this limit.
         current: current limit [A], or None for servos without this limit.
+        stiffness: of its own position loop [N m/rad], damping: [N m s/rad]; None for those of the factory.
     """
 
     kind: Drive
@@ -144,6 +156,8 @@ class ServoCommand:
     torque_fraction: float | None = None
     current: float | None = None
     counts: int | None = None
+    stiffness: float | None = None
+    damping: float | None = None
 
 
 class ServoLink(Protocol):

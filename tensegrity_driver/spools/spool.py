@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
+from tensegrity_dynamics.command_gate import PLACE, Mode
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.robots.robot import Actuator
 
 from .readings import Drive, DriveCommand, ServoCommand, ServoReading, TendonReading
+from .transmission import Transmission
 
 MULTI_TURN_LIMIT_RAD = 256.0 * 2.0 * math.pi
 """Range of extended position mode to either side of zero [rad]."""
 MIN_LOADED_RATE = 0.1
 """Lowest velocity command (fraction of the rate limit) at which the load of a servo in wheel mode shows tension."""
+MAX_GAIN = 16_383
+"""Highest position gain of an X servo."""
 SENSORS = ("potentiometer", "encoder")
 
 
@@ -67,6 +73,9 @@ class Spool:
         load_at_rest: load or current show the tension at rest, too; False for wheel mode, where a servo reports a
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
+        impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
+        no_impedance: why it takes no impedance, or nothing where it does.
+        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
 
     Raises:
         TensegrityError: a sensor without calibration, or values out of range.
@@ -85,6 +94,9 @@ class Spool:
     stiffness: float | None = None
     load_at_rest: bool = True
     on_board: bool = False
+    impedance_steps: tuple[float, float] | None = None
+    no_impedance: str = ""
+    transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +119,57 @@ class Spool:
     def name(self) -> str:
         """The actuator's name."""
         return self.actuator.name
+
+    @property
+    def driven(self) -> Actuator:
+        """The actuator with its limits as commands mean them; `actuator` is the same as a spool."""
+        return self.actuator if self.transmission is None else self.transmission.driven
+
+    @property
+    def pulls(self) -> bool:
+        """Whether it can only pull, as all that winds a tendon or a cable; other joints push, too."""
+        return self.transmission is None or self.transmission.pulls
+
+    def position(self, length: float) -> float:
+        """Position of the actuator [m or rad] at a length [m]."""
+        return length if self.transmission is None else self.transmission.position(length)
+
+    def rate(self, speed: float) -> float:
+        """Rate of the actuator [m/s or rad/s] at a speed of winding [m/s]."""
+        return speed if self.transmission is None else self.transmission.rate(speed)
+
+    def effort(self, tension: float) -> float:
+        """Effort of the actuator [N or N m] at a tension [N]."""
+        return tension if self.transmission is None else self.transmission.effort(tension)
+
+    def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
+        """A set point of the actuator as one of the spool."""
+        if self.transmission is None:
+            return mode, value
+        return mode, self.transmission.set_point(value, PLACE.get(mode, 0))
+
+    def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
+        """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
+        if self.no_impedance or self.impedance_steps is None:
+            return self.no_impedance or "its servo has no loop of position and torque"
+        square, lever = self.radius**2, self.lever
+        step, damping_step = self.impedance_steps
+        for name, value, least, most in (
+            ("stiffness", asked.stiffness * square, step, MAX_GAIN * step),
+            ("damping", asked.damping * square, 0.0, MAX_GAIN * damping_step),
+        ):
+            if not least <= value <= most:
+                scale = lever * lever / square
+                return (
+                    f"{name} {value * scale:.4g} is outside the {least * scale:.4g} to {most * scale:.4g} that the "
+                    f"gains of its servo can say; its loop has no torque without stiffness"
+                )
+        return None
+
+    @property
+    def lever(self) -> float:
+        """m of length per unit of the actuator, without sign."""
+        return 1.0 if self.transmission is None else abs(self.transmission.slope)
 
     @property
     def count_sense(self) -> int:
@@ -141,9 +204,9 @@ class Spool:
         return math.nan
 
     def tension(self, reading: ServoReading) -> float:
-        """Estimated tension [N], not negative; nan without current and load."""
+        """Estimated tension [N], not negative where it can only pull; nan without current and load."""
         pull = self.pull(reading)
-        return pull if math.isnan(pull) else max(0.0, pull)
+        return pull if math.isnan(pull) or not self.pulls else max(0.0, pull)
 
     def tells_tension(self, sent: DriveCommand | None) -> bool:
         """Whether the load of a cycle shows the tension, after the command of the cycle before."""
@@ -174,10 +237,18 @@ class Spool:
                 f"spool {self.name} cannot be sent to a position: its servo counts no turns or its encoder has no "
                 "calibration. Drive it by velocity, or calibrate the encoder."
             )
-        position = self.encoder.inverse(drive.value)
+        impedance, stiffness, damping = drive.impedance, None, None
+        offset = 0.0
+        if impedance is not None:
+            square = self.radius * self.radius
+            stiffness, damping = impedance.stiffness * square, impedance.damping * square
+            offset = impedance.effort / impedance.stiffness  # the servo has no input for a feed-forward
+        position = self.encoder.inverse(drive.value + offset)
         if abs(position) > MULTI_TURN_LIMIT_RAD:
             raise TensegrityError(
                 f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "
                 f"{MULTI_TURN_LIMIT_RAD:.1f} rad that the servo counts; wind it to the middle and home it again."
             )
-        return ServoCommand(Drive.POSITION, position, drive.rate / self.radius, fraction, current)
+        return ServoCommand(
+            Drive.POSITION, position, drive.rate / self.radius, fraction, current, None, stiffness, damping
+        )

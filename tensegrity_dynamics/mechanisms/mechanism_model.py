@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
-from ..robots.model import Pose, RobotModel
+from ..robots.model import Pose, RobotModel, WoundCable
 from .body_frame import BodyFrame
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
@@ -106,6 +106,25 @@ class MechanismModel(RobotModel):
             if entry.name == driven:
                 return entry.joints[1]
         return self.mechanism.joint(driven).name
+
+    def tendon_stiffness(self, driven: str) -> float | None:
+        """E A over the rest length at the start of the cable whose pulley is `driven` [N/m]; None without one."""
+        for entry in self.entries:
+            if driven in (entry.name, entry.joints[1]) and entry.variant != "rigid":
+                return entry.young * np.pi * entry.cable_radius**2 / self._start_length(entry)
+        return None
+
+    def wound_cable(self, driven: str) -> WoundCable | None:
+        """Pulley and rest length of a cable that is wound directly; lengths in the direction it has at the start."""
+        for entry in self.entries:
+            if driven in (entry.name, entry.joints[1]):
+                turned = self.start[self.mechanism.positions_of(entry.joints[1]).start]
+                return WoundCable(entry.radius, float(self._start_length(entry) + entry.radius * turned))
+        return None
+
+    def _start_length(self, entry: CableEntry) -> float:
+        """m of a cable off its pulley at the start."""
+        return float(entry.radius * self.start[self.mechanism.positions_of(entry.joints[2]).start])
 
     @cached_property
     def drivable(self) -> Mapping[str, str]:

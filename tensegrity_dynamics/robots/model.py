@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Pose = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Position (3,) m and quaternion wxyz (4,) of a frame in the world."""
+
+
+class WoundCable(NamedTuple):
+    """A cable on the pulley that an actuator turns: radius [m], and rest length off it [m] at position zero."""
+
+    radius: float
+    length: float
 
 
 class RobotModel(ABC):
@@ -67,4 +74,8 @@ class RobotModel(ABC):
 
     def tendon_stiffness(self, driven: str) -> float | None:
         """Stiffness [N/m] of the tendon called `driven` that an actuator winds; None where the model has none."""
+        return None
+
+    def wound_cable(self, driven: str) -> WoundCable | None:
+        """The cable that the pulley called `driven` winds; None where an actuator turns no pulley."""
         return None

@@ -25,12 +25,16 @@ def spool_limit(tendon: TendonReading, spool: Spool, settings: SafetySettings) -
 
 
 def slack_tension(spool: Spool, settings: SafetySettings) -> float:
-    """Tension [N] below which a tendon is slack."""
+    """Tension [N] below which a tendon is slack; a joint that pushes, too, never is."""
+    if not spool.pulls:
+        return -math.inf
     return 0.5 * spool.actuator.minimum_tension if settings.slack_tension is None else settings.slack_tension
 
 
 def wrong_pull(spool: Spool, settings: SafetySettings) -> float:
     """Force [N] in the direction of paying out above which a servo has its tendon on the wrong side of its spool."""
+    if not spool.pulls:
+        return math.inf
     return 0.25 * spool.actuator.effort if settings.wrong_pull is None else settings.wrong_pull
 
 
@@ -106,7 +110,7 @@ class TensionCeilingMonitor(TensionMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         ceiling, tension = self.spool.actuator.effort, self._tension.update(tendon, command)
-        if not tension > ceiling * self.settings.tension_margin:
+        if not abs(tension) > ceiling * self.settings.tension_margin:
             return None
         return f"its tension is about {tension:.0f} N, above its ceiling of {ceiling:.0f} N"
 

@@ -53,6 +53,9 @@ class FollowingErrorMonitor(TendonMonitor):
             self._past.clear()  # a spool without torque goes where its tendon pulls it
             return None
         length = math.nan if tendon is None else tendon.length
+        if command is not None and abs(length - command.value) <= command.compliance:
+            self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
+            return None
         before = self._past[-1][0] if self._past else math.nan
         period = elapsed(readings, self.settings)
         step = commanded_speed(command, before, self.spool, period) * period
@@ -116,7 +119,7 @@ class StuckMonitor(TendonFindingMonitor):
         period = elapsed(readings, settings)
         step = commanded_speed(command, length, self.spool, period) * period
         goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
-        if goal is not None and abs(goal - length) <= settings.stuck_distance:
+        if goal is not None and abs(goal - length) <= settings.stuck_distance + command.compliance:
             step = 0.0  # near its goal a loaded spool may well stand
         moved = abs(length - self._first)
         other = sensor_distance(self.spool, tendon.second_length, self._second)

@@ -1,0 +1,106 @@
+"""Set points that move on by themselves between commands, by the law of the simulator (`impedance`).
+
+A position that comes with its rate, and the position of an impedance, move on with that rate for the sender's lead,
+then brake and stand still. Where they are behind what is commanded, after a gap, all of them catch up along a straight
+line, no faster than `CATCH_UP` of their rates, and the feed-forward of an impedance with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tensegrity_dynamics.impedance import CATCH_UP, ImpedanceSetPoint, MovingPosition, lead_of, travelled
+
+from .spool import Spool
+
+Moving = MovingPosition | ImpedanceSetPoint
+
+
+@dataclass
+class MovingSetPoint:
+    """One of them.
+
+    Attributes:
+        command, speed: position [m] and rate [m/s] as commanded. age: s since then. lead: s for which it moves on.
+        position: present one [m]. rate: of the last step [m/s].
+        impedance: as commanded, or None. feed: force along the length given at present [N].
+    """
+
+    command: float
+    speed: float
+    age: float
+    lead: float
+    position: float
+    rate: float = 0.0
+    impedance: ImpedanceSetPoint | None = None
+    feed: float = 0.0
+
+
+class MovingSetPoints:
+    """Those of all spools.
+
+    Args:
+        spools: by actuator; may change.
+    """
+
+    def __init__(self, spools: Mapping[str, Spool]) -> None:
+        self._spools = spools
+        self._points: dict[str, MovingSetPoint] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._points
+
+    def drop(self, name: str) -> None:
+        """Forget one."""
+        self._points.pop(name, None)
+
+    def take(self, name: str, value: Moving, start: float, feed: float, age: float, period: float) -> None:
+        """A new command.
+
+        Args:
+            value: of the spool. start: where a set point begins that does not move yet [m]. feed: force along the
+                length that its servo gives now [N]. age: s of the command. period: of its sender [s], 0: not known.
+        """
+        lead = age + lead_of(period)  # counts from its arrival, as in simulation
+        if isinstance(value, ImpedanceSetPoint):
+            command, speed, impedance = value.position, value.velocity, value
+        else:
+            command, speed, impedance = float(value), value.rate, None
+        old = self._points.get(name)
+        begin = old.position if old is not None else start if math.isfinite(start) else command
+        given = old.feed if old is not None and old.impedance is not None else feed
+        self._points[name] = MovingSetPoint(command, speed, age, lead, begin, 0.0, impedance, given)
+
+    def advance(self, step: float) -> Mapping[str, MovingSetPoint]:
+        """All of them after another `step` s."""
+        if step <= 0.0 or not self._points:
+            return self._points
+        slowest, ways = step, {}
+        for name, point in self._points.items():
+            actuator = self._spools[name].actuator
+            ahead = travelled(point.age + step, point.lead)
+            low, high = actuator.position
+            target = min(max(point.command + point.speed * ahead, low), high)
+            reach = actuator.rate * step
+            own = min(max(point.speed * (ahead - travelled(point.age, point.lead)), -reach), reach)
+            ways[name] = target, own, reach
+            slowest = max(slowest, abs(target - point.position - own) / (CATCH_UP * actuator.rate))
+            point.age += step
+        share = step / slowest
+        for name, (target, own, reach) in ways.items():
+            point, (low, high) = self._points[name], self._spools[name].actuator.position
+            change = own + share * (target - point.position - own)
+            after = min(max(point.position + min(max(change, -reach), reach), low), high)
+            if point.impedance is not None:
+                point.feed += share * (point.impedance.effort - point.feed)
+            point.rate, point.position = (after - point.position) / step, after
+        return self._points
+
+
+def impedance_now(point: MovingSetPoint) -> ImpedanceSetPoint | None:
+    """The impedance that holds at present, or None of a plain position."""
+    if point.impedance is None:
+        return None
+    return replace(point.impedance, position=point.position, velocity=point.rate, effort=point.feed)

@@ -1,0 +1,123 @@
+"""What lies between a servo and its actuator: spool or pulley, gear, lead of a screw.
+
+The driver thinks of every actuator as a spool that winds: lengths in m, forces in N, so that thresholds of the safety
+layer mean the same for all. A tendon of a structure is one. The joint of a mechanism becomes one by
+
+    length = zero + slope · position,   force = -effort / slope,   slope = -lever
+
+with the radius of its pulley as lever where it winds a cable (then a length is the rest length of the cable in the
+direction in which it leaves the pulley at the start, and can only pull). A joint without cable pushes both ways; its
+lever is 1 for sliding ones, `LEVER` for turning ones. The servo turns `gear` times as fast as pulley, spool or joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
+from tensegrity_dynamics.robots.actuator import Actuator
+from tensegrity_dynamics.robots.robot import Robot
+
+LEVER = 0.05
+"""Lever [m] at which the motion of a turning joint without cable is looked at; thresholds in m are meant there."""
+
+
+@dataclass(frozen=True)
+class Transmission:
+    """From servo to actuator.
+
+    Attributes:
+        driven: actuator as commands and messages mean it. winding: the same as a spool, in m, m/s and N.
+        radius: m wound per rad of the servo. slope: m per unit of position. zero: m wound at position zero.
+        stiffness: of what is wound [N/m], or None. pulls: it can only pull.
+    """
+
+    driven: Actuator
+    winding: Actuator
+    radius: float
+    slope: float = 1.0
+    zero: float = 0.0
+    stiffness: float | None = None
+    pulls: bool = True
+
+    @property
+    def is_tendon(self) -> bool:
+        """Whether commands are lengths and tensions already."""
+        return self.driven.motion == "tendon"
+
+    def length(self, position: float) -> float:
+        """m of a position [m or rad]."""
+        return self.zero + self.slope * position
+
+    def position(self, length: float) -> float:
+        """Position [m or rad] of a length [m]."""
+        return (length - self.zero) / self.slope
+
+    def rate(self, speed: float) -> float:
+        """Rate of the position [m/s or rad/s] of a speed of winding [m/s]."""
+        return speed / self.slope
+
+    def effort(self, force: float) -> float:
+        """Effort [N or N m] of a force that winds in [N]."""
+        return force if self.is_tendon else -self.slope * force
+
+    def force(self, effort: float) -> float:
+        """Force that winds in [N] of an effort [N or N m]."""
+        return effort if self.is_tendon else -effort / self.slope
+
+    def set_point(self, value: Any, place: int) -> Any:
+        """A set point as the spool takes it: m, m/s or N by `place` (0, 1, 2), or an impedance."""
+        if self.is_tendon:
+            return value
+        if isinstance(value, ImpedanceSetPoint):
+            square = self.slope * self.slope
+            return ImpedanceSetPoint(
+                self.length(value.position), self.slope * value.velocity, value.effort / self.slope,
+                value.stiffness / square, value.damping / square,
+            )  # fmt: skip
+        if isinstance(value, MovingPosition):
+            return MovingPosition(self.length(value), self.slope * value.rate)
+        return (self.length, self.slope.__mul__, self.force)[place](float(value))
+
+
+def transmission_of(robot: Robot, row: Mapping[str, Any]) -> Transmission:
+    """Transmission of one row of the servo block.
+
+    Raises:
+        TensegrityError: a radius that is missing, or one beside the pulley of the mechanism.
+    """
+    actuator, model = robot.actuator(row["actuator"]), robot.model
+    stated, gear = row.get("spool_radius"), float(row.get("gear") or 1.0)
+    label = f"servo {row['id']} ({actuator.name})"
+    if actuator.motion == "tendon":
+        if stated is None:
+            raise TensegrityError(f"{label} has no spool radius; give it in the robot file.")
+        stiffness = model.tendon_stiffness(actuator.drives)
+        return Transmission(actuator, actuator, float(stated) / gear, stiffness=stiffness)
+    wound = model.wound_cable(actuator.drives)
+    if wound is not None:
+        if stated is not None:
+            raise TensegrityError(
+                f"{label} turns the pulley of {actuator.drives}, whose radius of {wound.radius:g} m the cable states; "
+                "leave spool_radius out, and say by gear how many times the servo turns for a turn of the pulley."
+            )
+        lever, zero, stiffness = wound.radius, wound.length, model.tendon_stiffness(actuator.drives)
+    elif actuator.motion == "prismatic":
+        if stated is None:
+            raise TensegrityError(
+                f"{label} slides {actuator.drives}; give as spool_radius the m that it moves per rad of the servo."
+            )
+        lever, zero, stiffness, gear = 1.0, 0.0, None, gear / float(stated)
+    else:
+        if stated is not None:
+            raise TensegrityError(f"{label} turns {actuator.drives}, which winds nothing; leave spool_radius out.")
+        lever, zero, stiffness = LEVER, 0.0, None
+    low, high = actuator.position
+    winding = replace(
+        actuator, motion="tendon", position=(zero - lever * high, zero - lever * low), rate=actuator.rate * lever,
+        effort=actuator.effort / lever, minimum_tension=actuator.minimum_tension if wound is not None else 0.0,
+    )  # fmt: skip
+    return Transmission(actuator, winding, lever / gear, -lever, zero, stiffness, wound is not None)
