@@ -22,7 +22,7 @@ from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
-from ..mechanism import Mechanism
+from ..mechanism import FlatMechanism, Mechanism
 from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
 from .equations_of_motion import cable_efforts, evaluate
@@ -84,7 +84,8 @@ class ReducedModel:
     def __init__(self, robot: Robot, index: ArrayLike | None = None, q_index: ArrayLike | None = None) -> None:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
-        self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
+        self.robot, self.mechanism = robot, mechanism
+        self._flat = mechanism.flat._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._scratch = (
             make_stage_workspace(self._flat),
@@ -104,6 +105,17 @@ class ReducedModel:
         self._held[self.index] = True
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
+
+    def take_loads(self, load: Array, stiffness: Array) -> None:
+        """Reckon from now on with loads (b, 6) [moment, force] on the bodies, and with cables (c,) times as stiff as they
+        are told to be."""
+        self._work.load[:] = load
+        np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
+
+    @property
+    def flat(self) -> FlatMechanism:
+        """The mechanism's arrays with the stiffness of `take_loads`."""
+        return self._flat
 
     def closed_configuration(self, start: Array, w: Array) -> Array:
         """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
