@@ -19,6 +19,7 @@ from rich.console import Console
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.known_loads import KnownLoads
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
@@ -127,7 +128,7 @@ def run_case(
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
     simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case)
     estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
-    control = make_controller("qp", robot, period=PERIOD, **(parameters or {}))
+    control, loads = make_controller("qp", robot, period=PERIOD, **(parameters or {})), KnownLoads(robot)
     floor = np.array([each.minimum_tension for each in robot.actuators])
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
     weight = 9.80665 * case.payload * sum(each.mass for each in robot.mechanism.bodies)
@@ -157,6 +158,9 @@ def run_case(
                     arrival = control.set_goal(time, goal).arrival  # type: ignore[attr-defined]
                     moved, pushed = time, arrival + AFTER
                     end = arrival + AFTER + (PUSHED + AFTER if case.push else 0.0) + 0.2
+                if (found := getattr(state, "unknown", None)) is not None and found.body:
+                    loads.take_estimate(found.body, found.wrench[:3], found.wrench[3:], time, time)
+                loads.tell(control, time)
                 commands.append((k, control.command(time, look)))
                 due = [each for each in commands if each[0] <= k - case.delay]
                 if due and due[-1] is not last:
