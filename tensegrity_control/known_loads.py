@@ -1,9 +1,9 @@
 """Loads that a control reckons with: those that somebody tells while the robot runs, as long as they are fresh, and the
 one that the observer estimates.
 
-An estimate is an input of a loop, which what is told is not: where the model is wrong it answers to what the control
-does. So it counts in bounds and at a bounded rate, and from the state after its own on, which settles which state meets
-which estimate, however messages travel.
+An estimate is part of a loop, which what is told is not: where the model is wrong it answers to what the control does.
+So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which settles
+which state meets which estimate, however messages travel.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LARGEST = 0.5
 """Part of the robot's weight up to which an estimate is believed."""
 SOME = 50
 """Estimates that are kept until their time comes."""
+FOLLOWING = 0.1
+"""s, time constant with which the control follows an estimate: slower than the observer and than the control."""
 RISE = 0.1
 """s in which an estimate may go from nothing to the largest."""
 
@@ -111,7 +113,7 @@ class KnownLoads:
             largest = max(float(np.linalg.norm(wanted[:3])), float(np.linalg.norm(wanted[3:])))
             wanted = wanted * min(1.0, self.limit / max(largest, 1e-12))
         before = self.estimate if name == self.estimate_of else np.zeros(6)
-        step = wanted - before
+        step = (wanted - before) * (1.0 - float(np.exp(-max(elapsed, 0.0) / FOLLOWING)))
         most = self.limit * min(max(elapsed, 0.0), 1.0) / RISE
         longest = max(float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])))
         self.estimate_of, self.estimate = name, before + step * min(1.0, most / max(longest, 1e-12))

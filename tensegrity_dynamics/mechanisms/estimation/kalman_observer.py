@@ -45,6 +45,8 @@ SURE, STILL = 0.01, 1.0
 """rad or m, and rad/s or m/s, of deviation of coordinates and rates where the observer begins, from a shape at rest."""
 SAME = 1e-12
 """rad or m between readings that are one."""
+MAX_STIFFNESS_CHANGE = 0.05
+"""The same of the stiffness of cables, in parts of it."""
 RHYTHM = 5
 """Readings in a row at another interval after which the linear system is made for that one."""
 
@@ -87,6 +89,7 @@ class System:
     interval: float
     cables: tuple[str, ...]
     shape: Array
+    values: Array
     ahead: Array
     process: Array
     rows: Array
@@ -250,7 +253,8 @@ class MechanismObserver(MechanismEstimator):
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
         count, unknown = 2 * self._reduced.index.size, self.unknown
         return UnknownLoad(
-            unknown.names, self._values, self._covariance.value[count:, count:].copy(), unknown.body,
+            unknown.names, self._values, self._covariance.value[count:, count:].copy(), unknown.forces,
+            unknown.body,
             unknown.wrench(self._values, estimate.pose),
         )  # fmt: skip
 
@@ -291,7 +295,8 @@ class MechanismObserver(MechanismEstimator):
             usual = self._system
             if not self._has_new_rhythm(interval, usual.interval):
                 interval = usual.interval
-                if max(map(abs, (w[:count] - usual.shape).tolist())) < MAX_COORDINATE_CHANGE:
+                moved = max(map(abs, (w[:count] - usual.shape).tolist()))
+                if moved < MAX_COORDINATE_CHANGE and self._stiffness_change(usual) < MAX_STIFFNESS_CHANGE:
                     return usual
         from scipy.linalg import expm  # here, so that importing the package stays quick
 
@@ -313,8 +318,16 @@ class MechanismObserver(MechanismEstimator):
             order = [self._cables[name] for name in cables]
             rows[len(self._drive_rows) :, : 2 * count] = self._tension_rows(q)[order]
             rows[len(self._drive_rows) :, 2 * count :] = self._loaded_rows(q)[order]
-        self._system = System(interval, cables, w[:count].copy(), np.ascontiguousarray(whole[:size, :size]), process, rows)
+        self._system = System(
+            interval, cables, w[:count].copy(), self._values, np.ascontiguousarray(whole[:size, :size]), process, rows
+        )
         return self._system
+
+    def _stiffness_change(self, system: System) -> float:
+        cables = self.unknown.cables.size
+        if not cables:
+            return 0.0
+        return max(map(abs, (self._values - system.values)[-cables:].tolist()))
 
     def _loaded_rows(self, q: Array) -> Array:
         """(c, d) how tensions follow d at a position: stiffness counts in full, forces act through the position."""

@@ -47,13 +47,14 @@ class UnknownLoad:
     Attributes:
         names: of the d entries below, such as "x" (axes of the output) and "stiffness of B1". values: (d,) N and N m in
             world axes at the output's origin, then parts of the stiffness. covariance: (d, d) of these.
-        body: that carries the output. wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes
+        forces: how many of d belong to the wrench. body: that carries the output, or empty where no wrench is estimated. wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes
             it.
     """
 
     names: tuple[str, ...]
     values: Array
     covariance: Array
+    forces: int
     body: str
     wrench: Array
 
@@ -66,7 +67,7 @@ class UnknownLoads:
             that times the distance of the farthest body; 0: no such states. elasticity: prior deviation of s; 0: none.
 
     Attributes:
-        count: d. cables: (c,) indices of those with a state. names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
+        count: d. forces: of these. cables: (c,) indices of those with a state. names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
     """
 
     def __init__(self, robot: Robot, load: float, elasticity: float) -> None:
@@ -89,7 +90,7 @@ class UnknownLoads:
             [k for k, cable in enumerate(mechanism.cables) if soft and np.isfinite(cable.young)], dtype=np.int64
         )
         forces, cables = self._axes.size, self.cables.size
-        self.count, self._forces = forces + cables, forces
+        self.count, self.forces = forces + cables, forces
         self.names = tuple(AXES[axis] for axis in self._axes) + tuple(
             f"stiffness of {mechanism.cables[k].name}" for k in self.cables
         )
@@ -105,7 +106,7 @@ class UnknownLoads:
     def wrench(self, values: Array, pose: Pose | None) -> Array:
         """(6,) N and N m at the origin of the body, for d and the pose of the output."""
         wrench = np.zeros(6)
-        wrench[self._axes] = values[: self._forces]
+        wrench[self._axes] = values[: self.forces]
         if pose is not None and self._local.any():
             x, y, z = (matrix_from_quaternion(pose[1]) @ self._local).tolist()
             a, b, c = wrench[:3].tolist()
@@ -115,11 +116,11 @@ class UnknownLoads:
     def applied(self, values: Array, pose: Pose | None, known: Array) -> tuple[Array, Array]:
         """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was told, for d beside known loads."""
         load, stiffness = known.copy(), np.ones(self._all_cables)
-        if self._forces:
+        if self.forces:
             wrench = self.wrench(values, pose)
             load[self._row, :3] += wrench[3:]
             load[self._row, 3:] += wrench[:3]
-        stiffness[self.cables] += values[self._forces :]
+        stiffness[self.cables] += values[self.forces :]
         return load, stiffness
 
     def columns(
