@@ -43,6 +43,8 @@ MISSED = 1.5
 """Intervals between two readings from which on one is missing."""
 SURE, STILL = 0.01, 1.0
 """rad or m, and rad/s or m/s, of deviation of coordinates and rates where the observer begins, from a shape at rest."""
+UNLIMITED = 20.0
+"""Noise of an actuator without a limit, in parts of that at other coordinates."""
 SAME = 1e-12
 """rad or m between readings that are one."""
 MAX_STIFFNESS_CHANGE = 0.05
@@ -57,7 +59,9 @@ class Noise:
 
     Args:
         position: rad or m, of the actuators' sensors. tension: N, of load cells.
-        effort: N m or N, of unknown disturbances at every coordinate, steady over a period.
+        effort: N m or N, of unknown disturbances at every coordinate, steady over a period. drive: the same of what
+            actuators tell of their efforts and what they gave in the mean since the last time, friction included, in
+            parts of their limits.
         load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
             cables' stiffness, in parts of it; 0: it is as told. See `UnknownLoads`.
         lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
@@ -66,6 +70,7 @@ class Noise:
     position: float = 1e-5
     tension: float = 0.1
     effort: float = 0.05
+    drive: float = 0.15
     lost: float = 0.2
     load: float = 0.3
     elasticity: float = 0.15
@@ -115,6 +120,8 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        limits = np.array([each.effort for each in robot.actuators])
+        self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
         self._system: System | None = None
         self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity)
@@ -309,6 +316,7 @@ class MechanismObserver(MechanismEstimator):
         block[count : 2 * count, size:] = np.linalg.inv(model.mass(q))
         whole = expm(interval * block)
         push = whole[:size, size:]  # of a disturbance that is steady over the interval
+        push[:, self._drive_rows] *= self._drive_noise / self.noise.effort
         process = self.noise.effort**2 * push @ push.T
         kept = np.exp(-interval / unknown.memory)
         process[2 * count :, 2 * count :] += (1.0 - np.outer(kept, kept)) * unknown.prior
