@@ -70,7 +70,7 @@ class Noise:
     position: float = 1e-5
     tension: float = 0.1
     effort: float = 0.05
-    drive: float = 0.15
+    drive: float = 0.05
     lost: float = 0.2
     load: float = 0.3
     elasticity: float = 0.15
@@ -79,7 +79,9 @@ class Noise:
         for name, value in vars(self).items():
             none = name in ("load", "elasticity")
             if not (np.isfinite(value) and (value > 0.0 or none and value == 0.0)):
-                raise TensegrityError(f"noise {name} is {value}; give a number above zero{', or zero' if none else ''}.")
+                raise TensegrityError(
+                    f"noise {name} is {value}; give a number above zero{', or zero' if none else ''}."
+                )
 
 
 @dataclass(frozen=True, eq=False)
