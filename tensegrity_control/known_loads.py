@@ -2,8 +2,8 @@
 one that the observer estimates.
 
 An estimate is part of a loop, which what is told is not: where the model is wrong it answers to what the control does.
-So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which settles
-which state meets which estimate, however messages travel.
+So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which
+settles which state meets which estimate, however messages travel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
@@ -101,7 +101,7 @@ class KnownLoads:
         self.estimate, self.estimate_of, self._at = np.zeros(6), "", -np.inf
 
     def _follow_estimate(self, now: float) -> bool:
-        """Move what counts towards the newest estimate of an earlier time, at a bounded rate; whether that changed it."""
+        """Move what counts towards the newest estimate of an earlier time; returns whether that changed it."""
         old = [each for each in self._estimates if each[0] < now]
         newest = max(old, key=lambda each: each[0]) if old else None
         while newest is not None and self._estimates[0] is not newest:

@@ -25,7 +25,6 @@ from .geometry_messages import nanoseconds, time_message
 from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
-
 REPEATED = 0.1
 """s after which an estimated wrench is told again, however little it has changed."""
 NEWS = 0.005

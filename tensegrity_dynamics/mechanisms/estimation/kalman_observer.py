@@ -78,7 +78,7 @@ class Noise:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             none = name in ("load", "elasticity")
-            if not (np.isfinite(value) and (value > 0.0 or none and value == 0.0)):
+            if not (np.isfinite(value) and (value > 0.0 or (none and value == 0.0))):
                 raise TensegrityError(
                     f"noise {name} is {value}; give a number above zero{', or zero' if none else ''}."
                 )
