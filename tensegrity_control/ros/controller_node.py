@@ -162,8 +162,8 @@ class ControllerNode(RobotNode):
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
         )
         largest = self.parameter(
-            "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half of "
-            "the robot's weight", low=-1.0, high=1e9,
+            "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half "
+            "of the robot's weight", low=-1.0, high=1e9,
         )  # fmt: skip
         self._loads = KnownLoads(self._robot, patience, None if largest < 0.0 else largest)
         self._load_refused = ""

@@ -56,7 +56,8 @@ class EstimatorNode(RobotNode):
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
-        self._wrench_refused, self._told_at, self._told = "", -np.inf, np.zeros(6)
+        self._wrench_refused, self._told_at = "", -np.inf
+        self._told = np.zeros(6)
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None

@@ -107,7 +107,7 @@ class ReducedModel:
         self._check(model.start)
 
     def take_loads(self, load: Array, stiffness: Array) -> None:
-        """Reckon from now on with loads (b, 6) [moment, force] on the bodies, and with cables (c,) times as stiff as told."""
+        """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as told."""
         self._work.load[:] = load
         np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 

@@ -151,7 +151,7 @@ class MechanismObserver(MechanismEstimator):
         self.surprise = float("nan")
 
     def set_loads(self, forces: Any) -> None:
-        """Loads that are known from now on, as `Simulation.apply_forces` takes them; they are no part of the unknown."""
+        """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""
         self._known = load_array(self.robot.mechanism, forces)
 
     def update(

@@ -28,7 +28,7 @@ from ..dynamics.reduced_model import ReducedModel
 from ..mechanism_model import MechanismModel
 
 GRAVITY = 9.80665
-LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
+LOAD_MEMORY, CABLE_MEMORY = 1.0, 100000.0
 """t [s] of d: loads come and go, cables stay what they are."""
 ALIKE = 0.9
 """Part of the cables' variance that they share: they are cut from one drum."""
@@ -47,8 +47,8 @@ class UnknownLoad:
     Attributes:
         names: of the d entries below, such as "x" (axes of the output) and "stiffness of B1". values: (d,) N and N m in
             world axes at the output's origin, then parts of the stiffness. covariance: (d, d) of these.
-        forces: how many of d belong to the wrench. body: that carries the output, or empty where no wrench is estimated. wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes
-            it.
+        forces: how many of d belong to the wrench. body: that carries the output, or empty without such states.
+        wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes it.
     """
 
     names: tuple[str, ...]
@@ -67,7 +67,8 @@ class UnknownLoads:
             that times the distance of the farthest body; 0: no such states. elasticity: prior deviation of s; 0: none.
 
     Attributes:
-        count: d. forces: of these. cables: (c,) indices of those with a state. names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
+        count: d. forces: how many of d belong to the wrench. cables: (c,) indices of those with a state.
+        names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
     """
 
     def __init__(self, robot: Robot, load: float, elasticity: float) -> None:

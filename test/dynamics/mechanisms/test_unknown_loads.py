@@ -36,13 +36,13 @@ def watched(plant, robot, wrench, cycles, known=None, noise=None):
 def test_a_wrench_that_nobody_told_is_found_and_the_pose_with_it():
     robot = load_robot("single_strut")
     force, arm = np.array([6.0, -4.0, 0.0]), np.array([0.0, 0.0, 1.0])
-    observer, simulation = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 200)
+    observer, simulation = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100)
     estimate = observer._last
     np.testing.assert_allclose(estimate.unknown.values[:2], force[:2], atol=0.1)
     np.testing.assert_allclose(estimate.unknown.wrench[:3], force, atol=0.1)
     np.testing.assert_allclose(estimate.unknown.wrench[3:], np.cross(arm, force), atol=0.15)
     np.testing.assert_allclose(estimate.pose[0], simulation.observe().pose[0], atol=2e-5)
-    without, _ = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 200, noise=Noise(load=0.0))
+    without, _ = watched(robot, robot, np.concatenate((force, np.cross(arm, force))), 100, noise=Noise(load=0.0))
     assert np.linalg.norm(without._last.pose[0] - simulation.observe().pose[0]) > 1e-4
 
 
@@ -69,7 +69,7 @@ def test_how_accelerations_follow_unknown_loads_is_what_differences_of_the_simul
     """D against the change of velocities in a short step of the simulated plant under the same loads."""
     robot = load_robot(name)
     model, unknown = ReducedModel(robot), UnknownLoads(robot, 0.3, 0.15)
-    simulation = Simulation(robot, 1e-7)
+    simulation = Simulation(robot, 1e-6)
     q, effort = simulation.state.q, np.array(list(simulation.observe().efforts.values()))
     pose, known = robot.output_pose(q), np.zeros((len(robot.mechanism.bodies), 6))
     columns = unknown.columns(model, q, effort, np.zeros(unknown.count), pose, known)
@@ -78,11 +78,11 @@ def test_how_accelerations_follow_unknown_loads_is_what_differences_of_the_simul
         simulation.reset()
         simulation._simulator.take_loads(*unknown.applied(values, pose, known))
         simulation.advance(1, effort=dict(zip(simulation.observe().efforts, effort.tolist(), strict=True)))
-        moved.append(simulation.state.v[model.index] / 1e-7)
+        moved.append(simulation.state.v[model.index] / 1e-6)
     sizes = np.sqrt(np.diag(unknown.prior))
     for k in range(unknown.count):
         expected = columns[:, k] * sizes[k]
-        np.testing.assert_allclose(moved[k + 1] - moved[0], expected, rtol=0.0, atol=1e-4 * np.abs(expected).max())
+        np.testing.assert_allclose(moved[k + 1] - moved[0], expected, rtol=0.0, atol=1e-3 * np.abs(expected).max())
 
 
 def test_one_reading_after_the_other_is_all_of_them_at_once():
