@@ -73,7 +73,7 @@ STANDING = 0.02
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 SOFTENING, SOFTEST = 0.3, 2.0
-"""s in which the stretch of cables that is seen takes over from the one that was told, and by how much it may differ."""
+"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 LOST = 0.25

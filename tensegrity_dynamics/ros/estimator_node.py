@@ -25,11 +25,6 @@ from .geometry_messages import nanoseconds, time_message
 from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
-REPEATED = 0.1
-"""s after which an estimated wrench is told again, however little it has changed."""
-NEWS = 0.005
-"""Part of its deviation by which an estimated wrench changes until it is told at once."""
-
 
 class EstimatorNode(RobotNode):
     """Parameters: robot, method, measured_tensions, known_wrenches, wrench_timeout, rigid_bars, lockstep."""
@@ -56,8 +51,7 @@ class EstimatorNode(RobotNode):
         )
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
-        self._wrench_refused, self._told_at = "", -np.inf
-        self._told = np.zeros(6)
+        self._wrench_refused = ""
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
@@ -83,7 +77,6 @@ class EstimatorNode(RobotNode):
         stamp = nanoseconds(message.header.stamp)
         if 1e-9 * stamp < self._at:  # a reset
             self._wrenches.forget()
-            self._told_at = -np.inf
         self._at = 1e-9 * stamp
         if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
             self._estimator.set_loads(forces)  # type: ignore[attr-defined]
@@ -111,9 +104,7 @@ class EstimatorNode(RobotNode):
         if unknown is None or self._estimated is None:
             return values
         deviations = np.sqrt(np.diag(unknown.covariance))
-        changed = np.abs(unknown.wrench - self._told).max() > NEWS * deviations[: unknown.forces].max(initial=0.0)
-        if unknown.body and (changed or not 0.0 <= estimate.time - self._told_at < REPEATED):
-            self._told, self._told_at = unknown.wrench, estimate.time
+        if unknown.body:
             told = WrenchStamped()
             told.header.stamp, told.header.frame_id = at, unknown.body
             force, torque = told.wrench.force, told.wrench.torque
