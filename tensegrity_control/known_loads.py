@@ -25,7 +25,7 @@ LARGEST = 0.5
 """Part of the robot's weight up to which an estimate is believed."""
 SOME = 50
 """Estimates that are kept until their time comes."""
-FOLLOWING = 0.05
+FOLLOWING = 0.1
 """s, time constant with which the control follows an estimate: slower than the observer and than the control."""
 RISE = 0.1
 """s in which an estimate may go from nothing to the largest."""

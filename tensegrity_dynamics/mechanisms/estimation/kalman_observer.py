@@ -68,7 +68,7 @@ class Noise:
     """
 
     position: float = 1e-5
-    tension: float = 0.1
+    tension: float = 0.3
     effort: float = 0.05
     drive: float = 0.05
     lost: float = 0.2

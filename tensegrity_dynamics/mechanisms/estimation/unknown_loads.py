@@ -28,7 +28,7 @@ from ..dynamics.reduced_model import ReducedModel
 from ..mechanism_model import MechanismModel
 
 GRAVITY = 9.80665
-LOAD_MEMORY, CABLE_MEMORY = 1.0, 100000.0
+LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
 """t [s] of d: loads come and go, cables stay what they are."""
 ALIKE = 0.9
 """Part of the cables' variance that they share: they are cut from one drum."""
