@@ -1,14 +1,34 @@
-"""Loads that somebody tells while a robot runs, and that the control reckons with as long as they are fresh."""
+"""Loads that a control reckons with: those that somebody tells while the robot runs, as long as they are fresh, and the
+one that the observer estimates.
+
+An estimate is part of a loop, which what is told is not: where the model is wrong it answers to what the control does.
+So it counts in bounds, at a bounded rate and slower than it is found, and from the state after its own on, which
+settles which state meets which estimate, however messages travel.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
+from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from .controller import TAKES_NO_LOADS, Controller
+
+GRAVITY = 9.80665
+LARGEST = 0.5
+"""Part of the robot's weight up to which an estimate is believed."""
+SOME = 50
+"""Estimates that are kept until their time comes."""
+FOLLOWING = 0.1
+"""s, time constant with which the control follows an estimate: slower than the observer and than the control."""
+RISE = 0.1
+"""s in which an estimate may go from nothing to the largest."""
 
 
 class KnownLoads:
@@ -16,11 +36,22 @@ class KnownLoads:
 
     Args:
         robot: whose bodies or nodes they name. patience: s for which each counts.
+        limit: N, the largest force that is believed of an estimate, and in N m the largest moment times 1 / m; None
+            for `LARGEST` of the robot's weight.
+
+    Attributes:
+        estimate: (6,) N and N m, what of the estimate counts now. estimate_of: the body that it acts on, or empty.
     """
 
-    def __init__(self, robot: Robot, patience: float = 0.5) -> None:
-        self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
+    def __init__(self, robot: Robot, patience: float = 0.5, limit: float | None = None) -> None:
+        model = robot.model
+        self._wrenches = ExternalWrenches(model.load_names, model.takes_moments, patience)
+        self._guesses = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._controller: Controller | None = None
+        self.limit = LARGEST * GRAVITY * _mass(robot) if limit is None else float(limit)
+        if not (np.isfinite(self.limit) and self.limit >= 0.0):
+            raise TensegrityError(f"the limit of estimated loads is {limit} N; give a number of at least zero.")
+        self._forget_estimates()
 
     def take(
         self, controller: Controller, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float
@@ -35,16 +66,61 @@ class KnownLoads:
             raise TensegrityError(f"{name}: {TAKES_NO_LOADS}")
         self._wrenches.take(name, force, moment, stamp, now)
 
+    def take_estimate(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
+        """A wrench that is estimated to have acted on a body or node at `stamp` [s]; one body has one at a time.
+
+        Raises:
+            CommandRefused: as `take`.
+        """
+        self._guesses.take(name, force, moment, stamp, now)
+        wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
+        self._estimates.append((stamp, name, wrench))
+
     def tell(self, controller: Controller, now: float) -> None:
         """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
-        forces = self._wrenches.changed(now)
-        if controller is not self._controller and controller.takes_loads:
-            self._controller = controller
-            forces = self._wrenches.held if forces is None else forces
-        if forces is not None and controller.takes_loads:
-            controller.set_loads(forces)
+        changed = self._wrenches.changed(now) is not None or controller is not self._controller
+        changed = self._follow_estimate(now) or changed
+        if not (changed and controller.takes_loads):
+            return
+        self._controller = controller
+        forces = dict(self._wrenches.held)
+        if self.estimate_of and self.estimate.any():
+            own = forces.get(self.estimate_of, np.zeros(6))
+            forces[self.estimate_of] = self.estimate[: own.size] + own
+        controller.set_loads(forces)
 
     def forget(self) -> None:
         """None acts any more, as after a reset."""
         self._wrenches.forget()
         self._controller = None
+        self._forget_estimates()
+
+    def _forget_estimates(self) -> None:
+        self._guesses.forget()
+        self._estimates: deque[tuple[float, str, Array]] = deque(maxlen=SOME)
+        self.estimate, self.estimate_of, self._at = np.zeros(6), "", -np.inf
+
+    def _follow_estimate(self, now: float) -> bool:
+        """Move what counts towards the newest estimate of an earlier time; returns whether that changed it."""
+        old = [each for each in self._estimates if each[0] < now]
+        newest = max(old, key=lambda each: each[0]) if old else None
+        while newest is not None and self._estimates[0] is not newest:
+            self._estimates.popleft()
+        elapsed, self._at = now - self._at, now
+        wanted, name = np.zeros(6), self.estimate_of
+        if newest is not None and now - newest[0] <= self._guesses.patience:
+            _, name, wanted = newest
+            largest = max(float(np.linalg.norm(wanted[:3])), float(np.linalg.norm(wanted[3:])))
+            wanted = wanted * min(1.0, self.limit / max(largest, 1e-12))
+        before = self.estimate if name == self.estimate_of else np.zeros(6)
+        step = (wanted - before) * (1.0 - float(np.exp(-max(elapsed, 0.0) / FOLLOWING)))
+        most = self.limit * min(max(elapsed, 0.0), 1.0) / RISE
+        longest = max(float(np.linalg.norm(step[:3])), float(np.linalg.norm(step[3:])))
+        self.estimate_of, self.estimate = name, before + step * min(1.0, most / max(longest, 1e-12))
+        return longest > 0.0
+
+
+def _mass(robot: Robot) -> float:
+    """kg of all that moves."""
+    mechanism = getattr(robot.model, "mechanism", None)
+    return 0.0 if mechanism is None else float(np.sum(mechanism.flat.mass))

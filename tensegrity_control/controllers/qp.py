@@ -72,6 +72,8 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
+SOFTENING, SOFTEST = 0.3, 2.0
+"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 CORRECTED = 0.2
@@ -225,6 +227,7 @@ class QPController(SampledController):
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
+        self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._limits = self._output_limits()
         super().reset(time, state)
@@ -495,9 +498,19 @@ class QPController(SampledController):
         if self._pulling is None:  # begun anew, without a jump
             before = rate
         self._elastic, self._pulling, self._elastic_rate, self._held = pulled, tension, rate, held
+        self._soften(q, v)
         unit = self.equations.stretches(q, v)[2]
         bend = unit * (rate - before) / held
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
+
+    def _soften(self, q: Array, v: Array) -> None:
+        """Learn how much cables stretch under a newton: other than told, they would bend the actuators' impedances."""
+        amount, _, unit = self.equations.stretches(q, v)
+        taut = (self._elastic > 0.5 * self._floor) & (self._elastic > 0.0) & (amount > 0.0)
+        ratio = np.where(taut, amount, 1.0) / np.where(taut, unit * self._elastic, 1.0)
+        softness = self.equations.softness
+        softness *= 1.0 + min(1.0, self._elapsed / SOFTENING) * (np.clip(ratio, 1.0 / SOFTEST, SOFTEST) - 1.0)
+        np.clip(softness, 1.0 / SOFTEST, SOFTEST, out=softness)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""

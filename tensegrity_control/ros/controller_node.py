@@ -168,7 +168,13 @@ class ControllerNode(RobotNode):
         patience = self.parameter(
             "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
         )
-        self._loads, self._load_refused = KnownLoads(self._robot, patience), ""
+        largest = self.parameter(
+            "estimated_load_limit", -1.0, "N of estimated_wrench that count at most (moments: N m); 0: none, -1: half "
+            "of the robot's weight", low=-1.0, high=1e9,
+        )  # fmt: skip
+        self._loads = KnownLoads(self._robot, patience, None if largest < 0.0 else largest)
+        self._load_refused = ""
+        self.create_subscription(WrenchStamped, "estimated_wrench", self._take_estimate, STATE)
         if self.parameter("known_wrenches", True, "the control reckons with external_wrench, where it can"):
             self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self._streamed, self._stream_refused, self._streamed_at = 0, "", -np.inf
@@ -282,6 +288,9 @@ class ControllerNode(RobotNode):
             values["streamed_goals"] = self._streamed
         if self._stream_refused:
             values["goal_pose_refused"] = self._stream_refused
+        if self._loads.estimate.any():
+            force = " ".join(f"{each:.3g}" for each in self._loads.estimate[:3].tolist())
+            values["estimated_load"] = f"{force} N on {self._loads.estimate_of}"
         if self._load_refused:
             values["external_wrench_refused"] = self._load_refused
         if self._failed is not None:
@@ -389,6 +398,18 @@ class ControllerNode(RobotNode):
         stamp = nanoseconds(message.header.stamp)
         read = stamp if self._joints is None else nanoseconds(self._joints.header.stamp)
         return 1e-9 * (read if 0 < read - stamp < 1e9 * OLDEST_STATE else stamp)
+
+    def _take_estimate(self, message: WrenchStamped) -> None:
+        """What the observer says that pulls beside what is known; counts from the state after its own on."""
+        force, moment = message.wrench.force, message.wrench.torque
+        stamp = 1e-9 * nanoseconds(message.header.stamp)
+        try:
+            self._loads.take_estimate(
+                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z), stamp,
+                self._now,
+            )  # fmt: skip
+        except TensegrityError as error:
+            self._load_refused = str(error)
 
     def _within_limits(self, positions: np.ndarray) -> np.ndarray:
         """Positions as the command gate takes them: what stands beyond a limit comes back to it."""

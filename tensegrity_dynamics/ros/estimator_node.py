@@ -1,28 +1,33 @@
 """Node `estimator`: the robot's shape from where its spools or joints are, or its motion by an observer.
 
-The observer takes the efforts of joint_states, and the tensions of tendon_states where they are measured.
+The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
+of external_wrench; what else pulls at the output it tells on estimated_wrench.
 """
 
 from __future__ import annotations
 
 import sys
 
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
 from ..errors import TensegrityError
 from ..estimation import Estimate, make_estimator
+from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
 from .geometry_messages import nanoseconds, time_message
-from .robot_node import NEWEST, OK, STATE, WARN, RobotNode, run_node
+from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
 
 class EstimatorNode(RobotNode):
-    """Parameters: robot, method, measured_tensions, rigid_bars, lockstep."""
+    """Parameters: robot, method, measured_tensions, known_wrenches, wrench_timeout, rigid_bars, lockstep."""
 
     def __init__(self) -> None:
         super().__init__("estimator")
@@ -38,6 +43,15 @@ class EstimatorNode(RobotNode):
         )
         self._observes = method == "observer"
         self._estimator = make_estimator(robot, rigid_bars=rigid, observer=self._observes)
+        known = self.parameter(
+            "known_wrenches", True, "the observer reckons with external_wrench; the controller's must be the same"
+        )
+        patience = self.parameter(
+            "wrench_timeout", 0.5, "s after its stamp for which a wrench of external_wrench counts", low=0.01, high=60.0
+        )
+        self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
+        self._at = 0.0
+        self._wrench_refused = ""
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
@@ -46,6 +60,11 @@ class EstimatorNode(RobotNode):
         self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
         if measured and self._observes:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
+        self._estimated = None
+        if self._observes:
+            self._estimated = self.create_publisher(WrenchStamped, "estimated_wrench", STATE)
+        if known and self._observes:
+            self.create_subscription(WrenchStamped, "external_wrench", self._take_wrench, WRENCHES)
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.tell(OK, "waiting for joint_states")
 
@@ -56,21 +75,54 @@ class EstimatorNode(RobotNode):
         if missing:
             self.tell(WARN, f"joint_states lacks {', '.join(sorted(missing))}: the value at the start is taken")
         stamp = nanoseconds(message.header.stamp)
+        if 1e-9 * stamp < self._at:  # a reset
+            self._wrenches.forget()
+        self._at = 1e-9 * stamp
+        if self._observes and (forces := self._wrenches.changed(1e-9 * stamp)) is not None:
+            self._estimator.set_loads(forces)  # type: ignore[attr-defined]
         try:
             at = time_message(stamp)
             estimate = self._estimator.update(1e-9 * stamp, read, *self._forces(message, stamp))
         except TensegrityError as error:
             self.tell(WARN, f"a reading is not taken: {error}")
             return
+        values = self._tell_load(estimate, at) if self._observes else {}
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
             self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}")
         elif not missing:
-            values = {"slack": ", ".join(estimate.slack) or "none"}
+            values["slack"] = ", ".join(estimate.slack) or "none"
             if not self._observes:
                 values["softest"] = f"{estimate.softest:.4g} N/m"
             self.tell(OK, "observing" if self._observes else "estimating", **values)
+
+    def _tell_load(self, estimate: Estimate, at: Time) -> dict[str, str]:
+        """Publish what pulls at the output unknown, and say it with its deviations."""
+        values = {"external_wrench_refused": self._wrench_refused} if self._wrench_refused else {}
+        unknown = getattr(estimate, "unknown", None)
+        if unknown is None or self._estimated is None:
+            return values
+        deviations = np.sqrt(np.diag(unknown.covariance))
+        if unknown.body:
+            told = WrenchStamped()
+            told.header.stamp, told.header.frame_id = at, unknown.body
+            force, torque = told.wrench.force, told.wrench.torque
+            force.x, force.y, force.z, torque.x, torque.y, torque.z = unknown.wrench.tolist()
+            self._estimated.publish(told)
+        pairs = zip(unknown.names, unknown.values.tolist(), deviations.tolist(), strict=True)
+        return values | {f"unknown {name}": f"{value:.3g} +- {deviation:.2g}" for name, value, deviation in pairs}
+
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        force, moment = message.wrench.force, message.wrench.torque
+        try:
+            self._wrenches.take(
+                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
+                1e-9 * nanoseconds(message.header.stamp), self._at,
+            )  # fmt: skip
+            self._wrench_refused = ""
+        except TensegrityError as error:
+            self._wrench_refused = str(error)
 
     def _keep_tendons(self, message: TendonState) -> None:
         self._tendons = message

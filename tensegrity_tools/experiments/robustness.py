@@ -10,7 +10,7 @@ tension in parts of the floor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,15 @@ from rich.console import Console
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.known_loads import KnownLoads
 from tensegrity_dynamics import Robot, Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
 from ..output import table
+from ._progress import tell as report
 from ._runs import Variants
 
 NAME = "robustness"
@@ -45,7 +49,8 @@ class Case:
         tension_noise: part of each tension by which load cells err; they are read where this is above zero.
         lost: part of the states that do not arrive. young, radius, density: factors of the plant.
         payload: part of the robot's mass that hangs on the output. push: N at the output for `PUSHED` s, after the
-            motion. state: "observer" or "truth".
+            motion. state: "observer" or "truth". start, move: m, from the pose at rest to where the measured motion
+            begins, and from there to its goal.
     """
 
     name: str
@@ -59,6 +64,8 @@ class Case:
     payload: float = 0.0
     push: float = 0.0
     state: str = "observer"
+    start: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    move: tuple[float, float, float] = MOVE
 
 
 CASES = (
@@ -74,26 +81,59 @@ CASES = (
     Case("masses - 10 %", density=0.9),
     Case("unknown payload, 20 %", payload=SHARE),
     Case("push of 5 N for 0.5 s", push=PUSH),
-    Case("all of it", delay=2, steps=4096, lost=0.05, young=1.1, density=1.1, payload=SHARE, push=PUSH),
-)
+    Case("stiffer, thicker, heavier, payload, push", young=1.1, radius=1.1, density=1.1, payload=SHARE, push=PUSH),
+    Case("softer, thinner, lighter, payload, push", young=0.9, radius=0.9, density=0.9, payload=SHARE, push=PUSH),
+    Case("the last, late, coarse, lost", delay=2, steps=4096, lost=0.05, young=1.1, density=1.1, payload=SHARE,
+         push=PUSH),
+)  # fmt: skip
+QUANTITIES = {"push": "force", "reach": "length"}
+REACH = 0.04
+"""m, of starts and targets that are drawn."""
+
+
+def scaled(case: Case, error: float, payload: float, push: float) -> Case:
+    """A case with other errors of the model, another payload (part of the mass) and push [N]."""
+    changed = {name: 1.0 + np.sign(getattr(case, name) - 1.0) * error for name in ("young", "radius", "density")}
+    return replace(case, **changed, payload=payload if case.payload else 0.0, push=push if case.push else 0.0)
+
+
+def drawn(case: Case, seed: int, reach: float) -> Case:
+    """A case with a start and a target that a seed draws, as far away as `reach` [m]."""
+    start, move = (vector / np.linalg.norm(vector) for vector in np.random.default_rng(seed).normal(size=(2, 3)))
+    place = tuple((reach * start).tolist()), tuple((reach * move).tolist())
+    return replace(case, name=f"{case.name}, places {seed}", start=place[0], move=place[1])
 
 
 def plant_of(name: str, case: Case) -> Robot:
     """The robot as it is, which is not what controller and observer were told."""
-    if case.young == case.radius == case.density == 1.0:
-        return load_robot(name)
-    known = {cable.name: cable for cable in load_robot(name).mechanism.cables}
+    robot = load_robot(name)
+    if case.young != 1.0 or case.radius != 1.0:
+        robot = load_robot(str(_with_cables(robot, name, case)))
+    if case.density != 1.0:
+        model = robot.model_as(MechanismModel)
+        bodies = tuple(
+            replace(each, mass=case.density * each.mass, inertia=case.density * np.asarray(each.inertia))
+            for each in model.mechanism.bodies
+        )
+        robot = replace(robot, model=replace(model, mechanism=replace(model.mechanism, bodies=bodies)))
+    return robot
+
+
+def _with_cables(robot: Robot, name: str, case: Case) -> Path:
+    known = {cable.name: cable for cable in robot.mechanism.cables}
 
     def change(blocks: dict[str, Any]) -> None:
-        blocks["density"] = blocks.get("density", 1000.0) * case.density
         for block in (blocks, *blocks.get("repeat", ())):
             for each in block.get("cables", ()):
                 own = known.get(each["name"].replace("$", "1"), None) or next(iter(known.values()))
                 each["young"] = f"{own.young * case.young} Pa"
                 each["cable_radius"] = f"{np.sqrt(own.area / np.pi) * case.radius} m"
 
-    variants = Variants()  # whose files last as long as it does
-    return load_robot(str(variants.file(name, change)))
+    return VARIANTS.file(name, change)
+
+
+VARIANTS = Variants()
+"""Robot files of the plants, which last as long as it does."""
 
 
 @dataclass
@@ -101,7 +141,7 @@ class Sensors:
     """What a plant tells: positions in steps, efforts, tensions with noise; and whether it is heard at all."""
 
     case: Case
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+    random: np.random.Generator
 
     def positions(self, exact: Mapping[str, float]) -> dict[str, float]:
         if not self.case.steps:
@@ -119,17 +159,19 @@ class Sensors:
 
 
 def run_case(
-    case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None
+    case: Case, robot_name: str = "manipulator", parameters: Mapping[str, Any] | None = None, seed: int = 7
 ) -> dict[str, Any]:
     """One run: errors in m, least tension in parts of the floor, and why it was lost, if it was."""
     robot, plant = load_robot(robot_name), plant_of(robot_name, case)
     natural = Simulation(plant)
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
-    simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case)
+    simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case, np.random.default_rng(seed))
     estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
-    control = make_controller("qp", robot, period=PERIOD, **(parameters or {}))
+    control, loads = make_controller("qp", robot, period=PERIOD, **(parameters or {})), KnownLoads(robot)
     floor = np.array([each.minimum_tension for each in robot.actuators])
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
+    rows, frame = rows[rows < 3], robot.output.frame  # type: ignore[attr-defined]
+    waits = SETTLING
     weight = 9.80665 * case.payload * sum(each.mass for each in robot.mechanism.bodies)
     commands: list[Any] = []
     errors, tensions, last = [], [], None
@@ -141,7 +183,8 @@ def run_case(
         time, seen = k * PERIOD, simulation.observe()
         force = np.array([0.0, 0.0, -weight if time >= 0.5 * SETTLING else 0.0])
         force[0] += case.push if pushed <= time < pushed + PUSHED else 0.0
-        simulation.apply_forces({body: force})
+        arm = matrix_from_quaternion(seen.pose[1]) @ frame.axes.T @ frame.origin
+        simulation.apply_forces({body: np.concatenate((force, np.cross(arm, force)))})
         try:
             if sensors.heard() or not k:
                 state: Any = simulation.state
@@ -152,11 +195,17 @@ def run_case(
                 look = RobotState(pose=seen.pose, q=state.configuration, v=state.velocity)
                 if not k:
                     control.reset(0.0, look)  # type: ignore[arg-type]
-                if time >= SETTLING and moved == np.inf:
-                    goal = control.reference(time).pose[0] + np.array(MOVE)
+                if time >= waits == SETTLING and any(case.start):
+                    goal = control.reference(time).pose[0] + np.array(case.start)
+                    waits = control.set_goal(time, goal).arrival + AFTER  # type: ignore[attr-defined]
+                elif time >= waits and moved == np.inf:
+                    goal = control.reference(time).pose[0] + np.array(case.move)
                     arrival = control.set_goal(time, goal).arrival  # type: ignore[attr-defined]
                     moved, pushed = time, arrival + AFTER
                     end = arrival + AFTER + (PUSHED + AFTER if case.push else 0.0) + 0.2
+                if (found := getattr(state, "unknown", None)) is not None and found.body:
+                    loads.take_estimate(found.body, found.wrench[:3], found.wrench[3:], time, time)
+                loads.tell(control, time)
                 commands.append((k, control.command(time, look)))
                 due = [each for each in commands if each[0] <= k - case.delay]
                 if due and due[-1] is not last:
@@ -178,14 +227,43 @@ def run_case(
     return row | {"worst_m": float(np.max(found[:, 1])), "end_m": after, "least": float(least)}
 
 
-def run(cases: Sequence[Case] = CASES, tell: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-    """All cases, with the observer, and the first ones that are about models and loads with the truth as well."""
+def run(
+    cases: Sequence[Case] = CASES,
+    tell: Callable[[dict[str, Any]], None] | None = None,
+    robot: str = "manipulator",
+    only: str = "",
+    error: float = 0.1,
+    payload: float = SHARE,
+    push: float = PUSH,
+    seed: int = 7,
+    places: int = 0,
+    reach: float = REACH,
+    truth: bool = False,
+) -> dict[str, Any]:
+    """All cases.
+
+    Args:
+        robot: name or file. only: cases whose names hold one of these texts, with | between them.
+        error: of Young's modulus, radius and masses, in parts of them. payload: part of the robot's mass. push: N.
+        seed: of noise, of what is lost, and of places. places: how many drawn starts and targets every case has beside
+            the usual one. reach: m, how far these are. truth: the state is the simulator's, not the observer's.
+    """
+    chosen = [
+        scaled(each, error, payload, push) for each in cases
+        if not only or any(text.strip() in each.name for text in only.split("|"))
+    ]  # fmt: skip
+    if not chosen:
+        raise TensegrityError(f"no case holds {only!r}; known: {'; '.join(each.name for each in cases)}.")
+    if truth:
+        chosen = [replace(each, state="truth") for each in chosen]
+    chosen += [drawn(each, seed + k, reach) for k in range(1, places + 1) for each in chosen[:]]
     made = []
-    for case in cases:
-        made.append(run_case(case))
+    for case in chosen:
+        report(case.name)
+        made.append(run_case(case, robot, seed=seed))
         if tell is not None:
             tell(made[-1])
-    return {"experiment": NAME, "rows": made}
+    return {"experiment": NAME, "robot": robot, "rows": made}
 
 
 def render(result: dict[str, Any], console: Console) -> None:

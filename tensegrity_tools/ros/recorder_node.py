@@ -39,6 +39,7 @@ EXPECTED = {
     "joint_states": ("sensor_msgs/msg/JointState", False),
     "tendon_states": ("tensegrity/msg/TendonState", False),
     "structure_state": ("tensegrity/msg/StructureState", False),
+    "estimated_wrench": ("geometry_msgs/msg/WrenchStamped", False),
     "actuator_command": ("tensegrity/msg/ActuatorCommand", False),
     "reference": ("tensegrity/msg/Reference", True),
     "goal": ("tensegrity/msg/Goal", True),

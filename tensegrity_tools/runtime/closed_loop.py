@@ -15,6 +15,7 @@ import numpy as np
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import Command, RobotState
+from tensegrity_control.known_loads import KnownLoads
 from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
@@ -104,6 +105,7 @@ def through_libraries(
     steps = max(1, int(np.ceil(period / natural.time_step - 1e-9)))
     simulation = Simulation(model, period / steps)
     estimator = make_estimator(robot, observer=True) if observer else None
+    loads = KnownLoads(robot)
     rows: list[tuple[Array, ...]] = []
     commands: list[Command] = []
 
@@ -111,6 +113,8 @@ def through_libraries(
         state, seen = simulation.state, simulation.observe()
         estimate = state if estimator is None else estimator.update(state.time, seen.positions, seen.efforts)
         q, v = estimate.configuration, estimate.velocity
+        if (found := getattr(estimate, "unknown", None)) is not None and found.body:
+            loads.take_estimate(found.body, found.wrench[:3], found.wrench[3:], state.time, state.time)
         rows.append((state.q, state.v, np.array(seen.pose[0]), q, v, np.array(list(seen.tensions.values()))))
         return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=q, v=v)
 
@@ -121,6 +125,7 @@ def through_libraries(
     planned = time.perf_counter()
     count = round((waypoints[-1][0] + hold) / period)
     for k in range(count):
+        loads.tell(control, k * period)
         command = control.command(k * period, state)
         commands.append(command)
         late = commands[max(0, k - delay)]

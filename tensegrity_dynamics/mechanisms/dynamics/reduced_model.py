@@ -23,7 +23,7 @@ from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
-from ..mechanism import Mechanism
+from ..mechanism import FlatMechanism, Mechanism
 from ..mechanism_model import MechanismModel
 from ..workspace import make_stage_workspace, make_workspace
 from .equations_of_motion import cable_efforts, evaluate
@@ -145,7 +145,8 @@ class ReducedModel:
     def __init__(self, robot: Robot, index: ArrayLike | None = None, q_index: ArrayLike | None = None) -> None:
         model = robot.model_as(MechanismModel)
         mechanism = model.mechanism
-        self.robot, self.mechanism, self._flat = robot, mechanism, mechanism.flat
+        self.robot, self.mechanism = robot, mechanism
+        self._flat = mechanism.flat._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages = make_stage_workspace(self._flat)
         driven = [model.joint_of(each.drives) for each in robot.actuators]
@@ -163,6 +164,16 @@ class ReducedModel:
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
+
+    def take_loads(self, load: Array, stiffness: Array) -> None:
+        """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as told."""
+        self._work.load[:] = load
+        np.multiply(self.mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
+
+    @property
+    def flat(self) -> FlatMechanism:
+        """The mechanism's arrays with the stiffness of `take_loads`."""
+        return self._flat
 
     def closed_configuration(self, start: Array, w: Array) -> Array:
         """Position (nq,) near a start with the coordinates at w (n,) and loops closed.

@@ -292,7 +292,8 @@ class TightCables:
 
     Attributes:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
-            over stiffness of each. drive_q: (a,) actuators in q. arrays: what the last
+            over stiffness of each. softness: (c,) by how much more they stretch than was told; 1 unless somebody finds
+            another. drive_q: (a,) actuators in q. arrays: what the last
             `update` filled, see `TightWorkspace`.
 
     Raises:
@@ -341,6 +342,7 @@ class TightCables:
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
         self._are_strains = bool((self.parts.kind == joints.INVOLUTE_EPSILON).all())
         self._springs = np.array([cable.area * cable.young for cable in own])
+        self.softness = np.ones(len(own))
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._fresh = True
         still = np.zeros(mechanism.velocity_count)
@@ -388,7 +390,7 @@ class TightCables:
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
-        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], 1.0 / self._springs
+        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self._springs
         if self._are_strains:
             return amount, rate, unit
         rest = parts.radius * q[parts.joint_q]

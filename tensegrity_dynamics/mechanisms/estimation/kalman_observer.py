@@ -1,16 +1,17 @@
-"""Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains.
+"""Motion of a mechanism from its pulley angles and the efforts behind them: positions, velocities and strains, and what
+acts on it that nobody told (`unknown_loads`).
 
 A copy of the mechanism is simulated with the efforts that were applied, and corrected by the sensors:
 
-    x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w')
+    x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w', d)
 
-in independent coordinates (`ReducedModel`). K is the steady gain of the Kalman filter for the linear system around the
-present shape, solved again when the shape has moved on or readings come at another rhythm. What is measured is the
-position of every actuator and, where there are load cells, the tension of cables.
+with independent coordinates w (`ReducedModel`) and unknown loads d. K is the gain of the Kalman filter; its covariance
+is predicted in every interval by the linear system around the present shape, which is made anew when the shape has
+moved on or readings come at another rhythm. What is measured is the position of every actuator and, where there are
+load cells, the tension of cables.
 
 Where readings are missed the efforts of the time between are not known. The copy's actuators are then led from the
-positions before to those after, which are, and the same gain serves: to solve for another would take the time of
-several more readings.
+positions before to those after, which are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,18 +29,28 @@ from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
-from ..simulation.mechanism_simulator import MechanismSimulator
+from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
+from .covariance import Covariance
 from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
+from .unknown_loads import UnknownLoad, UnknownLoads
 
 MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
 MAX_COORDINATE_CHANGE = 0.1
-"""rad or m by which a coordinate moves before the gain is made anew."""
+"""rad or m by which a coordinate moves before the linear system is made anew."""
 MISSED = 1.5
 """Intervals between two readings from which on one is missing."""
+SURE, STILL = 0.01, 1.0
+"""rad or m, and rad/s or m/s, of deviation of coordinates and rates where the observer begins, from a shape at rest."""
+UNLIMITED = 20.0
+"""Noise of an actuator without a limit, in parts of that at other coordinates."""
+SAME = 1e-12
+"""rad or m between readings that are one."""
+MAX_STIFFNESS_CHANGE = 0.05
+"""The same of the stiffness of cables, in parts of it."""
 RHYTHM = 5
-"""Readings in a row at another interval after which the gain is made for that one."""
+"""Readings in a row at another interval after which the linear system is made for that one."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +59,47 @@ class Noise:
 
     Args:
         position: rad or m, of the actuators' sensors. tension: N, of load cells.
-        effort: N m or N, of unknown disturbances at every coordinate, steady over a period.
+        effort: N m or N, of unknown disturbances at every coordinate, steady over a period. drive: the same of what
+            actuators tell of their efforts and what they gave in the mean since the last time, friction included, in
+            parts of their limits.
+        load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
+            cables' stiffness, in parts of it; 0: it is as told. See `UnknownLoads`.
         lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
     """
 
     position: float = 1e-5
-    tension: float = 0.1
+    tension: float = 0.3
     effort: float = 0.05
+    drive: float = 0.05
     lost: float = 0.2
+    load: float = 0.3
+    elasticity: float = 0.15
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (np.isfinite(value) and value > 0.0):
-                raise TensegrityError(f"noise {name} is {value}; give a number above zero.")
+            none = name in ("load", "elasticity")
+            if not (np.isfinite(value) and (value > 0.0 or (none and value == 0.0))):
+                raise TensegrityError(
+                    f"noise {name} is {value}; give a number above zero{', or zero' if none else ''}."
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The linear system around a shape, x = F x + noise and y = H x + noise.
+
+    Attributes:
+        interval: s that F and Q are for. cables: whose tensions are measured. shape: (n,) w there.
+        ahead: F (x, x). process: Q (x, x). rows: H (y, x).
+    """
+
+    interval: float
+    cables: tuple[str, ...]
+    shape: Array
+    values: Array
+    ahead: Array
+    process: Array
+    rows: Array
 
 
 class MechanismObserver(MechanismEstimator):
@@ -82,16 +122,37 @@ class MechanismObserver(MechanismEstimator):
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
         self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        limits = np.array([each.effort for each in robot.actuators])
+        self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
-        # interval and cables that it was made for, w there, K
-        self._gain: tuple[float, tuple[str, ...], Array, Array] | None = None
+        self._system: System | None = None
+        self.unknown = UnknownLoads(robot, self.noise.load, self.noise.elasticity)
+        self._known = load_array(mechanism, None)
+        self._covariance = Covariance(2 * self._reduced.index.size + self.unknown.count)
         self._other_interval, self._others = 0.0, 0
         super().__init__(robot)
 
     def reset(self) -> None:
         """Forget the past."""
         super().reset()
-        self._running, self._gain, self._followed = False, None, None
+        self._running, self._followed = False, None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing but a shape at rest."""
+        self._system, self._values = None, np.zeros(self.unknown.count)
+        self._read: list[Array] = []
+        self._resolution = np.full(len(self._drive_rows), np.inf)
+        count = self._reduced.index.size
+        self._covariance.value[:] = 0.0
+        sure = np.repeat((SURE**2, STILL**2), count)
+        self._covariance.value[: 2 * count, : 2 * count] = np.diag(sure)
+        self._covariance.value[2 * count :, 2 * count :] = self.unknown.prior
+        self.surprise = float("nan")
+
+    def set_loads(self, forces: Any) -> None:
+        """Loads that are known from now on, as `Simulation.apply_forces` takes them: no part of the unknown ones."""
+        self._known = load_array(self.robot.mechanism, forces)
 
     def update(
         self,
@@ -125,6 +186,7 @@ class MechanismObserver(MechanismEstimator):
         if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
+            self._begin()
             return still
         try:
             estimate = self._follow(time, measured, applied, tensions or {})
@@ -135,7 +197,7 @@ class MechanismObserver(MechanismEstimator):
             self._last = replace(
                 still, velocity=0.0 * still.v, twist=None if still.twist is None else 0.0 * still.twist
             )
-            self._gain = None
+            self._begin()
             return self._last
         self._last = estimate
         return estimate
@@ -146,14 +208,16 @@ class MechanismObserver(MechanismEstimator):
         self, time: float, measured: Array, applied: Array, tensions: Mapping[str, float]
     ) -> MechanismEstimate | None:
         """Predict and correct; None where the readings are too far from the model."""
-        last, model = self._last, self._reduced
+        last, model, unknown = self._last, self._reduced, self.unknown
         copy = self._copy
         if last is self._followed:  # its loops are closed
             copy.place(last.q, last.v)
         else:
             copy.set_state(last.q, last.v)
+        loads = unknown.applied(self._values, last.pose, self._known)
+        copy.take_loads(*loads)
         interval = time - last.time
-        if self._gain is not None and interval > MISSED * self._gain[0]:
+        if self._system is not None and interval > MISSED * self._system.interval:
             before = last.q[model.q_index[self._drive_rows]]
             rates = (measured - before) / interval
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
@@ -171,23 +235,57 @@ class MechanismObserver(MechanismEstimator):
         deviation = measured - state.q[model.q_index[self._drive_rows]]
         if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
+        model.take_loads(*loads)
         if measured_cables:
             predicted = self._tensions(state.q, state.v)
             extra = [tensions[name] - predicted[self._cables[name]] for name in measured_cables]
             deviation = np.concatenate((deviation, extra))
         w = model.state(state.q, state.v)
-        change = self._kalman(state.q, w, applied, interval, measured_cables) @ deviation
-        count, w = model.index.size, w + change
+        system = self._linear(state.q, w, applied, interval, measured_cables)
+        for _ in range(max(1, round(interval / system.interval))):
+            self._covariance.predict(system.ahead, system.process)
+        change, self.surprise = self._covariance.correct(
+            system.rows, self._variances(measured, len(measured_cables)), deviation
+        )
+        count = model.index.size
+        w += change[: 2 * count]
+        self._values = np.clip(self._values + change[2 * count :], unknown.low, unknown.high)
+        model.take_loads(*unknown.applied(self._values, last.pose, self._known))
         q, v, tension = model.state_at(state.q, w[:count], w[count:])
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return None
         shape = replace(last.equilibrium, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
-        self._followed = self._estimate(time, shape, v)
+        estimate = self._estimate(time, shape, v)
+        self._followed = estimate if not unknown.count else replace(estimate, unknown=self._found(estimate))
         return self._followed
+
+    def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
+        count, unknown = 2 * self._reduced.index.size, self.unknown
+        return UnknownLoad(
+            unknown.names, self._values, self._covariance.value[count:, count:].copy(), unknown.forces,
+            unknown.body,
+            unknown.wrench(self._values, estimate.pose),
+        )  # fmt: skip
+
+    def _variances(self, measured: Array, tensions: int) -> Array:
+        """(y,) of the readings: as told, and of encoders that step what their steps leave open, d^2 / 12.
+
+        A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
+        """
+        for before in self._read[-1:]:
+            moved = measured - before
+            other = moved - (before - self._read[0]) if len(self._read) > 1 else moved
+            for each in (np.abs(moved), np.abs(other)):
+                self._resolution = np.where(each > SAME, np.minimum(self._resolution, each), self._resolution)
+        self._read = [*self._read[-1:], measured]
+        step = np.where(np.isfinite(self._resolution), self._resolution, 0.0)
+        return np.concatenate((
+            self.noise.position**2 + step**2 / 12.0, np.full(tensions, self.noise.tension**2)
+        ))  # fmt: skip
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""
-        evaluate(self._reduced.mechanism.flat, q, v, self._work)
+        evaluate(self._reduced.flat, q, v, self._work)
         return np.array(self._work.tension)
 
     def _has_new_rhythm(self, interval: float, usual: float) -> bool:
@@ -199,43 +297,58 @@ class MechanismObserver(MechanismEstimator):
         self._other_interval, self._others = interval, self._others + 1 if same else 1
         return self._others >= RHYTHM
 
-    def _kalman(self, q: Array, w: Array, effort: Array, interval: float, measured_cables: tuple[str, ...]) -> Array:
-        """K (2n, y) for the shape, made again where it has moved, or where other things are measured."""
-        model, count = self._reduced, self._reduced.index.size
-        if self._gain is not None and self._gain[1] == measured_cables:
-            usual, _, shape, gain = self._gain
-            if not self._has_new_rhythm(interval, usual):
-                interval = usual
-                if max(map(abs, (w[:count] - shape).tolist())) < MAX_COORDINATE_CHANGE:
-                    return gain
-        from scipy.linalg import expm, solve_discrete_are  # here, so that importing the package stays quick
+    def _linear(self, q: Array, w: Array, effort: Array, interval: float, cables: tuple[str, ...]) -> System:
+        """The linear system for the shape, made again where it has moved, or where other things are measured."""
+        model, count, unknown = self._reduced, self._reduced.index.size, self.unknown
+        if self._system is not None and self._system.cables == cables:
+            usual = self._system
+            if not self._has_new_rhythm(interval, usual.interval):
+                interval = usual.interval
+                moved = max(map(abs, (w[:count] - usual.shape).tolist()))
+                if moved < MAX_COORDINATE_CHANGE and self._stiffness_change(usual) < MAX_STIFFNESS_CHANGE:
+                    return usual
+        from scipy.linalg import expm  # here, so that importing the package stays quick
 
-        matrix, _, _ = model.linearised(q, np.zeros(count), effort)
-        ahead = expm(interval * matrix)
-        unit = np.zeros((2 * count, count))
-        unit[count:] = np.linalg.inv(model.mass(q))
-        block = np.zeros((3 * count, 3 * count))
-        block[: 2 * count, : 2 * count], block[: 2 * count, 2 * count :] = matrix, unit
-        push = expm(interval * block)[: 2 * count, 2 * count :]  # of a disturbance that is steady over the interval
-        rows = np.zeros((len(self._drive_rows) + len(measured_cables), 2 * count))
-        rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
-        if measured_cables:
-            rows[len(self._drive_rows) :] = self._tension_rows(q)[[self._cables[name] for name in measured_cables]]
-        spread = np.concatenate((
-            np.full(len(self._drive_rows), self.noise.position), np.full(len(measured_cables), self.noise.tension)
-        ))  # fmt: skip
+        size = 2 * count + unknown.count
+        loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._known)
+        block = np.zeros((size + count, size + count))
+        block[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
+        block[count : 2 * count, 2 * count : size] = loaded
+        block[2 * count : size, 2 * count : size] = -np.diag(1.0 / unknown.memory)
+        block[count : 2 * count, size:] = np.linalg.inv(model.mass(q))
+        whole = expm(interval * block)
+        push = whole[:size, size:]  # of a disturbance that is steady over the interval
+        push[:, self._drive_rows] *= self._drive_noise / self.noise.effort
         process = self.noise.effort**2 * push @ push.T
-        # scaled, so that tiny covariances do not drown in rounding
-        unit_of = np.sqrt(np.maximum(np.diag(process), 1e-30))
-        scaled, seen = ahead / unit_of[:, None] * unit_of, rows * unit_of
-        disturbed = process / np.outer(unit_of, unit_of) + 1e-9 * np.eye(2 * count)
-        try:
-            value = solve_discrete_are(scaled.T, seen.T, disturbed, np.diag(spread**2))
-        except (ValueError, np.linalg.LinAlgError) as error:  # so near to a border of rounding
-            raise TensegrityError(f"there is no gain for this shape: {error}") from error
-        gain = unit_of[:, None] * np.linalg.solve(seen @ value @ seen.T + np.diag(spread**2), seen @ value).T
-        self._gain = (interval, measured_cables, w[:count].copy(), gain)
-        return gain
+        kept = np.exp(-interval / unknown.memory)
+        process[2 * count :, 2 * count :] += (1.0 - np.outer(kept, kept)) * unknown.prior
+        rows = np.zeros((len(self._drive_rows) + len(cables), size))
+        rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
+        if cables:
+            order = [self._cables[name] for name in cables]
+            rows[len(self._drive_rows) :, : 2 * count] = self._tension_rows(q)[order]
+            rows[len(self._drive_rows) :, 2 * count :] = self._loaded_rows(q)[order]
+        self._system = System(
+            interval, cables, w[:count].copy(), self._values, np.ascontiguousarray(whole[:size, :size]), process, rows
+        )
+        return self._system
+
+    def _stiffness_change(self, system: System) -> float:
+        cables = self.unknown.cables.size
+        if not cables:
+            return 0.0
+        return max(map(abs, (self._values - system.values)[-cables:].tolist()))
+
+    def _loaded_rows(self, q: Array) -> Array:
+        """(c, d) how tensions follow d at a position: stiffness counts in full, forces act through the position."""
+        unknown, still = self.unknown, np.zeros(self._reduced.mechanism.velocity_count)
+        rows = np.zeros((len(self._cables), unknown.count))
+        if unknown.cables.size:
+            strained = self._tensions(q, still) / unknown.applied(self._values, None, self._known)[1]
+            rows[unknown.cables, unknown.count - unknown.cables.size + np.arange(unknown.cables.size)] = strained[
+                unknown.cables
+            ]
+        return rows
 
     def _tension_rows(self, q: Array) -> Array:
         """(c, 2n) how tensions follow w and w', by central differences."""

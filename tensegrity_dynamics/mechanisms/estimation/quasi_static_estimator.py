@@ -18,11 +18,18 @@ from ..kinematics.configuration_space import difference
 from ..mechanism_model import MechanismModel
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_workspace
+from .unknown_loads import UnknownLoad
 
 
 @dataclass(frozen=True, eq=False)
 class MechanismEstimate(Estimate):
-    """An `Estimate` whose `equilibrium` is a `MechanismEquilibrium`."""
+    """An `Estimate` whose `equilibrium` is a `MechanismEquilibrium`.
+
+    Attributes:
+        unknown: what acts on the mechanism beside what is known; None where nobody looks.
+    """
+
+    unknown: UnknownLoad | None = None
 
     @property
     def q(self) -> NDArray[np.float64]:

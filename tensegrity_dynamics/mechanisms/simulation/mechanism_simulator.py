@@ -48,7 +48,7 @@ from .adaptive import integrate
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
 become a servo that holds the position."""
-WEIGHING = ("gravity", "mass", "centre", "inertia")
+WEIGHING = ("gravity", "mass", "centre", "inertia", "cable_young")
 """Arrays of a mechanism that change while it is simulated."""
 FORCES = 3
 """Entry of the works of `drive` that loads have done."""
@@ -192,6 +192,12 @@ class MechanismSimulator(Simulator):
                 in sweep order as (b, 6); None for none.
         """
         self._work.load[:] = load_array(self._mechanism, forces)
+
+    def take_loads(self, load: NDArray[np.float64], stiffness: NDArray[np.float64]) -> None:
+        """Loads (b, 6) [moment, force] from now on, and cables (c,) times as stiff as the file says; nothing is looked
+        at, and no energy is counted for cables that change."""
+        self._work.load[:] = load
+        np.multiply(self._mechanism.flat.cable_young, stiffness, out=self._flat.cable_young)
 
     def set_gravity(self, gravity: ArrayLike) -> None:
         """Another gravity (3,) m/s^2 from now on; the energy that comes with it counts as work of forces."""

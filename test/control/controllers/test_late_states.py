@@ -110,3 +110,33 @@ def test_known_wrenches_reach_the_control_and_stale_ones_are_refused_by_name():
         loads.take(control, "nobody", nothing, nothing, 1.0, 1.0)
     with pytest.raises(TensegrityError, match="use qp"):
         loads.take(make_controller("kinematic", robot), name, nothing, nothing, 1.0, 1.0)
+
+
+def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_when_it_is_stale():
+    robot = robot_named("biglide")
+    control, loads = make_controller("qp", robot), KnownLoads(robot, patience=0.1, limit=10.0)
+    name, nothing = robot.output.body, (0.0, 0.0, 0.0)
+    loads.tell(control, 0.0)
+    loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, 1.0, 1.0)
+    loads.tell(control, 1.0)
+    assert not control._loads.any()
+    before, steps = 0.0, []
+    for k in range(1, 200):
+        time = 1.0 + 0.005 * k
+        loads.take_estimate(name, (100.0, 0.0, 0.0), nothing, time, time)
+        loads.tell(control, time)
+        steps.append(np.linalg.norm(control._loads) - before)
+        before = np.linalg.norm(control._loads)
+    assert before == pytest.approx(10.0, rel=1e-3)  # the limit
+    assert 0.0 < max(steps[1:]) <= 10.0 * 0.005 / 0.1 + 1e-9  # the rate
+    loads.take(control, name, (0.0, 3.0, 0.0), nothing, time, time)
+    loads.tell(control, time + 0.005)
+    assert np.linalg.norm(control._loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is told
+    for k in range(200):
+        loads.tell(control, time + 0.7 + 0.005 * k)
+    assert np.linalg.norm(control._loads) < 1e-3
+    for force in ((np.nan, 0.0, 0.0), (1.0, np.inf, 0.0)):
+        with pytest.raises(CommandRefused, match=name):
+            loads.take_estimate(name, force, nothing, 3.0, 3.0)
+    with pytest.raises(TensegrityError, match="limit"):
+        KnownLoads(robot, limit=-1.0)

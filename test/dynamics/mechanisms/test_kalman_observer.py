@@ -171,6 +171,6 @@ def test_missed_readings_cost_no_new_gain_and_little_accuracy():
         now = simulation.observe()
         estimate = observer.update(simulation.time, now.positions, now.efforts)
         worst = max(worst, float(np.max(np.abs(estimate.q - simulation.state.q)))) if k > 5 else worst
-        gains |= set() if observer._gain is None else {id(observer._gain)}
+        gains |= set() if observer._system is None else {id(observer._system)}
     assert len(gains) == 1
     assert worst < 2e-3

@@ -1,0 +1,66 @@
+"""Covariance of a Kalman filter: predicted by a linear model, corrected by one reading after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...numerics.compilation import allocation_free
+from ...numerics.types import Array
+
+
+@allocation_free
+def correct(covariance, rows, variance, innovation, change, column):
+    """Take readings with rows (y, x), variances (y,) [square of their deviation] and innovations (y,) into a covariance
+    (x, x), and fill change (x,) with what they change in the state.
+
+    Readings err independently, so that one after the other is the same as all together, without an inverse. Returns
+    the sum of the squares of innovations in parts of their deviations: y on the average where all is as it was told.
+    """
+    count, total = covariance.shape[0], 0.0
+    for i in range(count):
+        change[i] = 0.0
+    for j in range(rows.shape[0]):
+        for i in range(count):
+            column[i] = 0.0
+        left, spread = innovation[j], variance[j]
+        for k in range(count):
+            entry = rows[j, k]
+            if entry != 0.0:
+                left -= entry * change[k]
+                for i in range(count):
+                    column[i] += covariance[k, i] * entry
+        for k in range(count):
+            spread += rows[j, k] * column[k]
+        total += left * left / spread
+        for i in range(count):
+            gain = column[i] / spread
+            change[i] += gain * left
+            for k in range(count):
+                covariance[i, k] -= gain * column[k]
+    return total
+
+
+class Covariance:
+    """Of a state (x,), in arrays of its own.
+
+    Attributes:
+        value: (x, x).
+    """
+
+    def __init__(self, size: int) -> None:
+        self.value = np.zeros((size, size))
+        self._product, self._column, self._change = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+
+    def predict(self, ahead: Array, process: Array) -> None:
+        """F P F' + Q with F `ahead` and Q `process`, (x, x) each."""
+        np.dot(ahead, self.value, out=self._product)
+        np.dot(self._product, ahead.T, out=self.value)
+        self.value += process
+        np.add(self.value, self.value.T, out=self._product)
+        np.multiply(self._product, 0.5, out=self.value)
+
+    def correct(self, rows: Array, variance: Array, innovation: Array) -> tuple[Array, float]:
+        """What readings change in the state (x,), valid until the next call, and how surprising they were; see
+        `correct`."""
+        surprise = correct(self.value, rows, variance, innovation, self._change, self._column)
+        return self._change, surprise

@@ -1,0 +1,149 @@
+"""What acts on a mechanism and stands in no model: a wrench at its output, and cables that are stiffer than was told.
+
+Both are states of the observer, d = (f, s): f the wrench along the axes that the output controls (W f of 000, 1.2.31),
+s by how much each cable is stiffer than its Young's modulus and area say, T = (1 + s) E A strain. They change slowly,
+
+    d' = -d / t + noise,   so that without readings   cov d = prior
+
+and w'' follows them linearly, as efforts: w'' = w''(d = 0) + D d.
+
+What can be told apart follows from what is read. Positions and efforts of the actuators give the tensions at rest, as
+many numbers as there are driven cables; n - a of them place the motions that no actuator holds. A force at the output
+shifts tensions among cables; stiffer cables raise them all alike, so both are seen. A mass that is heavier than told
+looks like a force at the output, friction of an actuator like a force, too; a push on another body is put where it
+changes the same tensions. Single cables that differ are told from forces by the prior alone: they differ by little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...numerics.rotations import matrix_from_quaternion
+from ...numerics.types import Array
+from ...robots.output_frame import AXES, Pose
+from ...robots.robot import Robot
+from ..dynamics.reduced_model import ReducedModel
+from ..mechanism_model import MechanismModel
+
+GRAVITY = 9.80665
+LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
+"""t [s] of d: loads come and go, cables stay what they are."""
+ALIKE = 0.9
+"""Part of the cables' variance that they share: they are cut from one drum."""
+LARGEST_LOAD = 1.0
+"""Of the robot's weight: a larger wrench is not believed."""
+LARGEST_STIFFNESS = 1.0
+"""The same of s upwards; downwards its half."""
+TRIAL = 0.1
+"""Part of the prior by which D is read off; w'' is linear, so its size does not matter."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownLoad:
+    """What the observer has found.
+
+    Attributes:
+        names: of the d entries below, such as "x" (axes of the output) and "stiffness of B1". values: (d,) N and N m in
+            world axes at the output's origin, then parts of the stiffness. covariance: (d, d) of these.
+        forces: how many of d belong to the wrench. body: that carries the output, or empty without such states.
+        wrench: (6,) N and N m at the body's origin, as `Simulation.apply_forces` takes it.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    forces: int
+    body: str
+    wrench: Array
+
+
+class UnknownLoads:
+    """The states d of one robot.
+
+    Args:
+        robot: a mechanism. load: prior deviation of the force in parts of the robot's weight, and of the moment in
+            that times the distance of the farthest body; 0: no such states. elasticity: prior deviation of s; 0: none.
+
+    Attributes:
+        count: d. forces: how many of d belong to the wrench. cables: (c,) indices of those with a state.
+        names: see `UnknownLoad`. prior: (d, d). memory: (d,) s. low, high: (d,) what is believed.
+    """
+
+    def __init__(self, robot: Robot, load: float, elasticity: float) -> None:
+        model = robot.model_as(MechanismModel)
+        mechanism = model.mechanism
+        self._output = robot.outputs[0] if robot.outputs and load > 0.0 else None
+        self.body, self._row, self._local = "", -1, np.zeros(3)
+        self._axes = np.zeros(0, dtype=np.int64)
+        if self._output is not None:
+            self.body = self._output.body  # type: ignore[attr-defined]
+            self._row = mechanism.body_index[self.body]
+            frame = self._output.frame  # type: ignore[attr-defined]
+            self._local = frame.axes.T @ frame.origin
+            if self._row >= 0:
+                self._axes = self._output.rows
+        weight = GRAVITY * float(np.sum(mechanism.flat.mass))
+        sizes = np.where(self._axes < 3, weight, weight * _size(model))
+        soft = elasticity > 0.0
+        self.cables = np.array(
+            [k for k, cable in enumerate(mechanism.cables) if soft and np.isfinite(cable.young)], dtype=np.int64
+        )
+        forces, cables = self._axes.size, self.cables.size
+        self.count, self.forces = forces + cables, forces
+        self.names = tuple(AXES[axis] for axis in self._axes) + tuple(
+            f"stiffness of {mechanism.cables[k].name}" for k in self.cables
+        )
+        self.prior = np.zeros((self.count, self.count))
+        self.prior[:forces, :forces] = np.diag((load * sizes) ** 2)
+        shared = ALIKE * np.ones((cables, cables)) + (1.0 - ALIKE) * np.eye(cables)
+        self.prior[forces:, forces:] = elasticity**2 * shared
+        self.memory = np.concatenate((np.full(forces, LOAD_MEMORY), np.full(cables, CABLE_MEMORY)))
+        self.high = np.concatenate((LARGEST_LOAD * sizes, np.full(cables, LARGEST_STIFFNESS)))
+        self.low = np.concatenate((-LARGEST_LOAD * sizes, np.full(cables, -0.5 * LARGEST_STIFFNESS)))
+        self._all_cables = len(mechanism.cables)
+
+    def wrench(self, values: Array, pose: Pose | None) -> Array:
+        """(6,) N and N m at the origin of the body, for d and the pose of the output."""
+        wrench = np.zeros(6)
+        wrench[self._axes] = values[: self.forces]
+        if pose is not None and self._local.any():
+            x, y, z = (matrix_from_quaternion(pose[1]) @ self._local).tolist()
+            a, b, c = wrench[:3].tolist()
+            wrench[3:] += (y * c - z * b, z * a - x * c, x * b - y * a)
+        return wrench
+
+    def applied(self, values: Array, pose: Pose | None, known: Array) -> tuple[Array, Array]:
+        """Loads (b, 6) [moment, force] and stiffness (c,) in parts of what was told, for d beside known loads."""
+        load, stiffness = known.copy(), np.ones(self._all_cables)
+        if self.forces:
+            wrench = self.wrench(values, pose)
+            load[self._row, :3] += wrench[3:]
+            load[self._row, 3:] += wrench[:3]
+        stiffness[self.cables] += values[self.forces :]
+        return load, stiffness
+
+    def columns(
+        self, model: ReducedModel, q: Array, effort: Array, values: Array, pose: Pose | None, known: Array
+    ) -> Array:
+        """D (n, d) at rest in a position (nq,) under efforts (a,)."""
+        rate = np.zeros(model.index.size)
+        result = np.empty((rate.size, self.count))
+        model.take_loads(*self.applied(values, pose, known))
+        before = model.accelerations(q, rate, effort)
+        for k, step in enumerate((TRIAL * np.sqrt(np.diag(self.prior))).tolist()):
+            other = values.copy()
+            other[k] += step
+            model.take_loads(*self.applied(other, pose, known))
+            result[:, k] = (model.accelerations(q, rate, effort) - before) / step
+        model.take_loads(*self.applied(values, pose, known))
+        return result
+
+
+def _size(model: MechanismModel) -> float:
+    """m from the output to the farthest body, at the start; makes moments of forces."""
+    from ..body_poses import BodyPoses
+
+    positions = BodyPoses(model).update(model.start).positions
+    return float(max(np.max(np.linalg.norm(positions - positions.mean(axis=0), axis=1)), 1e-3))
