@@ -2,11 +2,11 @@
 
 Each period linearises the state midway through the time for which the command will be held (`tight_cables`) and solves
 for the efforts (`motion_program`): the output's acceleration is that of the reference with a proportional-derivative
-correction,
+correction (`output_task`, also for rotations),
 
     y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
 
-where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L.
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), a moment where it turns, with its inertia L.
 Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
 keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
 move in the period after a goal, from whatever it was doing (`online`).
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, 
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -48,6 +49,7 @@ from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
 
 LAGS = 4.0
@@ -76,30 +78,19 @@ LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
+LOST_TURN = 0.8
+"""rad, the same of rotations."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 TENSION_LEVEL = 1.1
 """Tension that is wanted at least, in parts of the floor."""
 
 
-@dataclass(frozen=True, eq=False)
-class OnlinePath:
-    """A motion of the output over time; what the clock of `GoalController` runs."""
-
-    motion: PiecewisePolynomial
-    quaternion: Array
-
-    @property
-    def duration(self) -> float:
-        """s."""
-        return self.motion.end - self.motion.start
-
-
 class QPController(SampledController):
     """See the module.
 
     Args:
-        robot: a mechanism with actuators and an output of which positions alone are controlled.
+        robot: a mechanism with actuators and an output; positions, rotations or both of it are controlled.
         period, rate_margin, brake_time: see `SampledController`.
         bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
         damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
@@ -144,7 +135,8 @@ class QPController(SampledController):
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
-        self._rows = self.equations.parts.axes
+        self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
+        self._weights = np.ones(self._rows.size)
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
@@ -171,7 +163,7 @@ class QPController(SampledController):
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
-        self._limits = (1.0, 1.0)
+        self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._impedance: ImpedanceGains | None = None
         if actuation == "impedance":
@@ -223,7 +215,7 @@ class QPController(SampledController):
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
         self._stuck, self._note, self._bounded = 0.0, "", None
-        self._limits = self._output_limits()
+        self._set_output_limits()
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -231,57 +223,64 @@ class QPController(SampledController):
         amount, _, unit = self.equations.stretches(q, v)
         self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
-    def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
+    def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
         position, quaternion = self._poses.update(np.array(state.q)).output(self.robot.output)[0]  # type: ignore[arg-type]
-        return self._still(position[self._rows], quaternion)
+        return self._still(position, matrix_from_quaternion(quaternion))
 
-    def _still(self, values: Array, quaternion: Array) -> OnlinePath:
+    def _still(self, position: Array, rotation: Array) -> OutputPath:
+        values = self._task.coordinates(position, rotation, rotation)
         start = np.stack((values, 0.0 * values, 0.0 * values))
-        return OnlinePath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), quaternion)
+        return OutputPath(
+            OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.places.size
+        )
 
-    def _configuration(self, tracker: OnlinePath, time: float) -> Array:
+    def _configuration(self, tracker: OutputPath, time: float) -> Array:
         return np.array(tracker.motion.value(time))
 
-    def _reference(self, tracker: OnlinePath, progress: Progress) -> Reference:
-        values = self._values(tracker, progress)
-        position, twist = self._place(values[0]), np.zeros(6)
-        twist[self._rows] = values[1]
-        return Reference((position, tracker.quaternion), twist)
+    def _reference(self, tracker: OutputPath, progress: Progress) -> Reference:
+        values = tracker.values(progress)
+        count, twist = self._task.places.size, np.zeros(6)
+        twist[self._task.places] = values[1, :count]
+        if self._task.turns.size:
+            twist[3:] = values[1, count:]
+        return Reference((self._place(values[0]), self._task.quaternion(tracker.turned(values))), twist)
 
     def _place(self, values: Array) -> Array:
         position = np.array(self.equations.arrays.position[:3])  # axes that nobody controls stay where they are
-        position[self._rows] = values
+        position[self._task.places] = values[: self._task.places.size]
         return position
 
-    def _end_pose(self, tracker: OnlinePath, goal: PoseGoal) -> Pose:
-        return self._place(tracker.motion.value(tracker.motion.end)), tracker.quaternion
-
-    def _values(self, tracker: OnlinePath, progress: Progress) -> Array:
-        """(3, k) value, rate and acceleration of the reference where its clock is."""
-        rows = tracker.motion.sample(tracker.motion.start + min(max(progress.time, 0.0), tracker.duration))
-        rate, acceleration = rows[1].copy(), rows[2].copy()
-        rows[1] = progress.pace * rate
-        rows[2] = progress.pace**2 * acceleration + progress.change * rate
-        return rows
+    def _end_pose(self, tracker: OutputPath, goal: PoseGoal) -> Pose:
+        values = tracker.motion.value(tracker.motion.end)
+        return self._place(values), self._task.quaternion(tracker.turned(values))
 
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         raise AssertionError("plan_goal answers goals itself")
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
-        return np.array([rest.configuration, *(goal.position[self._rows] for goal in goals)])
-
-    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OnlinePath:
-        speed = float(
-            np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1))
-        )
-        if speed > SHARED * self._limits[0] / self.rate_margin:
-            raise InfeasibleControlError(
-                f"the path moves the output at {speed:.3g} m/s; the actuators' rates allow about "
-                f"{SHARED * self._limits[0] / self.rate_margin:.3g} m/s here. Stretch all times by a factor of "
-                f"{speed * self.rate_margin / (SHARED * self._limits[0]):.3g} or more."
+        origin, rows = rest.tracker.turned(rest.configuration), [np.array(rest.configuration)]
+        rows[0][self._task.places.size :] = 0.0
+        for goal in goals:
+            rows.append(
+                self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), origin, rows[-1])
             )
-        return OnlinePath(trajectory, rest.tracker.quaternion)
+        return np.array(rows)
+
+    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OutputPath:
+        rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)
+        count = self._task.places.size
+        for part, (limit, _), unit in (
+            (rates[:, :count], self._limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
+        ):  # fmt: skip
+            speed = float(np.max(np.linalg.norm(part, axis=1), initial=0.0))
+            allowed = SHARED * limit / self.rate_margin
+            if speed > allowed:
+                raise InfeasibleControlError(
+                    f"the path moves the output at {speed:.3g} {unit}; the actuators' rates allow about "
+                    f"{allowed:.3g} {unit} here. Stretch all times by a factor of {speed / allowed:.3g} or more."
+                )
+        return OutputPath(trajectory, rest.tracker.turned(rest.configuration), count)
 
     def plan_goal(
         self,
@@ -295,19 +294,18 @@ class QPController(SampledController):
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
         clock, tracker = self._active(now)
-        start = self._values(tracker, clock.at(now))
-        motion = OnlineMotion(
-            start, goal.position[self._rows], *self._limits, duration=duration, least=self._least_duration
-        )
+        start, rotation = tracker.begun_anew(tracker.values(clock.at(now)))
+        end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
+        motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
-        path = OnlinePath(motion, tracker.quaternion)
+        path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
-        tracker: OnlinePath = planned.tracker
+        tracker: OutputPath = planned.tracker
         self._note, self._stuck = "", 0.0
         if not isinstance(tracker.motion, OnlineMotion):
             return super().begin(now, planned)
@@ -353,17 +351,15 @@ class QPController(SampledController):
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
+        here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
+        error, turn = self._output_error(q, here, tracker)
         arrays = self.equations.update(q, v, 0.5 * self.period)
-        here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
-        rate = arrays.velocity[self._rows]
-        error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
-        distance = float(np.sqrt(error @ error))
-        if not distance < LOST:
-            raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
+        rate = arrays.selection @ arrays.velocity
         w = self._bandwidth * affordable(self.period, self._latest)
-        self._watch_border(time, error, here[1], rate, w)
+        self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
-        wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
+        here[2] = middle[2]
+        wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
@@ -375,6 +371,21 @@ class QPController(SampledController):
         self._last_command = self._made(*before, time, acts, accelerations)
         self._last_time, self._last_acts = time, acts
         return self._last_command
+
+    def _output_error(self, q: Array, here: Array, tracker: OutputPath) -> tuple[Array, Array]:
+        """(k,) from the output at q (nq,) to the reference, and the rotation vector (3,) rad of it whole."""
+        task, parts, poses = self._task, self.equations.parts, self._poses.update(q)
+        rotation = poses.rotations[parts.body]
+        position = poses.positions[parts.body] + rotation @ parts.origin
+        error, turn = task.error(here, tracker.turned(here), position, rotation @ self.robot.output.frame.axes)  # type: ignore[union-attr]
+        task.fill_selection(turn, self.equations.arrays.selection)
+        for rows, most, unit in ((task.place_rows, LOST, "m"), (task.turn_rows, LOST_TURN, "rad")):
+            distance = float(np.sqrt(error[rows] @ error[rows]))
+            if not distance < most:
+                raise InfeasibleControlError(
+                    f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
+                )
+        return error, turn
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
         """q and v when the command will act, and (k,) by how much the output's rate changes until then.
@@ -405,12 +416,11 @@ class QPController(SampledController):
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
         equations = self.equations
-        body, load, force = equations.parts.body, equations.work.load, np.zeros(3)
-        force[self._rows] = self._force
+        body, load = equations.parts.body, equations.work.load
         load[:] = self._loads
         x, y, z = (equations.arrays.position[:3] - equations.work.position[body]).tolist()
-        a, b, c = force.tolist()
-        load[body] += (y * c - z * b, z * a - x * c, x * b - y * a, a, b, c)
+        a, b, c, *moment = (self._force @ equations.arrays.selection).tolist()
+        load[body] += (y * c - z * b + moment[0], z * a - x * c + moment[1], x * b - y * a + moment[2], a, b, c)
 
     def _blind_command(self, time: float) -> Command:
         """Without a state: the last command goes on as it was."""
@@ -525,7 +535,8 @@ class QPController(SampledController):
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, tracker = self._active(time)
-        leash, behind = self._limits[0] / w, np.array(error)
+        leash, behind = self._limits[0] / w, self._weights * error
+        error, wanted, rate = behind.copy(), self._weights * wanted, self._weights * rate
         speed = float(np.sqrt(wanted @ wanted))
         if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
             behind -= (error @ wanted) / speed**2 * wanted
@@ -541,11 +552,11 @@ class QPController(SampledController):
         if self._stuck < max(STUCK, LAGS / w):
             return
         because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
-        values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
+        position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
-        still = self._still(values, tracker.quaternion)
+        still = self._still(position, rotation)  # to press on would not get it any nearer
         self._motions = [(PathClock(time, 0.0), still)]
-        self._goal, self._began = (self._place(values), tracker.quaternion), time
+        self._goal, self._began = (position, self._task.quaternion(rotation)), time
         self._version += 1
 
     def _impedance_gains(self) -> ImpedanceGains:
@@ -601,10 +612,26 @@ class QPController(SampledController):
     def _least_duration(self) -> float:
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
 
-    def _output_limits(self) -> tuple[float, float]:
-        """m/s and m/s^2 of the output that the actuators' rates and efforts allow at the last state, with a margin."""
+    def _set_output_limits(self) -> None:
+        """Rates and accelerations of the output that the actuators allow at the last state, and what a radian counts.
+
+        Positions and turns have limits of their own; where both are controlled, a turn counts as what takes the
+        actuators as long.
+        """
+        task = self._task
+        both = [self._output_limits(rows) if rows.size else None for rows in (task.place_rows, task.turn_rows)]
+        places, turns = both
+        self._limits = places or turns or self._limits
+        self._turn_limits = turns or self._turn_limits
+        if places and turns:
+            self._weights[task.turn_rows] = places[0] / turns[0]
+
+    def _output_limits(self, rows: Array) -> Limits:
+        """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
         arrays = self.equations.arrays
-        needed = np.linalg.pinv(arrays.output_1, rcond=1e-3)  # the least efforts for an acceleration of the output
+        size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
+        needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
+        needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
