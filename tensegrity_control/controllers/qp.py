@@ -43,6 +43,7 @@ from ..motion_planning.impedance_gains import (
     impedance_gains,
 )
 from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
+from ..motion_planning.stiffness_choice import HeldStiffness
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
@@ -101,6 +102,8 @@ class QPController(SampledController):
             the start, at least what `TENSION_LEVEL` says.
         floor_margin: part of the floor that is kept in hand for what happens between two commands.
         effort_rate: change of efforts, in parts of their limit per s.
+        stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
+            self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
@@ -112,7 +115,8 @@ class QPController(SampledController):
 
     streams_goals = takes_loads = True
     default_period = 0.005
-    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate")
+    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate",
+             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")  # fmt: skip
 
     def __init__(
         self,
@@ -129,6 +133,10 @@ class QPController(SampledController):
         level: float = 0.0,
         floor_margin: float = 0.03,
         effort_rate: float = 50.0,
+        stiffness: float = 0.0,
+        stiffness_x: float = 0.0,
+        stiffness_y: float = 0.0,
+        stiffness_z: float = 1.0,
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
@@ -146,11 +154,12 @@ class QPController(SampledController):
         self._automatic = bandwidth_of(self.equations, period)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
-            "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate,
+            "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
+            "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
         }  # fmt: skip
+        self._start_tension, self._stiff, self._at = self._own_floor.copy(), None, np.array(robot.model.initial_configuration)
         self.set_gains(**self._gains)
         self.solution: MotionSolution | None = None
-        self._start_tension = self._floor.copy()
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
         self._elapsed = self._latest = self._held = period
@@ -181,7 +190,8 @@ class QPController(SampledController):
             ("learning", gains["learning"], 0.0, 1.0), ("floor", gains["floor"], 0.0, 1e9),
             ("ceiling", gains["ceiling"], 0.0, 1e9), ("level", gains["level"], 0.0, 1e9),
             ("floor_margin", gains["floor_margin"], 0.0, 1.0),
-            ("effort_rate", gains["effort_rate"], 1e-3, 1e9),
+            ("effort_rate", gains["effort_rate"], 1e-3, 1e9), ("stiffness", gains["stiffness"], 0.0, 1e12),
+            *((f"stiffness_{axis}", gains[f"stiffness_{axis}"], -1e9, 1e9) for axis in "xyz"),
         )  # fmt: skip
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
         ceiling = gains["ceiling"] or np.inf
@@ -191,9 +201,22 @@ class QPController(SampledController):
                     f"cable {name} shall keep {least:.4g} N (floor and its margin) and at most {ceiling:.4g} N; raise "
                     "the ceiling or lower the floor."
                 )
-        self._gains, self._floor = gains, np.asarray(floor, dtype=np.float64)
+        stiff = self._stiffness_of(gains, (1.0 + gains["floor_margin"]) * floor, ceiling)
+        self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
+
+    def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
+        """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
+        if not gains["stiffness"] > 0.0:
+            return None
+        if not self.equations.cables:
+            raise TensegrityError(f"{self.robot.name} has no cables whose self-stress could hold a stiffness.")
+        direction = np.array([gains[f"stiffness_{axis}"] for axis in "xyz"])
+        stiff = HeldStiffness(self.robot, direction, gains["stiffness"])
+        level = np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self._start_tension
+        stiff.begin(self._at, np.maximum(level, low), low, np.full_like(low, ceiling))
+        return stiff
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
@@ -210,6 +233,8 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
+        self._at = q
+        self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
@@ -515,6 +540,9 @@ class QPController(SampledController):
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
+        if self._stiff is not None:
+            held = self._stiff.tensions(time, q, (1.0 + self._gains["floor_margin"]) * self._floor, program.tension_high)
+            program.tension_wanted[:] = held + left * (self._start_tension - held)
         change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
@@ -593,6 +621,7 @@ class QPController(SampledController):
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
+            found += [] if self._stiff is None else self._stiff.gave_way()
             if solution.active:
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")

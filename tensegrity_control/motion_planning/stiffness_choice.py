@@ -11,6 +11,8 @@ gives s*, the nearest one does, and what pressed is named.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import numpy as np
 from scipy.optimize import linprog
 
@@ -19,8 +21,8 @@ from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStif
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
-from ..optimization.solvers import make_solver
+from ..optimization.quadratic_program import SOLVED, QPSolver, QuadraticProgram, Sizes
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 STEP = 1e-3
 """Of the differences along a self-stress, in parts of the mean tension."""
@@ -53,6 +55,8 @@ class StiffnessChoice:
             raise TensegrityError(f"the stiffness is {stiffness}; give N/m above zero.")
         self.model, self.stiffness = TensionStiffness(robot, direction), float(stiffness)
         self.missing, self.pressing = 0.0, ()  # type: float, tuple[str, ...]
+        self._solver: QPSolver | None = None
+        self._size = 0
 
     def choose(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Array:
         """(c,) N to go to at q (nq,), from `tension` (c,), which need not be in balance.
@@ -60,9 +64,25 @@ class StiffnessChoice:
         Args:
             level, low, high: (c,) N. low <= high.
         """
-        model = self.model
-        here, stress = model.self_stresses(q, tension)
-        value, slope = self._slope(q, here, stress)
+        steps = self.steps(q, tension, level, low, high)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return np.asarray(end.value)
+
+    def steps(
+        self, q: Array, tension: Array, level: Array, low: Array, high: Array
+    ) -> Generator[None, None, Array]:
+        """What `choose` does in parts of about a millisecond, so that a control period has to do one alone."""
+        here, stress = self.model.self_stresses(q, tension)
+        yield
+        value, step = self.model.value(q, here), self._step(here)
+        slope = np.zeros(stress.shape[1])
+        for k, column in enumerate(stress.T):
+            yield
+            slope[k] = (self.model.value(q, here + step * column) - value) / step
+        yield
         if not stress.shape[1] or not np.any(slope):
             self._judge(value, here, low, high)
             return here
@@ -120,9 +140,13 @@ class StiffnessChoice:
     def _slope(self, q: Array, tension: Array, stress: Array) -> tuple[float, Array]:
         """s and ds/dz (s,)."""
         value = self.model.value(q, tension)
-        step = STEP * max(1e-3, float(np.mean(np.abs(tension))))
+        step = self._step(tension)
         beside = [self.model.value(q, tension + step * column) for column in stress.T]
         return value, (np.array(beside) - value) / step
+
+    def _step(self, tension: Array) -> float:
+        """N, of the differences."""
+        return STEP * max(1e-3, float(np.mean(np.abs(tension))))
 
     def _nearest(
         self, here: Array, stress: Array, slope: Array, level: Array, low: Array, high: Array, missing: float
@@ -137,7 +161,9 @@ class StiffnessChoice:
             np.zeros((0, count)), np.zeros(0), np.ascontiguousarray(stress), low - here,
             np.minimum(high, self.model.ceiling) - here, np.full(count, -np.inf), np.full(count, np.inf),
         )  # fmt: skip
-        result = make_solver("daqp", Sizes(count, 0, len(here))).solve(program)
+        if self._solver is None or self._size != count:
+            self._solver, self._size = make_solver(DEFAULT_SOLVER, Sizes(count, 0, len(here))), count
+        result = self._solver.solve(program)
         if result.status == SOLVED:
             return np.asarray(result.x)
         return np.asarray(stress.T @ (level - here))  # nothing is between floor and ceiling; `qp` says what gives way
@@ -155,3 +181,48 @@ class StiffnessChoice:
                 elif tension[k] >= high[k] - near[k]:
                     names.append(f"ceiling of {name}")
         self.pressing = tuple(names)
+
+
+class HeldStiffness:
+    """A choice that goes along with a robot that moves: a part of it in every period, straight on in between.
+
+    Args: as `StiffnessChoice`. Raises: as it.
+    """
+
+    def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
+        self.choice = StiffnessChoice(robot, direction, stiffness)
+        self._from = self._to = self._level = np.zeros(0)
+        self._begun = self._began = self._lasts = 0.0
+        self._steps: Generator[None, None, Array] | None = None
+
+    def begin(self, q: Array, level: Array, low: Array, high: Array) -> None:
+        """Start at rest at q (nq,) with tensions (c,) N wanted otherwise. Raises TensegrityError: out of reach."""
+        self._level, self._steps, self._lasts = np.array(level), None, 0.0
+        self._from = self._to = self.choice.settle(q, self._level, self._level, low, high)
+
+    def tensions(self, time: float, q: Array, low: Array, high: Array) -> Array:
+        """(c,) N at a time [s] at q (nq,)."""
+        if self._steps is None:
+            self._begun = time
+            self._steps = self.choice.steps(np.array(q), self._to, self._level, low.copy(), high.copy())
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            now = self._at(time)
+            self._from, self._to, self._steps = now, np.asarray(end.value), None
+            self._began, self._lasts = time, time - self._begun  # over as long as it took to find
+        except TensegrityError:  # no stiffness to be had at this place: the tensions stay
+            self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
+        return self._at(time)
+
+    def _at(self, time: float) -> Array:
+        share = 1.0 if self._lasts <= 0.0 else min(max((time - self._began) / self._lasts, 0.0), 1.0)
+        return np.asarray(self._from + share * (self._to - self._from))
+
+    def gave_way(self) -> list[str]:
+        """What is missing of the stiffness, by name; empty where nothing is."""
+        missing = self.choice.missing
+        if abs(missing) <= TOLERANCE:
+            return []
+        because = f": {', '.join(self.choice.pressing)}" if self.choice.pressing else ""
+        return [f"stiffness {'below' if missing > 0.0 else 'above'} by {100.0 * abs(missing):.3g} %{because}"]

@@ -212,13 +212,14 @@ def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration
     simulation, places = Simulation(loaded), BodyPoses(model)
     names = [each.name for each in loaded.actuators]
     step = duration / (len(angles) - 1)
+    curve = CubicSpline(step * np.arange(len(angles)), angles, bc_type="clamped")  # straight pieces would be off it
+    parts = max(1, int(np.ceil(step / PERIOD - 1e-9)))
     on_the_way = np.zeros(2)
-    for before, row, pose in zip(angles, angles[1:], poses[1:], strict=False):
-        rates = (row - before) / step
-        simulation.advance(
-            duration=step,
-            position={n: MovingPosition(*x) for n, *x in zip(names, before.tolist(), rates.tolist(), strict=True)},
-        )
+    for k, pose in enumerate(poses[1:]):
+        for part in range(parts):
+            time = (k + part / parts) * step
+            moving = zip(names, curve(time).tolist(), curve(time, 1).tolist(), strict=True)
+            simulation.advance(duration=step / parts, position={n: MovingPosition(*x) for n, *x in moving})
         error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
         on_the_way = np.maximum(on_the_way, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
     simulation.advance(duration=1.0, position=dict(zip(names, angles[-1].tolist(), strict=True)))
