@@ -83,6 +83,8 @@ LOST_TURN = 0.8
 """rad, the same of rotations."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
+UNMOVED = 1e-7
+"""Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
 """Tension that is wanted at least, in parts of the floor."""
 
@@ -145,6 +147,7 @@ class QPController(SampledController):
         self.program = MotionProgram(self.equations, solver)
         self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
         self._weights = np.ones(self._rows.size)
+        self._check_turns()
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
@@ -640,6 +643,18 @@ class QPController(SampledController):
     @property
     def _least_duration(self) -> float:
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
+
+    def _check_turns(self) -> None:
+        """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
+        arrays, output = self.equations.arrays, self.robot.output
+        reached = np.linalg.norm(arrays.output_1, axis=1) / np.sqrt(np.diagonal(arrays.mobility))
+        idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
+        if idle:
+            axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
+            raise TensegrityError(
+                f"output {output.name} controls {axes}, about which no actuator turns it at its start; "  # type: ignore[union-attr]
+                "name the axes without."
+            )
 
     def _set_output_limits(self) -> None:
         """Rates and accelerations of the output that the actuators allow at the last state, and what a radian counts.
