@@ -33,6 +33,8 @@ DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
 
 
+QUATERNION_KINDS = ("spherical", "floating")
+"""Of joints whose position is more numbers than they have coordinates."""
 DEPENDENT = "the chosen coordinates stop being independent here; choose others."
 
 
@@ -224,26 +226,34 @@ class ReducedModel:
 
 
 def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Indices in v and in q of the coordinates of joints with one coordinate, by name.
+    """Indices in v and in q of coordinates by name, of all joints whose positions are numbers that change with them.
+
+    Those are all but spherical and floating ones, whose orientation is a quaternion.
 
     Raises:
-        TensegrityError: a name is unknown, or belongs to a joint with several coordinates.
+        TensegrityError: a name is unknown, or belongs to a joint with a quaternion.
     """
-    names_of_all, joints = mechanism.coordinate_names(), {joint.name for joint in mechanism.joints}
+    names_of_all = mechanism.coordinate_names()
+    places = {}
+    for joint in mechanism.joints:
+        if joint.kind not in QUATERNION_KINDS:
+            at_v, at_q = mechanism.velocities_of(joint.name), mechanism.positions_of(joint.name)
+            places.update({names_of_all[at_v.start + k]: at_q.start + k for k in range(at_v.stop - at_v.start)})
     for name in names:
         if name not in names_of_all:
             raise TensegrityError(unknown_name("coordinate", name, names_of_all))
-        if name not in joints:
-            raise TensegrityError(f"coordinate {name} is part of a joint with several; choose one with one.")
-    return [mechanism.velocities_of(name).start for name in names], [
-        mechanism.positions_of(name).start for name in names
-    ]
+        if name not in places:
+            raise TensegrityError(
+                f"coordinate {name} is part of a joint that turns freely, so that it has no number of its own; the "
+                "controller qp takes such robots, or choose other coordinates."
+            )
+    return [names_of_all.index(name) for name in names], [places[name] for name in names]
 
 
 def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
 
-    Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
+    Where these do not suffice those of joints with several follow, and spherical and floating ones last. Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
     part as they must.
     """
     mechanism = robot.mechanism
@@ -260,6 +270,9 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     # a lower weight keeps a coordinate from becoming passive
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
         reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+    for joint in mechanism.joints:
+        if joint.kind in QUATERNION_KINDS:
+            reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
     reduction.weight[chosen] *= 1e-12
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
     reduce_rows(work.loop, work.loop_bias, reduction, False)
