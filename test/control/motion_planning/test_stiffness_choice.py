@@ -83,7 +83,7 @@ def test_no_cables_hold_no_stiffness():
 def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkeypatch, stiffness):
     monkeypatch.setattr(qp_loop, "robot_named", lambda _: soft_mast()[0])
     asked = {"stiffness": stiffness, "stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0} if stiffness else {}
-    made = qp_loop.loop("soft_mast", ceiling=50.0, **asked)
+    made = qp_loop.loop("soft_mast", period=0.01, ceiling=50.0, **asked)
     made.run(1.2)  # tensions are there
     here = made.look().pose[0]
     moves = [[0.2, 0.1, 0.0], [0.1, 0.25, 0.0]]
