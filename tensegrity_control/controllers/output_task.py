@@ -5,8 +5,9 @@ their angular velocities and accelerations about world axes, and W the bandwidth
 
     e = log(R_d R'),   a = a_d + 2 W (w_d - w) + W^2 e
 
-since d/dt |e|^2 / 2 = e' (w_d - w), whatever R_d does. Where some of rx, ry, rz are free, e stays large along these, and
-its other components do not change as w_d - w does. The rows P of what is controlled are then led as they really move,
+since d/dt |e|^2 / 2 = e' (w_d - w), whatever R_d does. Where some of rx, ry, rz are free, e stays large along these,
+and its other components do not change as w_d - w does. The rows P of what is controlled are then led as they really
+move,
 
     d/dt P e = P (J_l w_d - J_r w),   (P e)'' = - 2 W (P e)' - W^2 P e
 

@@ -6,7 +6,8 @@ correction (`output_task`, also for rotations),
 
     y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
 
-where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), a moment where it turns, with its inertia L.
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), a moment where it turns,
+with its inertia L.
 Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
 keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
 move in the period after a goal, from whatever it was doing (`online`).
@@ -42,8 +43,8 @@ from ..motion_planning.impedance_gains import (
     driven_rows,
     impedance_gains,
 )
-from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
 from ..motion_planning.stiffness_choice import HeldStiffness
+from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
@@ -160,9 +161,10 @@ class QPController(SampledController):
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
             "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
         }  # fmt: skip
-        self._start_tension, self._stiff, self._at = self._own_floor.copy(), None, np.array(robot.model.initial_configuration)
-        self.set_gains(**self._gains)
+        self._start_tension, self._at = self._own_floor.copy(), np.array(robot.model.initial_configuration)
+        self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
+        self.set_gains(**self._gains)
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
         self._elapsed = self._latest = self._held = period
@@ -215,10 +217,14 @@ class QPController(SampledController):
             return None
         if not self.equations.cables:
             raise TensegrityError(f"{self.robot.name} has no cables whose self-stress could hold a stiffness.")
+        same = ("stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "floor", "floor_margin", "ceiling", "level")
+        if self._stiff is not None and all(gains[name] == self._gains[name] for name in same):
+            return self._stiff
         direction = np.array([gains[f"stiffness_{axis}"] for axis in "xyz"])
         stiff = HeldStiffness(self.robot, direction, gains["stiffness"])
-        level = np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self._start_tension
-        stiff.begin(self._at, np.maximum(level, low), low, np.full_like(low, ceiling))
+        level = np.maximum(np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self._start_tension, low)
+        now = level if self.solution is None else self.solution.tension
+        stiff.begin(self._at, now, level, low, np.full_like(low, ceiling))
         return stiff
 
     def set_loads(self, forces: Any) -> None:
@@ -236,7 +242,7 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
-        self._at = q
+        self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
@@ -259,9 +265,7 @@ class QPController(SampledController):
     def _still(self, position: Array, rotation: Array) -> OutputPath:
         values = self._task.coordinates(position, rotation, rotation)
         start = np.stack((values, 0.0 * values, 0.0 * values))
-        return OutputPath(
-            OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.places.size
-        )
+        return OutputPath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.places.size)
 
     def _configuration(self, tracker: OutputPath, time: float) -> Array:
         return np.array(tracker.motion.value(time))
@@ -543,8 +547,10 @@ class QPController(SampledController):
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
+        self._at = q
         if self._stiff is not None:
-            held = self._stiff.tensions(time, q, (1.0 + self._gains["floor_margin"]) * self._floor, program.tension_high)
+            low = (1.0 + self._gains["floor_margin"]) * self._floor
+            held = self._stiff.tensions(time, q, low, program.tension_high)
             program.tension_wanted[:] = held + left * (self._start_tension - held)
         change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         fill_bounds(
@@ -565,7 +571,7 @@ class QPController(SampledController):
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
-        clock, tracker = self._active(time)
+        clock, _ = self._active(time)
         leash, behind = self._limits[0] / w, self._weights * error
         error, wanted, rate = behind.copy(), self._weights * wanted, self._weights * rate
         speed = float(np.sqrt(wanted @ wanted))

@@ -99,7 +99,8 @@ def plan_output(
     """Plan a motion whose output follows a path from rest to rest.
 
     Args:
-        path: the output's controlled coordinates (k,) m, rad (`OutputModel.coordinates`) over time [s], at rest at 0 and at the end.
+        path: the output's controlled coordinates (k,) m, rad (`OutputModel.coordinates`) over time [s], at rest at 0
+            and at the end.
         duration: s. period: s, over which inputs are held.
         sweeps: Newton steps after the guess; the plan's `defect` tells what they leave.
         start: equilibrium from which the motion begins; None for the one at the path's start that is nearest to

@@ -32,6 +32,8 @@ TOLERANCE = 0.01
 """Part of the stiffness by which it may be off before it is said to give way."""
 WALKS = 8
 """Linear programs until the end of the range is found; two are usual."""
+SMOOTHING = 0.1
+"""s in which tensions go over to others, so that a stiffness that is asked for anew does not come as a jerk."""
 STEPS_AT_REST = 12
 """Newton steps until the tensions of a pose at rest are found."""
 
@@ -71,9 +73,7 @@ class StiffnessChoice:
             except StopIteration as end:
                 return np.asarray(end.value)
 
-    def steps(
-        self, q: Array, tension: Array, level: Array, low: Array, high: Array
-    ) -> Generator[None, None, Array]:
+    def steps(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Generator[None, None, Array]:
         """What `choose` does in parts of about a millisecond, so that a control period has to do one alone."""
         here, stress = self.model.self_stresses(q, tension)
         yield
@@ -192,12 +192,17 @@ class HeldStiffness:
     def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
         self.choice = StiffnessChoice(robot, direction, stiffness)
         self._from = self._to = self._level = np.zeros(0)
+        self._now, self._time = np.zeros(0), -np.inf
         self._begun = self._began = self._lasts = 0.0
         self._steps: Generator[None, None, Array] | None = None
 
-    def begin(self, q: Array, level: Array, low: Array, high: Array) -> None:
-        """Start at rest at q (nq,) with tensions (c,) N wanted otherwise. Raises TensegrityError: out of reach."""
+    def begin(self, q: Array, now: Array, level: Array, low: Array, high: Array) -> None:
+        """Start at q (nq,) from tensions `now`, with `level` wanted otherwise, (c,) N.
+
+        Raises TensegrityError: the stiffness is out of reach.
+        """
         self._level, self._steps, self._lasts = np.array(level), None, 0.0
+        self._now, self._time = np.array(now), -np.inf
         self._from = self._to = self.choice.settle(q, self._level, self._level, low, high)
 
     def tensions(self, time: float, q: Array, low: Array, high: Array) -> Array:
@@ -213,7 +218,9 @@ class HeldStiffness:
             self._began, self._lasts = time, time - self._begun  # over as long as it took to find
         except TensegrityError:  # no stiffness to be had at this place: the tensions stay
             self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
-        return self._at(time)
+        share = 1.0 - np.exp(-max(time - self._time, 0.0) / SMOOTHING) if np.isfinite(self._time) else 0.0
+        self._now, self._time = self._now + share * (self._at(time) - self._now), time
+        return self._now
 
     def _at(self, time: float) -> Array:
         share = 1.0 if self._lasts <= 0.0 else min(max((time - self._began) / self._lasts, 0.0), 1.0)

@@ -47,7 +47,8 @@ class MotionSolution:
     """Efforts, and what is to be known about them.
 
     Attributes:
-        effort: (a,) N m or N. tension: (c,) N of the driven cables. output: (k,) m/s^2, rad/s^2, what the output will do.
+        effort: (a,) N m or N. tension: (c,) N of the driven cables.
+        output: (k,) m/s^2 and rad/s^2, what the output will do.
         actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
         missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
         broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.

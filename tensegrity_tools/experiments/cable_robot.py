@@ -101,7 +101,10 @@ def run(
     if duration > 0.0:
         moving = []
         for (position, quaternion), wrench, own in zip(
-            poses, _inertial_wrenches(loaded, home.pose, shares, reach, np.radians(turn), duration), tensions, strict=True
+            poses,
+            _inertial_wrenches(loaded, home.pose, shares, reach, np.radians(turn), duration),
+            tensions,
+            strict=True,
         ):
             q = hanging_position(model, output, position, quaternion, own / _stiffness(model))
             carried = tension_distribution(cable_statics(loaded, q), wrench, level)

@@ -73,7 +73,8 @@ class ReducedModel:
     Args:
         robot: a mechanism with actuators.
         index, q_index: of the coordinates in v and in q. None: the driven joints, and of the other joints of
-            one coordinate those that carry the most mass, as far as they are independent at the start.
+            one coordinate those that carry the most mass, as far as they are independent at the start, then those of
+            universal and cable joints.
 
     Attributes:
         index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives, q_drives: (u,) of the
@@ -253,8 +254,9 @@ def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list
 def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
 
-    Where these do not suffice those of joints with several follow, and spherical and floating ones last. Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
-    part as they must.
+    Where these do not suffice those of joints with several follow, and spherical and floating ones last. Coordinates
+    of `first` that depend on others of them, and those of other joints where nothing else is left, take part as they
+    must.
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)

@@ -57,7 +57,8 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
         rate_0=np.zeros(n), rate_1=np.zeros((n, inputs)), output_0=np.zeros(outputs),
         output_1=np.zeros((outputs, inputs)), mobility=np.zeros((outputs, outputs)), joint_0=np.zeros(inputs),
         joint_1=np.zeros((inputs, inputs)), momentum=np.zeros((n, inputs)), column=np.zeros(cables), scale=np.zeros(1),
-        position=np.zeros(6), velocity=np.zeros(6), selection=np.zeros((outputs, 6)), rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
+        position=np.zeros(6), velocity=np.zeros(6), selection=np.zeros((outputs, 6)),
+        rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
         status=np.zeros(2, dtype=np.int64),
     )  # fmt: skip
 

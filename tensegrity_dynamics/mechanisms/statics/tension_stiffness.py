@@ -77,7 +77,9 @@ class TensionStiffness:
         """Tensions (c,) N in balance at q (nq,), those nearest to `tension`, and N (c, s) with orthonormal columns."""
         statics = cable_statics(self._robot, q)
         balance, count = statics.balance, len(self.cables)
-        size = np.concatenate((np.full(count, max(1.0, float(np.max(np.abs(tension))))), np.maximum(statics.effort, 1e-9)))
+        size = np.concatenate(
+            (np.full(count, max(1.0, float(np.max(np.abs(tension))))), np.maximum(statics.effort, 1e-9))
+        )
         _, values, rows = np.linalg.svd(balance * size, full_matrices=True)
         rank = int(np.count_nonzero(values > SINGULAR * float(values.max(initial=0.0))))
         open_rows = (rows[rank:] * size)[:, :count]

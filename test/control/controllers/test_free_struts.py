@@ -23,9 +23,7 @@ def free_strut_manipulator(kind: str):
         struts = blocks["repeat"][1]
         del struts["bodies"]["B$-dummy"], blocks["provenance"]
         frame = struts["joints"][0]["frame"]
-        struts["joints"] = [
-            {"name": "B$-strutJt", "kind": kind, "parent": "world", "body": "B$-strut", "frame": frame}
-        ]
+        struts["joints"] = [{"name": "B$-strutJt", "kind": kind, "parent": "world", "body": "B$-strut", "frame": frame}]
         if kind == "floating":
             base = {"at": list(frame["at"])}
             struts["loops"] = [
