@@ -149,18 +149,16 @@ class OutputTask:
             result[self.turn_rows] = values[self.places.size :][self.turns]
         return result
 
-    def error(self, values: Array, target: Array, position: Array, rotation: Array) -> tuple[Array, Array]:
-        """(k,) from a pose to that of the reference, P e for rotations, and e (3,) whole.
+    def error(self, values: Array, position: Array, turn: Array) -> Array:
+        """(k,) from a pose to that of the reference, P e for rotations.
 
         Args:
-            values: (3, m) of the reference. target: R_d. position, rotation: (3,) m and R (3, 3) of the output.
+            values: (3, m) of the reference. position: (3,) m of the output. turn: e (3,) rad.
         """
-        result, turn = np.empty(self.rows.size), np.zeros(3)
+        result = np.empty(self.rows.size)
         result[self.place_rows] = values[0, : self.places.size] - position[self.places]
-        if self.turns.size:
-            turn = rotation_vector(target @ rotation.T)
-            result[self.turn_rows] = turn[self.turns]
-        return result, turn
+        result[self.turn_rows] = turn[self.turns]
+        return result
 
     def fill_selection(self, turn: Array, selection: Array) -> None:
         """Write the rows P J_r at an error e (3,) into `selection` (k, 6), where some rotations are free."""
@@ -171,7 +169,8 @@ class OutputTask:
         """(k,) accelerations of the rows, see the module.
 
         Args:
-            values: (3, m) of the reference, angular ones of turns. error, turn: of `error`. rate: (k,) of the rows.
+            values: (3, m) of the reference, angular ones of turns. error: of `error`. turn: e (3,) rad.
+            rate: (k,) of the rows.
             omega: (3,) rad/s of the output. w: W [1/s].
         """
         result = self.by_row(values[2]) + 2.0 * w * (self.by_row(values[1]) - rate) + w * w * error

@@ -27,7 +27,7 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, 
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -384,9 +384,11 @@ class QPController(SampledController):
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
-        error, turn = self._output_error(q, here, tracker)
+        turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         arrays = self.equations.update(q, v, 0.5 * self.period)
         rate = arrays.selection @ arrays.velocity
+        error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
+        self._check_distance(error)
         w = self._bandwidth * affordable(self.period, self._latest)
         self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
@@ -404,20 +406,24 @@ class QPController(SampledController):
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
-    def _output_error(self, q: Array, here: Array, tracker: OutputPath) -> tuple[Array, Array]:
-        """(k,) from the output at q (nq,) to the reference, and the rotation vector (3,) rad of it whole."""
-        task, parts, poses = self._task, self.equations.parts, self._poses.update(q)
-        rotation = poses.rotations[parts.body]
-        position = poses.positions[parts.body] + rotation @ parts.origin
-        error, turn = task.error(here, tracker.turned(here), position, rotation @ self.robot.output.frame.axes)  # type: ignore[union-attr]
-        task.fill_selection(turn, self.equations.arrays.selection)
-        for rows, most, unit in ((task.place_rows, LOST, "m"), (task.turn_rows, LOST_TURN, "rad")):
+    def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
+        """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
+        if not self._task.turns.size:
+            return np.zeros(3)
+        body, axes = self.equations.parts.body, self.robot.output.frame.axes  # type: ignore[union-attr]
+        rotation = self._poses.update(q).rotations[body] @ axes
+        turn = rotation_vector(tracker.turned(here) @ rotation.T)
+        self._task.fill_selection(turn, self.equations.arrays.selection)
+        return turn
+
+    def _check_distance(self, error: Array) -> None:
+        """Raise InfeasibleControlError where errors (k,) are too large for a control."""
+        for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
             distance = float(np.sqrt(error[rows] @ error[rows]))
             if not distance < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
-        return error, turn
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
         """q and v when the command will act, and (k,) by how much the output's rate changes until then.

@@ -74,7 +74,8 @@ def test_the_error_about_some_axes_dies_out_as_asked_whatever_the_others_do(seed
     rotation = matrix_from_vector(error).T @ target
     omega, reference = rng.normal(size=3), rng.normal(size=(2, 3))
     values = np.vstack((np.zeros(3), reference))
-    rows, turn = task.error(values, target, np.zeros(3), rotation)
+    turn = rotation_vector(target @ rotation.T)
+    rows = task.error(values, np.zeros(3), turn)
     selection = np.zeros((len(axes), 6))
     task.fill_selection(turn, selection)
     wanted = task.wanted(values, rows, turn, np.zeros(len(axes)), omega, w)
@@ -100,7 +101,8 @@ def test_a_rotation_of_nearly_half_a_turn_dies_out_along_its_axis_as_a_criticall
     rotation, omega = matrix_from_vector(-3.0 * axis) @ target, np.zeros(3)
     still = np.zeros((3, 3))
     for _ in range(5000):
-        rows, turn = task.error(still, target, np.zeros(3), rotation)
+        turn = rotation_vector(target @ rotation.T)
+        rows = task.error(still, np.zeros(3), turn)
         half = omega + 0.5 * step * task.wanted(still, rows, turn, omega, omega, w)
         rotation = matrix_from_vector(step * half) @ rotation
         omega = omega + 2.0 * (half - omega)
