@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
@@ -682,7 +683,7 @@ class QPController(SampledController):
         if places and turns:
             self._weights[task.turn_rows] = places[0] / turns[0]
 
-    def _output_limits(self, rows: Array) -> Limits:
+    def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
         """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
         arrays = self.equations.arrays
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing

@@ -21,8 +21,8 @@ from rich.table import Table
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
-from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.qp import QPController
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.impedance import MovingPosition
@@ -139,7 +139,7 @@ def _inertial_wrenches(loaded: Any, home: Any, shares: Any, reach: float, turn: 
 
 def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
     """Follow the same poses with `qp`: errors on the way, against the poses of the path, and one second after."""
-    control = make_controller("qp", loaded, period=PERIOD)
+    control = QPController(loaded, period=PERIOD)
     steps = max(1, int(np.ceil(PERIOD / min(Simulation(loaded).time_step, 1e-3) - 1e-9)))
     simulation, places = Simulation(loaded, PERIOD / steps), BodyPoses(loaded.model_as(MechanismModel))
     grid = np.linspace(0.0, duration, len(poses))
