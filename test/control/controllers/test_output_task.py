@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import qp_loop
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from qp_loop import loop, robot_named
+from qp_loop import BALL_MAST, loop, robot_named
 
 from tensegrity_control.controllers.output_task import OutputPath, OutputTask
-from tensegrity_control.inverse_kinematics.pose_goal import rotation_error_rate
+from tensegrity_control.inverse_kinematics.pose_goal import make_goal, rotation_error_rate
 from tensegrity_control.trajectories.online import OnlineMotion
 from tensegrity_control.trajectories.time_scaling import Progress
 from tensegrity_dynamics.errors import TensegrityError
@@ -23,8 +24,9 @@ from tensegrity_dynamics.numerics.rotations import (
     quaternion_from_matrix,
     rotation_vector,
 )
-from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.robots.load_robot import load_robot, parse_robot
 from tensegrity_dynamics.robots.output_frame import pose_error
+from tensegrity_tools.experiments._runs import Variants
 
 SEEDS = st.integers(0, 10_000)
 
@@ -111,8 +113,6 @@ def test_a_rotation_of_nearly_half_a_turn_dies_out_along_its_axis_as_a_criticall
 
 
 def test_angular_accelerations_of_the_equations_are_differences_of_the_angular_velocity():
-    from qp_loop import BALL_MAST
-
     text = BALL_MAST.replace("controlled: [x, y]", "controlled: [ry, x, rx, rz]")
     robot = parse_robot(text, "turning.yaml")
     equations, poses, rng = TightCables(robot), BodyPoses(robot.model), np.random.default_rng(3)
@@ -165,6 +165,29 @@ def test_platforms_go_round_their_tours(name, angle):
         if pose.name != "home":
             worst, end = reached(name, list(pose.move), list(pose.turn))
             assert worst[0] < 1e-4 and worst[1] < angle and max(end) < 3e-5
+
+
+@pytest.mark.long
+def test_a_turn_about_one_axis_is_led_while_the_others_stay_free(monkeypatch):
+    variants = Variants()
+
+    def change(blocks):
+        blocks["outputs"][0]["controlled"] = ["x", "y", "z", "rz"]
+        del blocks["provenance"]
+
+    robot = load_robot(str(variants.file("manipulator", change)))
+    monkeypatch.setattr(qp_loop, "robot_named", lambda _: robot)
+    made = qp_loop.loop("manipulator")
+    made.run(1.2)
+    position, quaternion = made.look().pose
+    turned = quaternion_from_matrix(matrix_from_vector([0.0, 0.0, 0.15]) @ matrix_from_quaternion(quaternion))
+    goal = make_goal(robot.output, position + [0.02, 0.01, -0.03], turned)
+    accepted = made.control.begin(made.time, made.control.plan_goal(made.time, goal))
+    _, tensions = made.run(accepted.duration + 0.6)
+    pose = made.look().pose
+    assert np.max(np.abs(goal.error(pose))) < 1e-6
+    assert np.linalg.norm(pose_error(goal.pose, pose)[3:5]) > 0.01  # tilted as it likes
+    assert np.min(tensions) > 0.99 * 5.0
 
 
 def test_a_path_that_turns_more_than_can_be_told_apart_is_refused():
