@@ -192,7 +192,7 @@ class HeldStiffness:
     def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
         self.choice = StiffnessChoice(robot, direction, stiffness)
         self._from = self._to = self._level = np.zeros(0)
-        self._now, self._time = np.zeros(0), -np.inf
+        self._offset, self._time = np.zeros(0), -np.inf
         self._begun = self._began = self._lasts = 0.0
         self._steps: Generator[None, None, Array] | None = None
 
@@ -202,8 +202,8 @@ class HeldStiffness:
         Raises TensegrityError: the stiffness is out of reach.
         """
         self._level, self._steps, self._lasts = np.array(level), None, 0.0
-        self._now, self._time = np.array(now), -np.inf
         self._from = self._to = self.choice.settle(q, self._level, self._level, low, high)
+        self._offset, self._time = now - self._to, -np.inf
 
     def tensions(self, time: float, q: Array, low: Array, high: Array) -> Array:
         """(c,) N at a time [s] at q (nq,)."""
@@ -218,9 +218,9 @@ class HeldStiffness:
             self._began, self._lasts = time, time - self._begun  # over as long as it took to find
         except TensegrityError:  # no stiffness to be had at this place: the tensions stay
             self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
-        share = 1.0 - np.exp(-max(time - self._time, 0.0) / SMOOTHING) if np.isfinite(self._time) else 0.0
-        self._now, self._time = self._now + share * (self._at(time) - self._now), time
-        return self._now
+        if not np.isfinite(self._time):
+            self._time = time
+        return self._at(time) + float(np.exp((self._time - time) / SMOOTHING)) * self._offset
 
     def _at(self, time: float) -> Array:
         share = 1.0 if self._lasts <= 0.0 else min(max((time - self._began) / self._lasts, 0.0), 1.0)
