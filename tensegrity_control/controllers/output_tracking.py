@@ -63,26 +63,25 @@ class OutputTrackingController(ElasticTorqueController):
         return rest_gain(self.model, equilibrium.q, effort, self.weights, self.period)
 
     def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
-        return np.asarray(equilibrium.pose[0][self.model.rows])
+        return self.model.coordinates(equilibrium.pose)
 
     def _equilibrium_at(self, rest: RestPoint) -> PathEquilibrium:
         """As the base class; where it is solved anew, with the output exactly as at rest."""
         equilibrium = super()._equilibrium_at(rest)
         if equilibrium is rest.tracker.end:
             return equilibrium
-        position = np.array(equilibrium.pose[0])
-        position[self.model.rows] = self.model.output_position(rest.configuration)
-        goal = PoseGoal(position, equilibrium.pose[1], self.model.output)
+        pose = self.model.pose_at(self.model.output_position(rest.configuration), equilibrium.pose)
+        goal = PoseGoal(*pose, self.model.output)
         corrected: PathEquilibrium = plan_path(self.equilibria, equilibrium, goal).equilibrium
         return corrected
 
     def _find_path(self, start: PathEquilibrium, goal: PoseGoal) -> Sequence[PathEquilibrium]:
-        return equilibria_on_line(self.equilibria, start, goal)
+        return equilibria_on_line(self.model, self.equilibria, start, goal)
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
         # where they can be reached the plan finds out
         start = self._coordinates(self._equilibrium_at(rest))
-        return np.array([start, *(goal.position[self.model.rows] for goal in goals)])
+        return np.array([start, *(self.model.coordinates(goal.pose) for goal in goals)])
 
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]

@@ -2,11 +2,12 @@
 
 Each period linearises the state midway through the time for which the command will be held (`tight_cables`) and solves
 for the efforts (`motion_program`): the output's acceleration is that of the reference with a proportional-derivative
-correction,
+correction (`output_task`, also for rotations),
 
     y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' seen - y'' predicted)
 
-where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), with its inertia L.
+where what the model does not know is learned as a force f at the output (W f of 000, 1.2.31), a moment where it turns,
+with its inertia L.
 Motions that the output leaves free are damped; tensions, efforts, effort rates, positions and rates of the actuators
 keep their bounds. The bandwidth w follows from the period and from the cables, `bandwidth_of`. The reference begins to
 move in the period after a goal, from whatever it was doing (`online`).
@@ -16,16 +17,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensegrity_dynamics.errors import InfeasibleControlError, NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -41,6 +44,7 @@ from ..motion_planning.impedance_gains import (
     driven_rows,
     impedance_gains,
 )
+from ..motion_planning.stiffness_choice import HeldStiffness
 from ..optimization.motion_program import MotionProgram, MotionSolution, fill_bounds
 from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
@@ -48,6 +52,7 @@ from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
 
 LAGS = 4.0
@@ -81,30 +86,21 @@ CORRECTED = 0.2
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
 LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
+LOST_TURN = 0.8
+"""rad, the same of rotations."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
+UNMOVED = 1e-7
+"""Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
 """Tension that is wanted at least, in parts of the floor."""
-
-
-@dataclass(frozen=True, eq=False)
-class OnlinePath:
-    """A motion of the output over time; what the clock of `GoalController` runs."""
-
-    motion: PiecewisePolynomial
-    quaternion: Array
-
-    @property
-    def duration(self) -> float:
-        """s."""
-        return self.motion.end - self.motion.start
 
 
 class QPController(SampledController):
     """See the module.
 
     Args:
-        robot: a mechanism with actuators and an output of which positions alone are controlled.
+        robot: a mechanism with actuators and an output; positions, rotations or both of it are controlled.
         period, rate_margin, brake_time: see `SampledController`.
         bandwidth: w [1/s]; 0 takes that of `bandwidth_of`. More follows more closely and tolerates less delay.
         damping: 1/s of the motions that the output leaves free. More stops them sooner, with more changing tensions.
@@ -115,6 +111,8 @@ class QPController(SampledController):
             the start, at least what `TENSION_LEVEL` says.
         floor_margin: part of the floor that is kept in hand for what happens between two commands.
         effort_rate: change of efforts, in parts of their limit per s.
+        stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
+            self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
@@ -126,7 +124,8 @@ class QPController(SampledController):
 
     streams_goals = takes_loads = True
     default_period = 0.005
-    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate")
+    GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate",
+             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")  # fmt: skip
 
     def __init__(
         self,
@@ -143,13 +142,19 @@ class QPController(SampledController):
         level: float = 0.0,
         floor_margin: float = 0.03,
         effort_rate: float = 50.0,
+        stiffness: float = 0.0,
+        stiffness_x: float = 0.0,
+        stiffness_y: float = 0.0,
+        stiffness_z: float = 1.0,
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.equations = TightCables(robot)
         self.program = MotionProgram(self.equations, solver)
-        self._rows = self.equations.parts.axes
+        self._rows, self._task = self.equations.parts.axes, OutputTask(robot.output)  # type: ignore[arg-type]
+        self._weights = np.ones(self._rows.size)
+        self._check_turns()
         own = {each.drives: each.minimum_tension for each in robot.actuators}
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
@@ -159,11 +164,13 @@ class QPController(SampledController):
         self._automatic = bandwidth_of(self.equations, period)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
-            "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate,
+            "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
+            "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
         }  # fmt: skip
-        self.set_gains(**self._gains)
+        self._start_tension, self._at = self._own_floor.copy(), np.array(robot.model.initial_configuration)
+        self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
-        self._start_tension = self._floor.copy()
+        self.set_gains(**self._gains)
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
         self._elapsed = self._latest = self._held = period
@@ -176,7 +183,7 @@ class QPController(SampledController):
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
-        self._limits = (1.0, 1.0)
+        self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._impedance: ImpedanceGains | None = None
         if actuation == "impedance":
@@ -194,7 +201,8 @@ class QPController(SampledController):
             ("learning", gains["learning"], 0.0, 1.0), ("floor", gains["floor"], 0.0, 1e9),
             ("ceiling", gains["ceiling"], 0.0, 1e9), ("level", gains["level"], 0.0, 1e9),
             ("floor_margin", gains["floor_margin"], 0.0, 1.0),
-            ("effort_rate", gains["effort_rate"], 1e-3, 1e9),
+            ("effort_rate", gains["effort_rate"], 1e-3, 1e9), ("stiffness", gains["stiffness"], 0.0, 1e12),
+            *((f"stiffness_{axis}", gains[f"stiffness_{axis}"], -1e9, 1e9) for axis in "xyz"),
         )  # fmt: skip
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
         ceiling = gains["ceiling"] or np.inf
@@ -204,9 +212,26 @@ class QPController(SampledController):
                     f"cable {name} shall keep {least:.4g} N (floor and its margin) and at most {ceiling:.4g} N; raise "
                     "the ceiling or lower the floor."
                 )
-        self._gains, self._floor = gains, np.asarray(floor, dtype=np.float64)
+        stiff = self._stiffness_of(gains, (1.0 + gains["floor_margin"]) * floor, ceiling)
+        self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
+
+    def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
+        """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
+        if not gains["stiffness"] > 0.0:
+            return None
+        if not self.equations.cables:
+            raise TensegrityError(f"{self.robot.name} has no cables whose self-stress could hold a stiffness.")
+        same = ("stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "floor", "floor_margin", "ceiling", "level")
+        if self._stiff is not None and all(gains[name] == self._gains[name] for name in same):
+            return self._stiff
+        direction = np.array([gains[f"stiffness_{axis}"] for axis in "xyz"])
+        stiff = HeldStiffness(self.robot, direction, gains["stiffness"])
+        level = np.maximum(np.full_like(low, gains["level"]) if gains["level"] > 0.0 else self._start_tension, low)
+        now = level if self.solution is None else self.solution.tension
+        stiff.begin(self._at, now, level, low, np.full_like(low, ceiling))
+        return stiff
 
     def set_loads(self, forces: Any) -> None:
         """Known loads from now on, as `Simulation.apply_forces` takes them: W f of 000 (1.2.31), (3.2.8)."""
@@ -223,13 +248,15 @@ class QPController(SampledController):
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
         self._begin_stretch(q, v)
+        self._at, self._stiff, self.solution = q, None, None
+        self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
-        self._limits = self._output_limits()
+        self._set_output_limits()
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -237,57 +264,62 @@ class QPController(SampledController):
         amount, _, unit = self.equations.stretches(q, v)
         self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
-    def _hold_tracker(self, state: RobotState | None) -> OnlinePath:
+    def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
         position, quaternion = self._poses.update(np.array(state.q)).output(self.robot.output)[0]  # type: ignore[arg-type]
-        return self._still(position[self._rows], quaternion)
+        return self._still(position, matrix_from_quaternion(quaternion))
 
-    def _still(self, values: Array, quaternion: Array) -> OnlinePath:
+    def _still(self, position: Array, rotation: Array) -> OutputPath:
+        values = self._task.coordinates(position, rotation, rotation)
         start = np.stack((values, 0.0 * values, 0.0 * values))
-        return OnlinePath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), quaternion)
+        return OutputPath(OnlineMotion(start, values, 1.0, 1.0, least=self.period), rotation, self._task.places.size)
 
-    def _configuration(self, tracker: OnlinePath, time: float) -> Array:
+    def _configuration(self, tracker: OutputPath, time: float) -> Array:
         return np.array(tracker.motion.value(time))
 
-    def _reference(self, tracker: OnlinePath, progress: Progress) -> Reference:
-        values = self._values(tracker, progress)
-        position, twist = self._place(values[0]), np.zeros(6)
-        twist[self._rows] = values[1]
-        return Reference((position, tracker.quaternion), twist)
+    def _reference(self, tracker: OutputPath, progress: Progress) -> Reference:
+        values = tracker.values(progress)
+        count, twist = self._task.places.size, np.zeros(6)
+        twist[self._task.places] = values[1, :count]
+        if self._task.turns.size:
+            twist[3:] = values[1, count:]
+        return Reference((self._place(values[0]), self._task.quaternion(tracker.turned(values))), twist)
 
     def _place(self, values: Array) -> Array:
         position = np.array(self.equations.arrays.position[:3])  # axes that nobody controls stay where they are
-        position[self._rows] = values
+        position[self._task.places] = values[: self._task.places.size]
         return position
 
-    def _end_pose(self, tracker: OnlinePath, goal: PoseGoal) -> Pose:
-        return self._place(tracker.motion.value(tracker.motion.end)), tracker.quaternion
-
-    def _values(self, tracker: OnlinePath, progress: Progress) -> Array:
-        """(3, k) value, rate and acceleration of the reference where its clock is."""
-        rows = tracker.motion.sample(tracker.motion.start + min(max(progress.time, 0.0), tracker.duration))
-        rate, acceleration = rows[1].copy(), rows[2].copy()
-        rows[1] = progress.pace * rate
-        rows[2] = progress.pace**2 * acceleration + progress.change * rate
-        return rows
+    def _end_pose(self, tracker: OutputPath, goal: PoseGoal) -> Pose:
+        values = tracker.motion.value(tracker.motion.end)
+        return self._place(values), self._task.quaternion(tracker.turned(values))
 
     def _plan_path(self, rest: RestPoint, goal: PoseGoal, profile: str) -> GoalPath:
         raise AssertionError("plan_goal answers goals itself")
 
     def _waypoint_coordinates(self, rest: RestPoint, goals: Sequence[PoseGoal]) -> Array:
-        return np.array([rest.configuration, *(goal.position[self._rows] for goal in goals)])
-
-    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OnlinePath:
-        speed = float(
-            np.max(np.linalg.norm(trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1), axis=1))
-        )
-        if speed > SHARED * self._limits[0] / self.rate_margin:
-            raise InfeasibleControlError(
-                f"the path moves the output at {speed:.3g} m/s; the actuators' rates allow about "
-                f"{SHARED * self._limits[0] / self.rate_margin:.3g} m/s here. Stretch all times by a factor of "
-                f"{speed * self.rate_margin / (SHARED * self._limits[0]):.3g} or more."
+        origin, rows = rest.tracker.turned(rest.configuration), [np.array(rest.configuration)]
+        rows[0][self._task.places.size :] = 0.0
+        for goal in goals:
+            rows.append(
+                self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), origin, rows[-1])
             )
-        return OnlinePath(trajectory, rest.tracker.quaternion)
+        return np.array(rows)
+
+    def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> OutputPath:
+        rates = trajectory.value(np.linspace(trajectory.start, trajectory.end, 200), 1)
+        count = self._task.places.size
+        for part, (limit, _), unit in (
+            (rates[:, :count], self._limits, "m/s"), (rates[:, count:], self._turn_limits, "rad/s"),
+        ):  # fmt: skip
+            speed = float(np.max(np.linalg.norm(part, axis=1), initial=0.0))
+            allowed = SHARED * limit / self.rate_margin
+            if speed > allowed:
+                raise InfeasibleControlError(
+                    f"the path moves the output at {speed:.3g} {unit}; the actuators' rates allow about "
+                    f"{allowed:.3g} {unit} here. Stretch all times by a factor of {speed / allowed:.3g} or more."
+                )
+        return OutputPath(trajectory, rest.tracker.turned(rest.configuration), count)
 
     def plan_goal(
         self,
@@ -301,19 +333,18 @@ class QPController(SampledController):
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
         clock, tracker = self._active(now)
-        start = self._values(tracker, clock.at(now))
-        motion = OnlineMotion(
-            start, goal.position[self._rows], *self._limits, duration=duration, least=self._least_duration
-        )
+        start, rotation = tracker.begun_anew(tracker.values(clock.at(now)))
+        end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
+        motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
-        path = OnlinePath(motion, tracker.quaternion)
+        path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
-        tracker: OnlinePath = planned.tracker
+        tracker: OutputPath = planned.tracker
         self._note, self._stuck = "", 0.0
         if not isinstance(tracker.motion, OnlineMotion):
             return super().begin(now, planned)
@@ -359,17 +390,17 @@ class QPController(SampledController):
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
+        here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
+        turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         arrays = self.equations.update(q, v, 0.5 * self.period)
-        here, middle = self._values(tracker, clock.at(acts)), self._values(tracker, clock.at(acts + 0.5 * self.period))
-        rate = arrays.velocity[self._rows]
-        error = here[0] - (arrays.position[self._rows] - 0.5 * self.period * rate)
-        distance = float(np.sqrt(error @ error))
-        if not distance < LOST:
-            raise InfeasibleControlError(f"the output is {distance:.3g} m from its reference; hold, then go on.")
+        rate = arrays.selection @ arrays.velocity
+        error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
+        self._check_distance(error)
         w = self._bandwidth * affordable(self.period, self._latest)
-        self._watch_border(time, error, here[1], rate, w)
+        self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
-        wanted = middle[2] + 2.0 * w * (here[1] - rate) + w * w * error
+        here[2] = middle[2]
+        wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
@@ -381,6 +412,25 @@ class QPController(SampledController):
         self._last_command = self._made(*before, time, acts, accelerations)
         self._last_time, self._last_acts = time, acts
         return self._last_command
+
+    def _turn_error(self, q: Array, here: Array, tracker: OutputPath) -> Array:
+        """(3,) rad from the output's orientation at q (nq,) to that of the reference; zero where none is controlled."""
+        if not self._task.turns.size:
+            return np.zeros(3)
+        body, axes = self.equations.parts.body, self.robot.output.frame.axes  # type: ignore[union-attr]
+        rotation = self._poses.update(q).rotations[body] @ axes
+        turn = rotation_vector(tracker.turned(here) @ rotation.T)
+        self._task.fill_selection(turn, self.equations.arrays.selection)
+        return turn
+
+    def _check_distance(self, error: Array) -> None:
+        """Raise InfeasibleControlError where errors (k,) are too large for a control."""
+        for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
+            distance = float(np.sqrt(error[rows] @ error[rows]))
+            if not distance < most:
+                raise InfeasibleControlError(
+                    f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
+                )
 
     def _moved_on(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array]:
         """q and v when the command will act, and (k,) by how much the output's rate changes until then.
@@ -411,12 +461,11 @@ class QPController(SampledController):
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
         equations = self.equations
-        body, load, force = equations.parts.body, equations.work.load, np.zeros(3)
-        force[self._rows] = self._force
+        body, load = equations.parts.body, equations.work.load
         load[:] = self._loads
         x, y, z = (equations.arrays.position[:3] - equations.work.position[body]).tolist()
-        a, b, c = force.tolist()
-        load[body] += (y * c - z * b, z * a - x * c, x * b - y * a, a, b, c)
+        a, b, c, *moment = (self._force @ equations.arrays.selection).tolist()
+        load[body] += (y * c - z * b + moment[0], z * a - x * c + moment[1], x * b - y * a + moment[2], a, b, c)
 
     def acted(self, stamp: float, begin: float) -> None:
         self._under_way.acted(stamp, begin)
@@ -524,6 +573,11 @@ class QPController(SampledController):
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
+        self._at = q
+        if self._stiff is not None:
+            low = (1.0 + self._gains["floor_margin"]) * self._floor
+            held = self._stiff.tensions(time, q, low, program.tension_high)
+            program.tension_wanted[:] = held + left * (self._start_tension - held)
         change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
@@ -543,8 +597,9 @@ class QPController(SampledController):
         How far the output may be behind follows from what its loop affords now. That it is behind is no reason to give
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
-        clock, tracker = self._active(time)
-        leash, behind = self._limits[0] / w, np.array(error)
+        clock, _ = self._active(time)
+        leash, behind = self._limits[0] / w, self._weights * error
+        error, wanted, rate = behind.copy(), self._weights * wanted, self._weights * rate
         speed = float(np.sqrt(wanted @ wanted))
         if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
             behind -= (error @ wanted) / speed**2 * wanted
@@ -560,11 +615,11 @@ class QPController(SampledController):
         if self._stuck < max(STUCK, LAGS / w):
             return
         because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
-        values = self.equations.arrays.position[self._rows].copy()  # to press on would not get it any nearer
+        position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
-        still = self._still(values, tracker.quaternion)
+        still = self._still(position, rotation)  # to press on would not get it any nearer
         self._motions = [(PathClock(time, 0.0), still)]
-        self._goal, self._began = (self._place(values), tracker.quaternion), time
+        self._goal, self._began = (position, self._task.quaternion(rotation)), time
         self._version += 1
 
     def _impedance_gains(self) -> ImpedanceGains:
@@ -601,6 +656,7 @@ class QPController(SampledController):
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
+            found += [] if self._stiff is None else self._stiff.gave_way()
             if solution.active:
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
@@ -620,10 +676,38 @@ class QPController(SampledController):
     def _least_duration(self) -> float:
         return max(LEAST_DURATION / self._bandwidth, 20.0 * self.period)
 
-    def _output_limits(self) -> tuple[float, float]:
-        """m/s and m/s^2 of the output that the actuators' rates and efforts allow at the last state, with a margin."""
+    def _check_turns(self) -> None:
+        """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
+        arrays, output = self.equations.arrays, self.robot.output
+        reached = np.linalg.norm(arrays.output_1, axis=1) / np.sqrt(np.diagonal(arrays.mobility))
+        idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
+        if idle:
+            axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
+            raise TensegrityError(
+                f"output {output.name} controls {axes}, about which no actuator turns it at its start; "  # type: ignore[union-attr]
+                "name the axes without."
+            )
+
+    def _set_output_limits(self) -> None:
+        """Rates and accelerations of the output that the actuators allow at the last state, and what a radian counts.
+
+        Positions and turns have limits of their own; where both are controlled, a turn counts as what takes the
+        actuators as long.
+        """
+        task = self._task
+        both = [self._output_limits(rows) if rows.size else None for rows in (task.place_rows, task.turn_rows)]
+        places, turns = both
+        self._limits = places or turns or self._limits
+        self._turn_limits = turns or self._turn_limits
+        if places and turns:
+            self._weights[task.turn_rows] = places[0] / turns[0]
+
+    def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
+        """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
         arrays = self.equations.arrays
-        needed = np.linalg.pinv(arrays.output_1, rcond=1e-3)  # the least efforts for an acceleration of the output
+        size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
+        needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
+        needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
         speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))

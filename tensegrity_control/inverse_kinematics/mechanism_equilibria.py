@@ -64,6 +64,10 @@ class PathSensitivity:
     stretch: Array
 
 
+NO_STIFFNESS = 1e-6
+"""N m/rad or N/m, rounding of the stiffness of a motion that nothing resists."""
+
+
 class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     """See `EquilibriumMap`; every thread has its own arrays.
 
@@ -116,8 +120,11 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         except NoEquilibriumError as error:
             raise TensegrityError(f"{self.robot.name} has no shape there: {error}") from error
         if not statics.stable:
+            loose = abs(statics.softest) < NO_STIFFNESS
+            hint = "; nothing resists one of its motions, such as a strut's spin: the controller qp takes such robots"
             raise TensegrityError(
-                f"{self.robot.name} would not stay in its shape there (softest {statics.softest:.3g})."
+                f"{self.robot.name} would not stay in its shape there (softest {statics.softest:.3g})"
+                f"{hint if loose else ''}."
             )
         pose, _ = self._poses.update(statics.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)

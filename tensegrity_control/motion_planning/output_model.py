@@ -1,4 +1,8 @@
-"""A mechanism in independent coordinates w with the position of its output, p = f(w): what output plans rest on."""
+"""A mechanism in independent coordinates w with the pose of its output, p = f(w): what output plans rest on.
+
+Of outputs that turn, p is the position and the rotation vector from the orientation at the start, R = exp(r) R_0; what
+is off a path is the rotation vector of R R_d' and so about world axes, as the Jacobian counts it.
+"""
 
 from __future__ import annotations
 
@@ -12,48 +16,106 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates, ReducedModel, single_coordinates
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.rotations import (
+    matrix_from_quaternion,
+    matrix_from_vector,
+    quaternion_from_matrix,
+    rotation_vector,
+)
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.robots.robot import Robot
+
+MOST_TURN = 3.0
+"""rad from the start; at half a turn the rotation vector changes its sign."""
 
 
 class OutputModel(ReducedModel):
     """See `ReducedModel`.
 
     Args:
-        robot: a mechanism with actuators and an output of which positions alone are controlled.
-        coordinates: names of all independent coordinates, of joints with one coordinate each. Without it: the driven
+        robot: a mechanism with actuators and an output of which positions, all rotations or both are controlled; some
+            rotations alone where it turns about no other axes.
+        coordinates: names of all independent coordinates, of joints without quaternions. Without it: the driven
             joints, and of the others those that carry the most mass, as far as they are independent at the start.
 
     Raises:
-        TensegrityError: a name is unknown or belongs to a joint with several coordinates, the coordinates are not
-            independent or not all, or the output controls rotations.
+        TensegrityError: a name is unknown or belongs to a joint with a quaternion, the coordinates are not
+            independent or not all, or the output controls some rotations and turns otherwise, too.
     """
 
     def __init__(self, robot: Robot, coordinates: Sequence[str] | None = None) -> None:
         self.output: BodyFrame = robot.output  # type: ignore[assignment]
-        if any(axis.startswith("r") for axis in self.output.controlled):
-            raise TensegrityError(f"output {self.output.name} controls rotations; paths are positions, name x, y, z.")
         robot.model_as(MechanismModel).need_elastic_cables("this control")
         self.rows = self.output.rows
+        self.turning = np.flatnonzero(self.rows >= 3)
         chosen = (None, None) if coordinates is None else single_coordinates(robot.mechanism, coordinates)
         super().__init__(robot, *chosen)
         self._poses = BodyPoses(robot.model_as(MechanismModel))
+        start = np.array(robot.model_as(MechanismModel).start)
+        self._origin = matrix_from_quaternion(self._poses.update(start).output(self.output)[0][1])
+        if 0 < self.turning.size < 3:
+            self._check_plane(start)
+
+    def _check_plane(self, q: Array) -> None:
+        """Raise TensegrityError where the output turns about axes that it does not control."""
+        free = np.setdiff1d(np.arange(3), self.rows[self.turning] - 3)
+        basis = self._basis(q, np.zeros(self._held.size))
+        moves = wrench_jacobian(self.mechanism, q, self.output.body)[free] @ basis
+        if np.max(np.abs(moves)) > 1e-9:
+            raise TensegrityError(
+                f"output {self.output.name} controls {', '.join(self.output.controlled)} and turns about other axes, "
+                "too; name all of rx, ry, rz, or none. The controller qp takes it as it is."
+            )
+
+    def coordinates(self, pose: Pose) -> Array:
+        """(k,) m and rad of a pose of the output. Raises TensegrityError: it is turned too far from the start."""
+        if not self.turning.size:
+            return np.asarray(pose[0])[self.rows]
+        turn = rotation_vector(matrix_from_quaternion(pose[1]) @ self._origin.T)
+        angle = float(np.linalg.norm(turn))
+        if angle > MOST_TURN:
+            raise TensegrityError(
+                f"the output would be turned by {np.degrees(angle):.0f} deg from its start; this controller plans up "
+                f"to {np.degrees(MOST_TURN):.0f} deg, qp further."
+            )
+        return np.asarray(np.concatenate((pose[0], turn))[self.rows])
+
+    def pose_at(self, values: Array, near: Pose) -> Pose:
+        """The pose with these coordinates (k,); what is not controlled is that of `near`."""
+        both = np.concatenate((near[0], np.zeros(3)))
+        both[self.rows] = values
+        if not self.turning.size:
+            return both[:3], near[1]
+        return both[:3], quaternion_from_matrix(matrix_from_vector(both[3:]) @ self._origin)
 
     def outputs_along(self, start: Array, states: Array, efforts: Array) -> MovingStates:
-        """`states_along` for states (k, 2n) under efforts (k, u), with the output's controlled coordinates."""
+        """`states_along` for states (k, 2n) under efforts (k, u), with the output's controlled axes."""
         count = self.index.size
         body = int(self.mechanism.body_index[self.output.body])
         return self.states_along(
             start, states[:, :count], states[:, count:], efforts, body, np.array(self.output.frame.origin), self.rows
         )
 
+    def errors_along(self, moved: MovingStates, values: Array) -> Array:
+        """`output_error` (k, p) of states from outputs with coordinates (k, p)."""
+        if not self.turning.size:
+            return np.asarray(moved.outputs - values)
+        return np.array([self.output_error(q, each) for q, each in zip(moved.positions, values, strict=True)])
+
     def output_position(self, q: Array) -> Array:
-        """(k,) m, the controlled coordinates of the output."""
-        return np.asarray(self._poses.update(q).output(self.output)[0][0][self.rows])
+        """(k,) m and rad, the controlled coordinates of the output."""
+        return self.coordinates(self._poses.update(q).output(self.output)[0])
+
+    def output_error(self, q: Array, values: Array) -> Array:
+        """(k,) m and rad about world axes, by which the output is off the pose with coordinates (k,)."""
+        pose = self._poses.update(q).output(self.output)[0]
+        if not self.turning.size:
+            return np.asarray(pose[0][self.rows] - values)
+        return -np.asarray(pose_error(self.pose_at(values, pose), pose)[self.rows])
 
     def output_jacobian(self, q: Array) -> Array:
-        """J (k, n) with p' = J w'."""
+        """J (k, n): velocities and angular velocities of the controlled axes are J w'."""
         basis = self._basis(q, np.zeros(self._held.size))
-        return np.asarray(
-            wrench_jacobian(self.mechanism, q, self.output.body, self.output.frame.origin)[3:][self.rows] @ basis
-        )
+        wrench = wrench_jacobian(self.mechanism, q, self.output.body, self.output.frame.origin)
+        return np.asarray(wrench[[3, 4, 5, 0, 1, 2]][self.rows] @ basis)

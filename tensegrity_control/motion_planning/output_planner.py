@@ -38,6 +38,8 @@ EQUILIBRIUM_SPACING = 0.1
 """s between two equilibria along a path; shorter makes the guess better and takes more time."""
 LINE_SPACING = 0.02
 """m between two equilibria along a straight line of the output, of which there are at least MIN_PIECES pieces."""
+LINE_TURN = 0.05
+"""rad, the same of turns."""
 MIN_PIECES = 6
 LINEARIZATION_SPACING = 0.04
 """s between two linearizations along the path."""
@@ -55,7 +57,7 @@ class OutputWeights:
     """Scales of the quadratic cost (Bryson's rule): deviations that cost the same. Turning one up tolerates more of it.
 
     Args:
-        output: m, of the output from its path. Smaller follows more closely with stiffer feedback.
+        output: m and rad, of the output from its path. Smaller follows more closely with stiffer feedback.
         position: rad or m, of coordinates from the equilibria along the path. Smaller leaves less freedom to them.
         rate: per s, of the same. Smaller damps more.
         effort: N m or N, of the inputs. Larger allows stronger feedback.
@@ -80,7 +82,7 @@ class OutputPlan(TrackingPlan):
     """A motion whose output follows a path.
 
     Attributes:
-        end: equilibrium at which the path ends. miss: m, largest distance of the planned output from the path.
+        end: equilibrium at which the path ends. miss: m and rad, largest distance of the planned output from the path.
         defect: largest jump between two pieces of the planned motion [rad, m, and per s].
     """
 
@@ -104,7 +106,8 @@ def plan_output(
     """Plan a motion whose output follows a path from rest to rest.
 
     Args:
-        path: the output's controlled coordinates (k,) m over time [s], at rest at 0 and at the end.
+        path: the output's controlled coordinates (k,) m, rad (`OutputModel.coordinates`) over time [s], at rest at 0
+            and at the end.
         duration: s. period: s, over which inputs are held.
         sweeps: Newton steps after the guess at most; the plan's `defect` tells what they leave.
         start: equilibrium from which the motion begins; None for the one at the path's start that is nearest to
@@ -127,7 +130,7 @@ def plan_output(
     equilibria = equilibrium_map or MechanismEquilibriumMap(model.robot)
     targets = np.array([path(float(time)) for time in times])
     if len(line):
-        knots, points = _along_line(line, targets, model.rows)
+        knots, points = _along_line(model, line, targets)
     else:
         knots, points, line = _along_path(model, path, times, equilibria, start or equilibria.home)
     first, states, inputs = _guess(model, line, knots, points, times)
@@ -138,7 +141,7 @@ def plan_output(
         if not is_fresh:
             drifts, pieces = _pieces(model, moved, states, inputs, period)
             sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output)
-        deviations, changes = sweep.deviations(_defects(moved, states, drifts), moved.outputs - targets)
+        deviations, changes = sweep.deviations(_defects(moved, states, drifts), model.errors_along(moved, targets))
         states, inputs = states + deviations, inputs + changes
         moved = model.outputs_along(first, states, inputs)
         before, remaining = remaining, float(np.max(np.abs(_defects(moved, states, drifts))))
@@ -154,7 +157,7 @@ def plan_output(
                 f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
                 "more time for it."
             )
-    miss = float(np.max(np.linalg.norm(moved.outputs - targets, axis=1)))
+    miss = float(np.max(np.linalg.norm(model.errors_along(moved, targets), axis=1)))
     defect = max(remaining, _defect_between(model, moved, states, inputs, period))
     return OutputPlan(
         times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss, defect
@@ -178,22 +181,26 @@ def _costs(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Arra
 
 
 def equilibria_on_line(
-    equilibria: MechanismEquilibriumMap, start: PathEquilibrium, goal: PoseGoal
+    model: OutputModel, equilibria: MechanismEquilibriumMap, start: PathEquilibrium, goal: PoseGoal
 ) -> tuple[PathEquilibrium, ...]:
-    """Equilibria whose outputs divide the straight line from a start to a goal evenly. Raises UnreachableGoalError."""
-    offset = goal.error(start.pose)
-    pieces = max(MIN_PIECES, int(np.ceil(np.linalg.norm(offset) / LINE_SPACING)))
+    """Equilibria whose outputs divide the straight line of the model's coordinates from a start to a goal evenly.
+
+    Raises UnreachableGoalError.
+    """
+    first = model.coordinates(start.pose)
+    offset = model.coordinates(goal.pose) - first
+    spacing = np.where(model.rows < 3, LINE_SPACING, LINE_TURN)
+    pieces = max(MIN_PIECES, int(np.ceil(np.linalg.norm(offset / spacing))))
     line = [start]
     for part in np.linspace(0.0, 1.0, pieces + 1)[1:-1]:
-        position = np.array(start.pose[0])
-        position[goal.output.rows] += part * offset
-        line.append(plan_path(equilibria, line[-1], PoseGoal(position, start.pose[1], goal.output)).equilibrium)
+        between = PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
+        line.append(plan_path(equilibria, line[-1], between).equilibrium)
     return (*line, plan_path(equilibria, line[-1], goal).equilibrium)
 
 
-def _along_line(line: Sequence[PathEquilibrium], targets: Array, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+def _along_line(model: OutputModel, line: Sequence[PathEquilibrium], targets: Array) -> tuple[Array, Array]:
     """Parameters of equilibria on a line and of the points of a path (k, p) along it: 0 at its start, 1 at its end."""
-    outputs = np.array([each.pose[0][rows] for each in line])
+    outputs = np.array([model.coordinates(each.pose) for each in line])
     offset = outputs[-1] - outputs[0]
     length = float(offset @ offset)
     if length <= 1e-18:
@@ -206,12 +213,10 @@ def _along_path(
 ) -> tuple[Array, Array, list[PathEquilibrium]]:
     """Parameters, the times [s], of the equilibria along a path and of its points, and those equilibria."""
     knots = np.linspace(0.0, times[-1], max(MIN_PIECES + 1, int(np.ceil(times[-1] / EQUILIBRIUM_SPACING)) + 1))
-    position, passed = np.array(start.pose[0]), [start]
+    passed = [start]
     for time in knots:
-        position[model.rows] = path(float(time))
-        passed.append(
-            plan_path(equilibria, passed[-1], PoseGoal(position.copy(), start.pose[1], model.output)).equilibrium
-        )
+        goal = PoseGoal(*model.pose_at(path(float(time)), start.pose), model.output)
+        passed.append(plan_path(equilibria, passed[-1], goal).equilibrium)
     return knots, times, passed[1:]
 
 

@@ -38,6 +38,8 @@ GIVES_WAY = 1e-6
 """Parts of its scale by which something must give way to be named."""
 TRACKING_TOLERANCE = 0.02
 """m/s^2 of the output's acceleration that is missing where tracking is said to give way."""
+TURNING_TOLERANCE = 0.1
+"""rad/s^2, the same of its angular acceleration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,8 @@ class MotionSolution:
     """Efforts, and what is to be known about them.
 
     Attributes:
-        effort: (a,) N m or N. tension: (c,) N of the driven cables. output: (k,) m/s^2, what the output will do.
+        effort: (a,) N m or N. tension: (c,) N of the driven cables.
+        output: (k,) m/s^2 and rad/s^2, what the output will do.
         actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
         missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
         broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
@@ -63,14 +66,17 @@ class MotionSolution:
 
 
 @allocation_free
-def fill_program(tight, wanted, damping, tension_wanted, weight, P, q, C, residual, inertia):
-    """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration."""
+def fill_program(tight, wanted, damping, tension_wanted, weight, places, total_mass, P, q, C, residual, inertia):
+    """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration.
+
+    The mean inertia at the output is that of its rows `places`, which move and do not turn; without any, `total_mass`.
+    """
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
     largest = 0.0
-    per_mass = 0.0
-    for k in range(outputs):
-        per_mass += tight.mobility[k, k] / outputs
+    per_mass = 0.0 if places.shape[0] else 1.0 / total_mass
+    for k in places:
+        per_mass += tight.mobility[k, k] / places.shape[0]
     weight = weight * per_mass
     for k in range(outputs):
         residual[k] = wanted[k] - tight.output_0[k]
@@ -160,6 +166,9 @@ class MotionProgram:
         robot = equations.robot
         inputs, cables = len(robot.actuators), len(equations.cables)
         outputs = equations.parts.axes.size
+        self._places = np.flatnonzero(equations.parts.axes < 3)
+        self._mass = float(sum(body.mass for body in equations.mechanism.bodies))
+        self._tolerance = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE)
         self.effort_high = np.array([each.effort for each in robot.actuators])
         self.effort_low = -self.effort_high
         self.tension_low, self.tension_high = np.zeros(cables), np.full(cables, np.inf)
@@ -194,7 +203,7 @@ class MotionProgram:
         tight, program = self.equations.arrays, self._hard
         cables, inputs = tight.tension_1.shape
         largest = fill_program(
-            tight, wanted, damping, self.tension_wanted, self.tension_weight,
+            tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass,
             program.P, program.q, program.C, self._residual, self._inertia,
         )  # fmt: skip
         if not math.isfinite(program.q.sum()):
@@ -248,7 +257,7 @@ class MotionProgram:
                 by = max(low[k], high[k])
                 if by > GIVES_WAY * self.tension_scale[k]:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
-        if broken or max(map(abs, missing.tolist()), default=0.0) > TRACKING_TOLERANCE:
+        if broken or np.any(np.abs(missing) > self._tolerance):
             active = self._active(effort, tension)
         joints = tight.joint_0 + tight.joint_1 @ effort
         return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))

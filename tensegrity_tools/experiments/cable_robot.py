@@ -4,6 +4,10 @@ The platform goes round a closed path of positions and turns. At every point the
 are nearest to a wanted level are found, and from them, in closed form, the angles of the pulleys, with the pulleys'
 geometry and the cables' stretch, and once more as if every cable started at a fixed point (where it leaves its pulley
 at rest). The model with pulleys then finds where the platform comes to rest with either.
+
+Driven in simulation, angles of shapes at rest leave out what accelerates the platform: cables that stretch under it let
+it swing off its path. The same angles with the tensions that carry it along (the inertial wrench of the path) do not,
+nor does `qp`, which computes them in every period.
 """
 
 from __future__ import annotations
@@ -14,7 +18,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation, RotationSpline
 
+from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.qp import QPController
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.impedance import MovingPosition
@@ -22,12 +30,21 @@ from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.hanging_body import hanging_position
 from tensegrity_dynamics.mechanisms.statics.wrench_feasibility import cable_statics, tension_distribution
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
+from tensegrity_dynamics.numerics.rotations import (
+    matrix_from_quaternion,
+    matrix_from_vector,
+    quaternion_from_matrix,
+    rotation_vector,
+)
 from tensegrity_dynamics.robots.output_frame import pose_error
 
 NAME = "cable_robot"
 DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
 QUANTITIES = {"reach": "length", "level": "force", "duration": "time"}
+PERIOD = 0.005
+"""s between two commands of `qp`."""
+WAYPOINTS = 401
+"""Of the path that `qp` follows."""
 CHECKED = 12
 """Points of the path at which the shapes at rest are solved for."""
 
@@ -82,8 +99,74 @@ def run(
         },
     }  # fmt: skip
     if duration > 0.0:
-        result["driven"] = _drive(loaded, model, np.array(exact), poses, duration)
+        moving = []
+        for (position, quaternion), wrench, own in zip(
+            poses,
+            _inertial_wrenches(loaded, home.pose, shares, reach, np.radians(turn), duration),
+            tensions,
+            strict=True,
+        ):
+            q = hanging_position(model, output, position, quaternion, own / _stiffness(model))
+            carried = tension_distribution(cable_statics(loaded, q), wrench, level)
+            stretched = (own if carried is None else carried) / _stiffness(model)
+            moving.append(_angles(loaded, model, hanging_position(model, output, position, quaternion, stretched)))
+        result["driven"] = {
+            "at rest everywhere": _drive(loaded, model, np.array(exact), poses, duration),
+            "with inertia": _drive(loaded, model, np.array(moving), poses, duration),
+            "qp": _control(loaded, poses, duration),
+        }
     return result
+
+
+def _inertial_wrenches(loaded: Any, home: Any, shares: Any, reach: float, turn: float, duration: float) -> list[Any]:
+    """(6,) N and N m on the output, world axes, that stand for the platform's acceleration at every pose."""
+    output = loaded.output
+    body = next(each for each in loaded.mechanism.bodies if each.name == output.body)
+    step, result = 1e-3, []
+    for share in shares:
+        at = [_pose(home, float(np.clip(share + k * step, 0.0, 1.0)), reach, turn) for k in (-1, 0, 1)]
+        per = (step * duration) ** 2
+        (before, here, after) = [matrix_from_quaternion(q) for _, q in at]
+        ahead, behind = rotation_vector(after @ here.T), rotation_vector(here @ before.T)
+        omega, alpha = (ahead + behind) / (2.0 * step * duration), (ahead - behind) / per
+        arm = here @ (body.centre - output.frame.origin)  # from the output to the centre of mass
+        a = (at[2][0] - 2.0 * at[1][0] + at[0][0]) / per + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))
+        inertia = here @ body.inertia @ here.T
+        moment = inertia @ alpha + np.cross(omega, inertia @ omega)
+        result.append(-np.concatenate((body.mass * a, moment + np.cross(arm, body.mass * a))))
+    return result
+
+
+def _control(loaded: Any, poses: Any, duration: float) -> dict[str, float]:
+    """Follow the same poses with `qp`: errors on the way, against the poses of the path, and one second after."""
+    control = QPController(loaded, period=PERIOD)
+    steps = max(1, int(np.ceil(PERIOD / min(Simulation(loaded).time_step, 1e-3) - 1e-9)))
+    simulation, places = Simulation(loaded, PERIOD / steps), BodyPoses(loaded.model_as(MechanismModel))
+    grid = np.linspace(0.0, duration, len(poses))
+    path = CubicSpline(grid, [position for position, _ in poses], bc_type="clamped")
+    turns = RotationSpline(grid, Rotation.from_quat(np.roll([quaternion for _, quaternion in poses], -1, axis=1)))
+
+    def look() -> RobotState:
+        return RobotState(q=simulation.state.q.copy(), v=simulation.state.v.copy())
+
+    control.reset(0.0, look())
+    picked = np.linspace(0, len(poses) - 1, min(len(poses), WAYPOINTS)).astype(int)[1:]
+    control.follow(0.0, [(float(grid[k]), *poses[k]) for k in picked], "smooth")
+    on_the_way = np.zeros(2)
+    for k in range(round((duration + 1.0) / PERIOD)):
+        command = control.command(k * PERIOD, look())
+        simulation.command(command.mode, command.set_points(), period=PERIOD)
+        simulation.advance(duration=PERIOD)
+        time = min((k + 1) * PERIOD, duration)
+        pose = path(time), np.roll(turns(time).as_quat(), 1)
+        error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
+        left = np.array([np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
+        if (k + 1) * PERIOD <= duration:
+            on_the_way = np.maximum(on_the_way, left)
+    return {
+        "position_on_the_way_m": float(on_the_way[0]), "angle_on_the_way_rad": float(on_the_way[1]),
+        "position_at_rest_m": float(left[0]), "angle_at_rest_rad": float(left[1]),
+    }  # fmt: skip
 
 
 def _pose(home: Any, share: float, reach: float, turn: float) -> tuple[Any, Any]:
@@ -132,13 +215,14 @@ def _drive(loaded: Any, model: MechanismModel, angles: Any, poses: Any, duration
     simulation, places = Simulation(loaded), BodyPoses(model)
     names = [each.name for each in loaded.actuators]
     step = duration / (len(angles) - 1)
+    curve = CubicSpline(step * np.arange(len(angles)), angles, bc_type="clamped")  # straight pieces would be off it
+    parts = max(1, int(np.ceil(step / PERIOD - 1e-9)))
     on_the_way = np.zeros(2)
-    for before, row, pose in zip(angles, angles[1:], poses[1:], strict=False):
-        rates = (row - before) / step
-        simulation.advance(
-            duration=step,
-            position={n: MovingPosition(*x) for n, *x in zip(names, before.tolist(), rates.tolist(), strict=True)},
-        )
+    for k, pose in enumerate(poses[1:]):
+        for part in range(parts):
+            time = (k + part / parts) * step
+            moving = zip(names, curve(time).tolist(), curve(time, 1).tolist(), strict=True)
+            simulation.advance(duration=step / parts, position={n: MovingPosition(*x) for n, *x in moving})
         error = pose_error(pose, places.update(simulation.state.q).output(loaded.output)[0])
         on_the_way = np.maximum(on_the_way, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
     simulation.advance(duration=1.0, position=dict(zip(names, angles[-1].tolist(), strict=True)))
@@ -168,17 +252,13 @@ def render(result: dict[str, Any], console: Console) -> None:
     for what, row in result["largest"].items():
         table.add_row(what, f"{row['position_m']:.2e}", f"{row['angle_rad']:.2e}")
     if "driven" in result:
-        driven = result["driven"]
-        table.add_row(
-            "pulleys, simulated, on the way",
-            f"{driven['position_on_the_way_m']:.2e}",
-            f"{driven['angle_on_the_way_rad']:.2e}",
-        )
-        table.add_row(
-            "pulleys, simulated, at the end",
-            f"{driven['position_at_rest_m']:.2e}",
-            f"{driven['angle_at_rest_rad']:.2e}",
-        )
+        for what, driven in result["driven"].items():
+            for when, key in (("on the way", "on_the_way"), ("at the end", "at_rest")):
+                table.add_row(
+                    f"pulleys, simulated, {what}, {when}",
+                    f"{driven[f'position_{key}_m']:.2e}",
+                    f"{driven[f'angle_{key}_rad']:.2e}",
+                )
     console.print(table)
 
 

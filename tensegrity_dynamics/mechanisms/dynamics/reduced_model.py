@@ -35,6 +35,8 @@ DIFFERENCE_STEP = 1e-6
 """Of the central differences, in rad or m and per s."""
 
 
+QUATERNION_KINDS = ("spherical", "floating")
+"""Of joints whose position is more numbers than they have coordinates."""
 DEPENDENT = "the chosen coordinates stop being independent here; choose others."
 
 
@@ -75,7 +77,8 @@ def moving_states(
     """States with coordinates (k, n) and rates (k, n) under efforts (k, nv), each near the one before.
 
     Fills positions (k, nq), accelerations w'' (k, n), and of a point of a body, `origin` (3,) m, the `axes` (p,):
-    outputs (k, p) m and their Jacobians (k, p, n). Returns how many were made, and the error of the loops at the next.
+    outputs (k, p) m and their Jacobians (k, p, n); axes 3 to 5 are turns about x, y and z, with outputs of zero.
+    Returns how many were made, and the error of the loops at the next.
     """
     for k in range(coordinates.shape[0]):
         q = positions[k]
@@ -93,7 +96,7 @@ def moving_states(
         x, y, z = work.point[0], work.point[1], work.point[2]
         for r in range(axes.shape[0]):
             axis = axes[r]
-            outputs[k, r] = work.point[axis]
+            outputs[k, r] = work.point[axis] if axis < 3 else 0.0
             for i in range(index.shape[0]):
                 jacobians[k, r, i] = 0.0
             d = last_dof(flat, body)
@@ -103,8 +106,10 @@ def moving_states(
                     entry = j[3] + j[1] * z - j[2] * y
                 elif axis == 1:
                     entry = j[4] + j[2] * x - j[0] * z
-                else:
+                elif axis == 2:
                     entry = j[5] + j[0] * y - j[1] * x
+                else:
+                    entry = j[axis - 3]
                 for i in range(index.shape[0]):
                     jacobians[k, r, i] += entry * reduction.basis[d, reduction.basis_index[index[i]]]
                 d = flat.dof_parent[d]
@@ -116,8 +121,8 @@ class MovingStates:
     """States of a mechanism along a motion.
 
     Attributes:
-        positions: (k, nq). accelerations: w'' (k, n). outputs: (k, p) m, axes of a point. jacobians: (k, p, n), of
-            these by w.
+        positions: (k, nq). accelerations: w'' (k, n). outputs: (k, p) m, axes of a point, zero for turns.
+            jacobians: (k, p, n), velocities and angular velocities of these by w'.
     """
 
     positions: Array
@@ -132,7 +137,8 @@ class ReducedModel:
     Args:
         robot: a mechanism with actuators.
         index, q_index: of the coordinates in v and in q. None: the driven joints, and of the other joints of
-            one coordinate those that carry the most mass, as far as they are independent at the start.
+            one coordinate those that carry the most mass, as far as they are independent at the start, then those of
+            universal and cable joints.
 
     Attributes:
         index, q_index: (n,) of the coordinates in v and in q. names: of the coordinates. drives, q_drives: (u,) of the
@@ -320,27 +326,36 @@ class ReducedModel:
 
 
 def single_coordinates(mechanism: Mechanism, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Indices in v and in q of the coordinates of joints with one coordinate, by name.
+    """Indices in v and in q of coordinates by name, of all joints whose positions are numbers that change with them.
+
+    Those are all but spherical and floating ones, whose orientation is a quaternion.
 
     Raises:
-        TensegrityError: a name is unknown, or belongs to a joint with several coordinates.
+        TensegrityError: a name is unknown, or belongs to a joint with a quaternion.
     """
-    names_of_all, joints = mechanism.coordinate_names(), {joint.name for joint in mechanism.joints}
+    names_of_all = mechanism.coordinate_names()
+    places = {}
+    for joint in mechanism.joints:
+        if joint.kind not in QUATERNION_KINDS:
+            at_v, at_q = mechanism.velocities_of(joint.name), mechanism.positions_of(joint.name)
+            places.update({names_of_all[at_v.start + k]: at_q.start + k for k in range(at_v.stop - at_v.start)})
     for name in names:
         if name not in names_of_all:
             raise TensegrityError(unknown_name("coordinate", name, names_of_all))
-        if name not in joints:
-            raise TensegrityError(f"coordinate {name} is part of a joint with several; choose one with one.")
-    return [mechanism.velocities_of(name).start for name in names], [
-        mechanism.positions_of(name).start for name in names
-    ]
+        if name not in places:
+            raise TensegrityError(
+                f"coordinate {name} is part of a joint that turns freely, so that it has no number of its own; the "
+                "controller qp takes such robots, or choose other coordinates."
+            )
+    return [names_of_all.index(name) for name in names], [places[name] for name in names]
 
 
 def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     """Independent coordinates at the start: `first` (indices in v), and of the joints with one those that carry most.
 
-    Coordinates of `first` that depend on others of them, and those of other joints where nothing else is left, take
-    part as they must.
+    Where these do not suffice those of joints with several follow, and spherical and floating ones last. Coordinates
+    of `first` that depend on others of them, and those of other joints where nothing else is left, take part as they
+    must.
     """
     mechanism = robot.mechanism
     flat, chosen = mechanism.flat, np.asarray(first, dtype=np.int64)
@@ -356,6 +371,9 @@ def choose_independent(robot: Robot, first: ArrayLike) -> list[int]:
     # a lower weight keeps a coordinate from becoming passive
     for rank, joint in enumerate(sorted(single, key=lambda each: carried[index[each.body]])):
         reduction.weight[mechanism.velocities_of(joint.name)] *= 1e-3 * 0.5 ** min(rank, 100)
+    for joint in mechanism.joints:
+        if joint.kind in QUATERNION_KINDS:
+            reduction.weight[mechanism.velocities_of(joint.name)] *= 1e3
     reduction.weight[chosen] *= 1e-12
     evaluate(flat, robot.model.initial_configuration, np.zeros(mechanism.velocity_count), work)
     reduce_rows(work.loop, work.loop_bias, reduction, False)

@@ -37,13 +37,13 @@ LARGEST_ENTRY = 20.0
 
 Parts = namedtuple("Parts", "cable joint_q joint_v kind radius drive body origin axes")
 """Driven cables: index among the cables, of their joint in q and in v, kind and pulley radius; the actuators in v; the
-output's body, point in it (3,) m, and controlled axes."""
+output's body, point in it (3,) m, and controlled axes, of which `selection` (k, 6) makes the output's rows."""
 
 TightWorkspace = namedtuple(
     "TightWorkspace",
     "right stretch stretch_bias pull inputs full jacobian bias inputs_solved pull_solved output_solved coupling pivots "
     "tension_0 tension_1 rate_0 rate_1 output_0 output_1 mobility joint_0 joint_1 momentum column scale position "
-    "velocity rates q_rate q_ahead status",
+    "velocity selection rates q_rate q_ahead status",
 )
 
 
@@ -57,7 +57,8 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
         rate_0=np.zeros(n), rate_1=np.zeros((n, inputs)), output_0=np.zeros(outputs),
         output_1=np.zeros((outputs, inputs)), mobility=np.zeros((outputs, outputs)), joint_0=np.zeros(inputs),
         joint_1=np.zeros((inputs, inputs)), momentum=np.zeros((n, inputs)), column=np.zeros(cables), scale=np.zeros(1),
-        position=np.zeros(6), velocity=np.zeros(6), rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
+        position=np.zeros(6), velocity=np.zeros(6), selection=np.zeros((outputs, 6)),
+        rates=np.zeros(n), q_rate=np.zeros(nq), q_ahead=np.zeros(nq),
         status=np.zeros(2, dtype=np.int64),
     )  # fmt: skip
 
@@ -225,12 +226,16 @@ def accelerations(flat, parts, reduction, tight, n, inputs, cables, outputs):
                 solved -= tight.pull_solved[c, i] * tight.tension_1[c, a]
             tight.momentum[i, a], tight.rate_1[i, a] = direct, solved
     for k in range(outputs):
-        axis = parts.axes[k]
-        bias = tight.bias[axis]
+        bias = 0.0
+        for r in range(6):
+            bias += tight.selection[k, r] * tight.bias[r]
         for i in range(n):
             tight.jacobian[k, i] = 0.0
         for d in range(dofs):
-            entry = tight.full[axis, d]
+            entry = 0.0
+            for r in range(6):
+                if tight.selection[k, r] != 0.0:
+                    entry += tight.selection[k, r] * tight.full[r, d]
             if entry != 0.0:
                 bias += entry * reduction.offset[d]
                 for m in range(reduction.basis_filled[d]):
@@ -288,7 +293,7 @@ class TightCables:
     """The equations of the module for one robot; every object keeps its own arrays, so take one for each thread.
 
     Args:
-        robot: a mechanism with actuators and an output of which positions alone are controlled.
+        robot: a mechanism with actuators and an output.
 
     Attributes:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
@@ -309,12 +314,6 @@ class TightCables:
             what = "actuator" if not robot.actuators else "output"
             raise TensegrityError(f"{robot.name} has no {what}; name one in its file to control it.")
         output: BodyFrame = robot.output  # type: ignore[assignment]
-        turned = [axis for axis in output.controlled if axis.startswith("r")]
-        if turned:
-            raise TensegrityError(
-                f"output {output.name} controls rotations ({', '.join(turned)}); this control moves points, name x, y, "
-                "z alone."
-            )
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         entries = [entry for entry in model.entries if entry.variant != "rigid" and entry.joints[1] in driven]
         by_name = {cable.name: k for k, cable in enumerate(mechanism.cables)}
@@ -338,6 +337,8 @@ class TightCables:
         self.arrays = _make_workspace(
             self.count, mechanism.velocity_count, mechanism.position_count, len(entries), len(driven), output.rows.size
         )
+        self.arrays.selection[np.arange(output.rows.size), output.rows] = 1.0
+        self._turned = np.array(output.frame.axes)
         own = [mechanism.cables[k] for k in self.parts.cable]
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
         self._are_strains = bool((self.parts.kind == joints.INVOLUTE_EPSILON).all())
@@ -364,6 +365,11 @@ class TightCables:
         raise TensegrityError(
             f"the loops leave {self.arrays.status[0]} motions here and {self.count} at the start: a singular position."
         )
+
+    @property
+    def rotation(self) -> Array:
+        """(3, 3) of the output's frame in the world, at the state of the last `update`."""
+        return np.asarray(self.work.rotation[self.parts.body] @ self._turned)
 
     def accelerations(self, effort: Array) -> Array:
         """(nv,) rad/s^2 or m/s^2 of all coordinates under efforts (a,), at the state of the last `update`."""

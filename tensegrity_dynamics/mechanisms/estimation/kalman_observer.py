@@ -111,7 +111,7 @@ class MechanismObserver(MechanismEstimator):
 
     Raises:
         NoEquilibriumError: the robot has no shape with its actuators at their start.
-        TensegrityError: its independent coordinates belong to joints with several.
+        TensegrityError: its independent coordinates belong to spherical or floating joints.
     """
 
     def __init__(self, robot: Robot, noise: Noise | None = None, time_step: float | None = None) -> None:

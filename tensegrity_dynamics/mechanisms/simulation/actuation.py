@@ -146,6 +146,7 @@ def desired_accelerations(drives, q, v, step, implicit):
         limit, low, high = drives.effort[a], drives.low[a], drives.high[a]
         mode, before = drives.mode[a], drives.set_point[a]
         drives.compliance[a], drives.stiff[a] = 0.0, False
+        moving = False
         if mode == IMPEDANCE:
             stiffness, damping = drives.stiffness[a], drives.damping[a]
             torque = drives.feed_forward[a] + damping * (drives.moving[a] - speed)
@@ -171,7 +172,7 @@ def desired_accelerations(drives, q, v, step, implicit):
         elif mode == VELOCITY:
             goal = before + drives.command[a] * step
         elif moves_on(drives, a):
-            goal, before = before, before - drives.moving[a] * step
+            goal, before, moving = before, before - drives.moving[a] * step, True
         else:
             goal = drives.command[a]
         reach = drives.rate[a] * step
@@ -180,7 +181,9 @@ def desired_accelerations(drives, q, v, step, implicit):
         if abs(drives.torque[a]) >= limit:
             goal = min(max(goal, angle - reach), angle + reach)  # run no further ahead than the torque can follow
         drives.set_point[a] = goal
-        drives.desired_acceleration[a] = bandwidth * bandwidth * (goal - angle) + 2.0 * bandwidth * (
+        # one that moves on is led to where it is told to be now; to the end of the step it would be early by a step
+        aim = before if moving else goal
+        drives.desired_acceleration[a] = bandwidth * bandwidth * (aim - angle) + 2.0 * bandwidth * (
             (goal - before) / step - speed
         )
         drives.servo[servos] = a

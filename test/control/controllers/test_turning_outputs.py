@@ -8,11 +8,18 @@ import pytest
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
 from tensegrity_control.inverse_kinematics.pose_goal import make_goal
+from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.trajectories.quintic import minimum_jerk
 from tensegrity_control.trajectories.turning_path import TurningPath, angular_motion
 from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
-from tensegrity_dynamics.numerics.rotations import matrix_from_vector, quaternion_from_matrix, rotation_vector
+from tensegrity_dynamics.numerics.rotations import (
+    matrix_from_quaternion,
+    matrix_from_vector,
+    quaternion_from_matrix,
+    rotation_vector,
+)
 from tensegrity_dynamics.robots.output_frame import pose_error
 
 
@@ -62,3 +69,48 @@ def test_a_parallel_robot_is_led_to_a_pose(name, turn, controller):
         simulation.advance(5, **{command.mode: command.set_points()})
     error = pose_error(goal.pose, places.update(simulation.state.q).output(robot.output)[0])
     assert np.abs(error).max() < (2e-4 if controller == "computed_torque" else 2e-3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "turn"), [("three_rrr", [0, 0, 0.3]), ("stewart", [0.1, -0.08, 0.1]), ("cable_robot", [0.05, -0.04, 0.1])]
+)
+def test_task_leads_outputs_that_turn(name, turn):
+    robot = load_robot(name)
+    control, period = make_controller("task", robot, period=0.005), 0.005
+    steps = int(np.ceil(period / min(Simulation(robot).time_step, 1e-3) - 1e-9))
+    simulation, worst = Simulation(robot, period / steps), np.zeros(2)
+
+    def look():
+        seen = simulation.observe()
+        positions = np.array(list(seen.positions.values()))
+        return RobotState(positions=positions, pose=seen.pose, q=simulation.state.q.copy(), v=simulation.state.v.copy())
+
+    control.reset(0.0, look())
+    position, quaternion = look().pose
+    turned = quaternion_from_matrix(matrix_from_vector(turn) @ matrix_from_quaternion(quaternion))
+    goal = make_goal(robot.output, position + [0.02, 0.01, 0.0], turned)
+    arrival = control.begin(0.0, control.plan_goal(0.0, goal)).arrival
+    for k in range(int(np.ceil((arrival + 0.3) / period))):
+        command = control.command(period * k, look())
+        simulation.command(command.mode, command.set_points(), period=period)
+        simulation.advance(duration=period)
+        error = pose_error(control.reference(period * (k + 1)).pose, look().pose)
+        worst = np.maximum(worst, [np.linalg.norm(error[:3]), np.linalg.norm(error[3:])])
+    assert np.abs(pose_error(goal.pose, look().pose)).max() < 2e-5  # of `stewart`, whose joints still settle
+    assert worst[0] < (3e-4 if name == "stewart" else 1e-4) and worst[1] < 1e-3
+
+
+def test_paths_of_a_planner_are_rotation_vectors_from_the_start_and_what_is_off_them_counts_about_world_axes():
+    robot = load_robot("stewart")
+    model, rng = OutputModel(robot), np.random.default_rng(5)
+    q = np.array(robot.model.start)
+    pose = model.pose_at(rng.normal(size=6), (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])))
+    np.testing.assert_allclose(model.pose_at(model.coordinates(pose), pose)[0], pose[0])
+    np.testing.assert_allclose(np.abs(model.pose_at(model.coordinates(pose), pose)[1] @ pose[1]), 1.0)
+    w, h = q[model.q_index], 1e-5
+    change, values = 1e-2 * rng.normal(size=6), model.output_position(q)
+    off = [model.output_error(model.closed_configuration(q, w + s * h * change), values) for s in (1.0, -1.0)]
+    np.testing.assert_allclose(model.output_jacobian(q) @ change, (off[0] - off[1]) / (2.0 * h), atol=1e-8)
+    with pytest.raises(TensegrityError, match="plans up to 172 deg"):
+        model.coordinates((np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])))

@@ -117,8 +117,8 @@ def test_coordinates_that_are_no_choice_are_named(manipulator):
         OutputModel(manipulator, names[1:])
     with pytest.raises(TensegrityError, match="There is no coordinate 'B1-dumyJt'"):
         OutputModel(manipulator, ["B1-dumyJt", *names[1:]])
-    with pytest.raises(TensegrityError, match="part of a joint with several"):
-        OutputModel(manipulator, ["B1-top-involuteJt.strain", *names[1:]])
+    with pytest.raises(TensegrityError, match="part of a joint that turns freely"):
+        OutputModel(manipulator, ["floatingJt.wx", *names[1:]])
 
 
 # -- the plan -------------------------------------------------------------------------------------------------------

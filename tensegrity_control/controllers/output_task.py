@@ -1,0 +1,188 @@
+"""What the output of a robot shall do: positions and rotations of a reference, and the accelerations that lead there.
+
+Rotations are those of SO(3), never differences of angles. With R the output's frame, R_d that of the reference, w and a
+their angular velocities and accelerations about world axes, and W the bandwidth,
+
+    e = log(R_d R'),   a = a_d + 2 W (w_d - w) + W^2 e
+
+since d/dt |e|^2 / 2 = e' (w_d - w), whatever R_d does. Where some of rx, ry, rz are free, e stays large along these,
+and its other components do not change as w_d - w does. The rows P of what is controlled are then led as they really
+move,
+
+    d/dt P e = P (J_l w_d - J_r w),   (P e)'' = - 2 W (P e)' - W^2 P e
+
+with J_l and J_r the inverse left and right Jacobians of SO(3) at e, so that P J_r is what the output's rotation is
+weighed with (`TightWorkspace.selection`). A reference is a rotation vector from where it began, R_d = exp(r(t)) R_0,
+which every new goal begins anew: it is regular up to a whole turn and starts with r' = w, r'' = a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_vector, quaternion_from_matrix, rotation_vector
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import OutputFrame
+
+from ..inverse_kinematics.pose_goal import rotation_error_rate
+from ..trajectories.online import OnlineMotion
+from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import Progress
+from ..trajectories.turning_path import angular_motion
+
+Limits = tuple[float, float]
+"""Of a rate and of an acceleration."""
+
+MOST_TURN = 1.9 * np.pi
+"""rad of one motion from where it begins; a rotation vector is not regular at a whole turn."""
+UNBOUNDED = 1e12
+"""Limit of a motion whose time is known already."""
+ANGLE_STEP = 1e-6
+"""rad, of the difference that tells how the Jacobians at e change."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutputPath:
+    """A motion of the output over time; what the clock of `GoalController` runs.
+
+    Attributes:
+        motion: of the controlled positions [m], and of a rotation vector [rad] where rotations are controlled.
+        rotation: (3, 3) R_0, from which that counts. places: how many positions there are.
+    """
+
+    motion: PiecewisePolynomial
+    rotation: Array
+    places: int
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return self.motion.end - self.motion.start
+
+    def values(self, progress: Progress) -> Array:
+        """(3, m) value, rate and acceleration where its clock is; of turns angular ones, in rad/s and rad/s^2."""
+        rows = self.motion.sample(self.motion.start + min(max(progress.time, 0.0), self.duration))
+        rate, acceleration = rows[1].copy(), rows[2].copy()
+        rows[1] = progress.pace * rate
+        rows[2] = progress.pace**2 * acceleration + progress.change * rate
+        if rows.shape[1] > self.places:
+            turn = rows[:, self.places :]
+            turn[1], turn[2] = angular_motion(*turn)
+        return rows
+
+    def turned(self, values: Array) -> Array:
+        """(3, 3) R_d at the first row of `values`."""
+        if values.shape[-1] == self.places:
+            return self.rotation
+        return np.asarray(matrix_from_vector(np.atleast_2d(values)[0, self.places :]) @ self.rotation)
+
+    def begun_anew(self, values: Array) -> tuple[Array, Array]:
+        """(3, m) the same values counted from the rotation that they are at, and that rotation."""
+        rotation, start = self.turned(values), values.copy()
+        start[0, self.places :] = 0.0
+        return start, rotation
+
+
+class OutputTask:
+    """See the module.
+
+    Args:
+        output: of the robot, any of x, y, z, rx, ry, rz.
+
+    Attributes:
+        rows: (k,) of the output's axes. places, turns: those of x, y, z and of rx, ry, rz, counted from 0.
+        place_rows, turn_rows: where these stand among the rows. partial: whether some rotations are free.
+    """
+
+    def __init__(self, output: OutputFrame) -> None:
+        self.rows = output.rows
+        self.place_rows, self.turn_rows = np.flatnonzero(self.rows < 3), np.flatnonzero(self.rows >= 3)
+        self.places, self.turns = self.rows[self.place_rows], self.rows[self.turn_rows] - 3
+        self.partial = 0 < self.turns.size < 3
+
+    def coordinates(self, position: Array, rotation: Array, origin: Array, near: Array | None = None) -> Array:
+        """(m,) of a pose: m, and the rotation vector from `origin` (3, 3), the one nearest to that of `near` (m,).
+
+        Raises:
+            TensegrityError: it is turned too far from the origin.
+        """
+        if not self.turns.size:
+            return np.asarray(position[self.places])
+        turn = rotation_vector(rotation @ origin.T)
+        if near is not None:
+            angle = float(np.linalg.norm(turn))
+            other = turn * (1.0 - 2.0 * np.pi / angle) if angle > 1e-9 else turn
+            before = near[self.places.size :]
+            turn = min((turn, other), key=lambda each: float(np.linalg.norm(each - before)))
+            if float(np.linalg.norm(turn)) > MOST_TURN:
+                raise TensegrityError(
+                    f"the path turns the output by {np.degrees(np.linalg.norm(turn)):.0f} deg from where it begins, "
+                    f"more than {np.degrees(MOST_TURN):.0f}; send it in two parts."
+                )
+        return np.concatenate((position[self.places], turn))
+
+    def quaternion(self, rotation: Array) -> Array:
+        """(4,) w, x, y, z."""
+        return quaternion_from_matrix(rotation)
+
+    def motion(
+        self, start: Array, goal: Array, limits: Limits, turn_limits: Limits, duration: float | None, least: float
+    ) -> OnlineMotion:
+        """From values (3, m) to rest at (m,), positions and turns each within limits of theirs, at once."""
+        if not self.turns.size:
+            return OnlineMotion(start, goal, *limits, duration=duration, least=least)
+        count = self.places.size
+        parts = [(slice(count, None), turn_limits)] + ([(slice(0, count), limits)] if count else [])
+        each = [OnlineMotion(start[:, k], goal[k], *most, duration=duration, least=least) for k, most in parts]
+        both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=max(one.end for one in each))
+        both.asked_too_short = any(one.asked_too_short for one in each)
+        return both
+
+    def by_row(self, values: Array) -> Array:
+        """(k,) of the rows among (m,) values."""
+        result = np.empty(self.rows.size)
+        result[self.place_rows] = values[: self.places.size]
+        if self.turns.size:
+            result[self.turn_rows] = values[self.places.size :][self.turns]
+        return result
+
+    def error(self, values: Array, position: Array, turn: Array) -> Array:
+        """(k,) from a pose to that of the reference, P e for rotations.
+
+        Args:
+            values: (3, m) of the reference. position: (3,) m of the output. turn: e (3,) rad.
+        """
+        result = np.empty(self.rows.size)
+        result[self.place_rows] = values[0, : self.places.size] - position[self.places]
+        result[self.turn_rows] = turn[self.turns]
+        return result
+
+    def fill_selection(self, turn: Array, selection: Array) -> None:
+        """Write the rows P J_r at an error e (3,) into `selection` (k, 6), where some rotations are free."""
+        if self.partial:
+            selection[self.turn_rows, 3:] = rotation_error_rate(turn)[self.turns]
+
+    def wanted(self, values: Array, error: Array, turn: Array, rate: Array, omega: Array, w: float) -> Array:
+        """(k,) accelerations of the rows, see the module.
+
+        Args:
+            values: (3, m) of the reference, angular ones of turns. error: of `error`. turn: e (3,) rad.
+            rate: (k,) of the rows.
+            omega: (3,) rad/s of the output. w: W [1/s].
+        """
+        result = self.by_row(values[2]) + 2.0 * w * (self.by_row(values[1]) - rate) + w * w * error
+        if self.partial:
+            count, rows = self.places.size, self.turn_rows
+            of_reference, bend = values[1, count:], values[2, count:]
+            left, right = rotation_error_rate(-turn), rotation_error_rate(turn)
+            moving = left @ of_reference - right @ omega
+            size = ANGLE_STEP / max(1.0, float(np.linalg.norm(moving)))
+            ahead, behind = turn + size * moving, turn - size * moving
+            left_rate = (rotation_error_rate(-ahead) - rotation_error_rate(-behind)) / (2.0 * size)
+            right_rate = (rotation_error_rate(ahead) - rotation_error_rate(behind)) / (2.0 * size)
+            free = left @ bend + left_rate @ of_reference - right_rate @ omega
+            result[rows] = (free + 2.0 * w * moving + w * w * turn)[self.turns]
+        return np.asarray(result)

@@ -1,0 +1,235 @@
+"""The tensions that give the output a stiffness in one direction, by choice of self-stress.
+
+Among the tensions T + N z that hold a pose, between floor and ceiling, those are taken that are nearest to a wanted
+level and make s(T) the stiffness asked for:
+
+    min |T - T_level|^2   s.t.   s + ds/dz (z - z_0) = s*,   T_low <= T <= T_high
+
+one Newton step a call, so that a robot that moves is followed from call to call. Where no self-stress within the limits
+gives s*, the nearest one does, and what pressed is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.robot import Robot
+
+from ..optimization.quadratic_program import SOLVED, QPSolver, QuadraticProgram, Sizes
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+
+STEP = 1e-3
+"""Of the differences along a self-stress, in parts of the mean tension."""
+HEAVY = 1e6
+"""Weight of the stiffness beside that of the level."""
+TOLERANCE = 0.01
+"""Part of the stiffness by which it may be off before it is said to give way."""
+WALKS = 8
+"""Linear programs until the end of the range is found; two are usual."""
+SMOOTHING = 0.1
+"""s in which tensions go over to others, so that a stiffness that is asked for anew does not come as a jerk."""
+STEPS_AT_REST = 12
+"""Newton steps until the tensions of a pose at rest are found."""
+
+
+class StiffnessChoice:
+    """See the module.
+
+    Args:
+        robot: a mechanism with driven cables. direction: (3,) in the world. stiffness: s* [N/m].
+
+    Attributes:
+        missing: part of the stiffness that is missing (+) or too much (-) at the last choice; pressing: names of
+            floors and ceilings that were reached then, where it is.
+
+    Raises:
+        TensegrityError: a number is out of range, or the robot has no such cables.
+    """
+
+    def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
+        if not (np.isfinite(stiffness) and stiffness > 0.0):
+            raise TensegrityError(f"the stiffness is {stiffness}; give N/m above zero.")
+        self.model, self.stiffness = TensionStiffness(robot, direction), float(stiffness)
+        self.missing, self.pressing = 0.0, ()  # type: float, tuple[str, ...]
+        self._solver: QPSolver | None = None
+        self._size = 0
+
+    def choose(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Array:
+        """(c,) N to go to at q (nq,), from `tension` (c,), which need not be in balance.
+
+        Args:
+            level, low, high: (c,) N. low <= high.
+        """
+        steps = self.steps(q, tension, level, low, high)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return np.asarray(end.value)
+
+    def steps(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Generator[None, None, Array]:
+        """What `choose` does in parts of about a millisecond, so that a control period has to do one alone."""
+        here, stress = self.model.self_stresses(q, tension)
+        yield
+        value, step = self.model.value(q, here), self._step(here)
+        slope = np.zeros(stress.shape[1])
+        for k, column in enumerate(stress.T):
+            yield
+            slope[k] = (self.model.value(q, here + step * column) - value) / step
+        yield
+        if not stress.shape[1] or not np.any(slope):
+            self._judge(value, here, low, high)
+            return here
+        z = self._nearest(here, stress, slope, level, low, high, self.stiffness - value)
+        chosen = here + stress @ z
+        foreseen = value + float(slope @ z)
+        self._judge(foreseen, chosen, low, high)
+        return np.asarray(chosen)
+
+    def settle(self, q: Array, tension: Array, level: Array, low: Array, high: Array) -> Array:
+        """As `choose`, until it stays: for a robot at rest. Raises TensegrityError as `check`."""
+        for _ in range(STEPS_AT_REST):
+            before = tension
+            tension = self.choose(q, tension, level, low, high)
+            if float(np.max(np.abs(tension - before))) < 1e-6 * max(1.0, float(np.max(np.abs(tension)))):
+                break
+        self.missing = 1.0 - self.model.value(q, tension) / self.stiffness
+        if abs(self.missing) > TOLERANCE:
+            self._refuse(q, tension, low, high)
+        return tension
+
+    def _refuse(self, q: Array, tension: Array, low: Array, high: Array) -> None:
+        least, most = self.range(q, tension, low, high)
+        because = f" ({', '.join(self.pressing)})" if self.pressing else ""
+        raise TensegrityError(
+            f"a stiffness of {self.stiffness:.4g} N/m along {np.round(self.model.direction, 3).tolist()} is out of "
+            f"reach of the self-stress here: between floors and ceilings of the tensions it goes from {least:.4g} to "
+            f"{most:.4g} N/m{because}. Ask for one in between, or change floor or ceiling."
+        )
+
+    def range(self, q: Array, tension: Array, low: Array, high: Array) -> tuple[float, float]:
+        """Least and largest stiffness [N/m] between floors and ceilings at q (nq,)."""
+        high = np.minimum(high, self.model.ceiling)
+        start, stress = self.model.self_stresses(q, tension)
+        ends = []
+        for sign in (1.0, -1.0):
+            here, (value, slope) = start, self._slope(q, start, stress)
+            best = sign * value
+            for _ in range(WALKS if stress.shape[1] else 0):
+                rows = np.vstack((stress, -stress))
+                found = linprog(
+                    sign * slope, A_ub=rows, b_ub=np.concatenate((high - start, start - low)), bounds=(None, None)
+                )
+                if found.status != 0:
+                    break
+                here = start + stress @ found.x
+                value, slope = self._slope(q, here, stress)
+                if sign * value > best - 1e-6 * abs(best):
+                    best = min(best, sign * value)
+                    break
+                best = sign * value
+            ends.append(sign * best)
+        return min(ends), max(ends)
+
+    def _slope(self, q: Array, tension: Array, stress: Array) -> tuple[float, Array]:
+        """s and ds/dz (s,)."""
+        value = self.model.value(q, tension)
+        step = self._step(tension)
+        beside = [self.model.value(q, tension + step * column) for column in stress.T]
+        return value, (np.array(beside) - value) / step
+
+    def _step(self, tension: Array) -> float:
+        """N, of the differences."""
+        return STEP * max(1e-3, float(np.mean(np.abs(tension))))
+
+    def _nearest(
+        self, here: Array, stress: Array, slope: Array, level: Array, low: Array, high: Array, missing: float
+    ) -> Array:
+        """z (s,) of the program of the module."""
+        count = stress.shape[1]
+        size = float(np.linalg.norm(slope))
+        row = slope / size
+        program = QuadraticProgram(
+            np.eye(count) + HEAVY * np.outer(row, row),
+            -stress.T @ (level - here) - HEAVY * (missing / size) * row,
+            np.zeros((0, count)), np.zeros(0), np.ascontiguousarray(stress), low - here,
+            np.minimum(high, self.model.ceiling) - here, np.full(count, -np.inf), np.full(count, np.inf),
+        )  # fmt: skip
+        if self._solver is None or self._size != count:
+            self._solver, self._size = make_solver(DEFAULT_SOLVER, Sizes(count, 0, len(here))), count
+        result = self._solver.solve(program)
+        if result.status == SOLVED:
+            return np.asarray(result.x)
+        return np.asarray(stress.T @ (level - here))  # nothing is between floor and ceiling; `qp` says what gives way
+
+    def _judge(self, value: float, tension: Array, low: Array, high: Array) -> None:
+        """Keep what is missing, and what pressed."""
+        self.missing = 1.0 - value / self.stiffness
+        high = np.minimum(high, self.model.ceiling)
+        near = 1e-3 * np.maximum(1.0, np.abs(tension))
+        names: list[str] = []
+        if abs(self.missing) > TOLERANCE:
+            for k, name in enumerate(self.model.cables):
+                if tension[k] <= low[k] + near[k]:
+                    names.append(f"floor of {name}")
+                elif tension[k] >= high[k] - near[k]:
+                    names.append(f"ceiling of {name}")
+        self.pressing = tuple(names)
+
+
+class HeldStiffness:
+    """A choice that goes along with a robot that moves: a part of it in every period, straight on in between.
+
+    Args: as `StiffnessChoice`. Raises: as it.
+    """
+
+    def __init__(self, robot: Robot, direction: Array, stiffness: float) -> None:
+        self.choice = StiffnessChoice(robot, direction, stiffness)
+        self._from = self._to = self._level = np.zeros(0)
+        self._offset, self._time = np.zeros(0), -np.inf
+        self._begun = self._began = self._lasts = 0.0
+        self._steps: Generator[None, None, Array] | None = None
+
+    def begin(self, q: Array, now: Array, level: Array, low: Array, high: Array) -> None:
+        """Start at q (nq,) from tensions `now`, with `level` wanted otherwise, (c,) N.
+
+        Raises TensegrityError: the stiffness is out of reach.
+        """
+        self._level, self._steps, self._lasts = np.array(level), None, 0.0
+        self._from = self._to = self.choice.settle(q, self._level, self._level, low, high)
+        self._offset, self._time = now - self._to, -np.inf
+
+    def tensions(self, time: float, q: Array, low: Array, high: Array) -> Array:
+        """(c,) N at a time [s] at q (nq,)."""
+        if self._steps is None:
+            self._begun = time
+            self._steps = self.choice.steps(np.array(q), self._to, self._level, low.copy(), high.copy())
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            now = self._at(time)
+            self._from, self._to, self._steps = now, np.asarray(end.value), None
+            self._began, self._lasts = time, time - self._begun  # over as long as it took to find
+        except TensegrityError:  # no stiffness to be had at this place: the tensions stay
+            self._steps, self.choice.missing, self.choice.pressing = None, 1.0, ("no finite one here",)
+        if not np.isfinite(self._time):
+            self._time = time
+        return self._at(time) + float(np.exp((self._time - time) / SMOOTHING)) * self._offset
+
+    def _at(self, time: float) -> Array:
+        share = 1.0 if self._lasts <= 0.0 else min(max((time - self._began) / self._lasts, 0.0), 1.0)
+        return np.asarray(self._from + share * (self._to - self._from))
+
+    def gave_way(self) -> list[str]:
+        """What is missing of the stiffness, by name; empty where nothing is."""
+        missing = self.choice.missing
+        if abs(missing) <= TOLERANCE:
+            return []
+        because = f": {', '.join(self.choice.pressing)}" if self.choice.pressing else ""
+        return [f"stiffness {'below' if missing > 0.0 else 'above'} by {100.0 * abs(missing):.3g} %{because}"]

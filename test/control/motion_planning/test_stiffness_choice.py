@@ -1,0 +1,101 @@
+"""Stiffness of the output by choice of self-stress, against forces and motions of equilibria."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import qp_loop
+
+from tensegrity_control import make_controller
+from tensegrity_control.motion_planning.stiffness_choice import StiffnessChoice
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
+from tensegrity_dynamics.robots.load_robot import parse_robot
+
+DIRECTION = np.array([1.0, 0.5, 0.0])
+LOW, HIGH = np.full(4, 10.3), np.full(4, 60.0)
+
+
+@cache
+def soft_mast():
+    """A mast on four stays that stretch by a third, so that tension makes stiffness, and its equilibrium solver."""
+    text = qp_loop.BALL_MAST.replace('"1 GPa"', '"20 MPa"').replace('"5 MPa s"', '"0.2 MPa s"')
+    robot = parse_robot(text.replace("strain: 0.02", "strain: 0.3").replace("ball_mast", "soft_mast"), "soft.yaml")
+    joints = tuple(robot.model.joint_of(each.drives) for each in robot.actuators)
+    return robot, MechanismEquilibriumSolver(robot.mechanism, joints)
+
+
+def measured(q, direction):
+    """N/m: a force on the output over what it moves, between two equilibria with the pulleys held."""
+    robot, solver = soft_mast()
+    along, output, force = direction / np.linalg.norm(direction), robot.output, 1e-3
+
+    def place(pull):
+        jacobian = wrench_jacobian(robot.mechanism, q, output.body, output.frame.origin)[3:]
+        shape = solver.solve(q, effort=pull * (along @ jacobian))
+        index = robot.mechanism.body_index[output.body]
+        return along @ (shape.positions[index] + shape.rotations[index] @ output.frame.origin)
+
+    return 2.0 * force / (place(force) - place(-force))
+
+
+def test_stiffness_at_other_tensions_is_that_of_forces_and_motions_and_winding_to_them_moves_nothing():
+    robot, solver = soft_mast()
+    rest, model = solver.solve(robot.model.start), TensionStiffness(robot, DIRECTION)
+    for wanted in (rest.tension, np.array([30.0, 20.0, 35.0, 25.0])):
+        tension, stress = model.self_stresses(rest.q, wanted)
+        wound = model.wound(rest.q, tension)
+        shape = solver.solve(wound)
+        assert stress.shape == (4, 2)
+        np.testing.assert_allclose(shape.q, wound, atol=1e-8)
+        np.testing.assert_allclose(shape.tension, tension, rtol=1e-8)
+        assert model.value(rest.q, tension) == pytest.approx(measured(shape.q, DIRECTION), rel=1e-5)
+
+
+def test_a_stiffness_within_reach_is_found_and_one_beyond_refused_with_the_range():
+    robot, solver = soft_mast()
+    rest = solver.solve(robot.model.start)
+    choice = StiffnessChoice(robot, DIRECTION, 55.0)
+    tension = choice.settle(rest.q, rest.tension, rest.tension, LOW, HIGH)
+    assert np.all(tension >= LOW - 1e-6) and np.all(tension <= HIGH + 1e-6)
+    assert measured(choice.model.wound(rest.q, tension), DIRECTION) == pytest.approx(55.0, rel=1e-4)
+    least, most = choice.range(rest.q, rest.tension, LOW, HIGH)
+    ends = [choice.model.value(rest.q, choice.model.self_stresses(rest.q, each)[0]) for each in (LOW, HIGH)]
+    np.testing.assert_allclose([least, most], ends, rtol=1e-3)  # of this mast all stays at one end of their tensions
+    with pytest.raises(TensegrityError, match=rf"goes from {least:.4g} to {most:.4g} N/m"):
+        StiffnessChoice(robot, DIRECTION, 1.2 * most).settle(rest.q, rest.tension, rest.tension, LOW, HIGH)
+    with pytest.raises(TensegrityError, match="out of reach of the self-stress"):
+        make_controller("qp", robot, stiffness=500.0, stiffness_x=1.0, stiffness_z=0.0, ceiling=60.0)
+    with pytest.raises(TensegrityError, match="not all zero"):
+        make_controller("qp", robot, stiffness=50.0, stiffness_z=0.0)
+
+
+def test_no_cables_hold_no_stiffness():
+    with pytest.raises(TensegrityError, match="biglide has no cables"):
+        make_controller("qp", qp_loop.robot_named("biglide"), stiffness=50.0)
+
+
+@pytest.mark.parametrize("stiffness", [53.0, pytest.param(0.0, marks=pytest.mark.long)])
+def test_the_stiffness_is_held_along_a_path_with_floors_and_ceilings_kept(monkeypatch, stiffness):
+    monkeypatch.setattr(qp_loop, "robot_named", lambda _: soft_mast()[0])
+    asked = {"stiffness": stiffness, "stiffness_x": 1.0, "stiffness_y": 0.5, "stiffness_z": 0.0} if stiffness else {}
+    made = qp_loop.loop("soft_mast", period=0.01, ceiling=50.0, **asked)
+    made.run(1.2)  # tensions are there
+    here = made.look().pose[0]
+    moves = [[0.2, 0.1, 0.0], [0.1, 0.25, 0.0]]
+    made.control.follow(made.time, [(0.6 * (k + 1), here + move, None) for k, move in enumerate(moves)], "smooth")
+    found, pulled = [], []
+    for _ in range(6):
+        _, tensions = made.run(0.2)
+        found.append(measured(soft_mast()[1].solve(made.simulation.state.q).q, DIRECTION))
+        pulled.append([tensions.min(), tensions.max()])
+    if not stiffness:
+        assert np.ptp(found) / np.mean(found) > 0.06  # left alone it changes
+        return
+    np.testing.assert_allclose(found, stiffness, rtol=0.03)
+    assert np.min(pulled) > 9.9 and np.max(pulled) < 50.5
+    assert not made.control.gave_way()
