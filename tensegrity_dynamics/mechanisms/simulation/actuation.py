@@ -44,6 +44,9 @@ from ..routing.columns import ELASTIC as ROUTE_ELASTIC
 from ..routing.columns import FINE, STATUS
 from ..routing.efforts import keep_slip
 from ..routing.late_call import call_routed_cables
+from ..touch.columns import DAMPED as GROUND_DAMPED
+from ..touch.columns import RUBBED as GROUND_RUBBED
+from ..touch.late_call import call_contacts
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
@@ -347,6 +350,12 @@ def powers_of(flat, q, v, work, out):
         for c in range(flat.routed_cables.shape[0]):
             energy += work.route_results[c, ROUTE_ELASTIC]
             out[0] += work.route_results[c, ROUTE_DAMPED]
+    if flat.contact_kernel.shape[0] > 0:
+        body_kinematics(flat, q, v, work)
+        call_contacts(flat, work)
+        total = work.contact_state[flat.contact_points.shape[0]]
+        out[0] += total[GROUND_DAMPED]
+        out[3] += total[GROUND_RUBBED]
     return energy
 
 

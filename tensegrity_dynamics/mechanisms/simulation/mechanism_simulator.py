@@ -26,6 +26,7 @@ from ...simulation_interface import (
     checked_commands,
 )
 from ..body_poses import BodyPoses
+from ..contact_readings import contact_forces, ground_energy, read_contacts
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
@@ -82,12 +83,14 @@ class MechanismObservation(Observation):
         strains: by cable. constraint_error: largest gap of the loops [m, or sine of an angle].
         actuator_power: W that the actuators give at this instant.
         routes: of the routed cables by name, with the tensions of their strands.
+        contact_points: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
     """
 
     strains: dict[str, float]
     constraint_error: float
     actuator_power: float
     routes: dict[str, RouteReading] = field(default_factory=dict)
+    contact_points: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class MechanismSimulator(Simulator):
@@ -321,6 +324,7 @@ class MechanismSimulator(Simulator):
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
         routes = read_routes(self._mechanism, self._work)
+        touching = read_contacts(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
@@ -341,6 +345,8 @@ class MechanismSimulator(Simulator):
             constraint_error=float(np.max(np.abs(self._work.loop_error), initial=0.0)),
             actuator_power=float(drives.torque @ speeds),
             routes=routes,
+            contact_points=touching,
+            contacts=contact_forces(touching),
         )
 
     def energy(self) -> Energy:
@@ -351,7 +357,9 @@ class MechanismSimulator(Simulator):
         gravity = -float(flat.mass @ centres @ flat.gravity)
         elastic = float(powers_of(flat, self._q, self._v, work, np.zeros(4)))
         actuators, damping, winding, forces, friction = (float(each) for each in self._works)
-        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, friction=friction)
+        return Energy(
+            kinetic, elastic, gravity, actuators, damping, forces, winding, ground_energy(work), friction
+        )
 
     def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
         """At the present state, under the efforts that the actuators gave last."""
