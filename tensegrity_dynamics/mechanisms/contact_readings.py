@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .mechanism import Mechanism
-from .touch.columns import FORCE, NORMAL, POINT, STORED
-from .workspace import Workspace
+from .kinematics.body_kinematics import body_kinematics
+from .mechanism import FlatMechanism, Mechanism
+from .touch.columns import AWAY, BODY, CENTRE, FORCE, NORMAL, POINT, STORED
+from .workspace import Workspace, make_workspace
 
 
 def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np.float64]]:
@@ -25,6 +26,16 @@ def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np
     return found
 
 
+def place_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(p, 3) m, centres of all places that may touch, at a position (nq,)."""
+    work = make_workspace(mechanism.flat)
+    body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
+    places = mechanism.flat.contact_points
+    bodies = places[:, BODY].astype(np.int64)
+    local = places[:, CENTRE : CENTRE + 3]
+    return np.asarray(work.position[bodies] + np.einsum("pij,pj->pi", work.rotation[bodies], local))
+
+
 def contact_forces(contacts: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
     """(3,) N by part that touches, of all its points, from what `read_contacts` gives."""
     return {name: each[:, 1].sum(axis=0) for name, each in contacts.items()}
@@ -33,6 +44,32 @@ def contact_forces(contacts: dict[str, NDArray[np.float64]]) -> dict[str, NDArra
 def ground_energy(work: Workspace) -> float:
     """J that the ground has taken up elastically."""
     return float(work.contact_state[-1, STORED])
+
+
+def place_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
+    """(p, 3, nv): how every place that may touch moves with the coordinates, after `evaluate`."""
+    jacobians = np.zeros((flat.contact_points.shape[0], 3, flat.dof_parent.size))
+    for row, place in enumerate(flat.contact_points):
+        body, point = int(place[BODY]), work.contact_state[row, POINT : POINT + 3]
+        while body >= 0 and flat.v_count[body] == 0:
+            body = int(flat.parent[body])
+        d = int(flat.v_start[body] + flat.v_count[body] - 1) if body >= 0 else -1
+        while d >= 0:
+            turning, moving = work.jacobian[d, :3], work.jacobian[d, 3:]
+            jacobians[row, :, d] = moving + np.cross(turning, point)
+            d = int(flat.dof_parent[d])
+    return jacobians
+
+
+def place_normals(work: Workspace) -> NDArray[np.float64]:
+    """(p, 3) unit normals of the ground at every place, after `evaluate`."""
+    away = work.contact_state[:-1, AWAY : AWAY + 3]
+    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True))
+
+
+def touching_places(work: Workspace) -> NDArray[np.int64]:
+    """Rows of the places that touch, after `evaluate`."""
+    return np.flatnonzero(work.contact_state[:-1, NORMAL] > 0.0)
 
 
 def set_standing(work: Workspace, toward: NDArray[np.float64]) -> None:

@@ -31,6 +31,7 @@ from .resistance import (
     TREE_BALL,
     Resistance,
 )
+from .routing.columns import BODY as ROUTE_BODY
 from .routing.placed_route import PlacedRoute, route_arrays
 from .touch.parts import ContactPart, contact_arrays
 
@@ -322,6 +323,14 @@ class Mechanism:
             if joint.kind != "fixed":
                 names += [f"{joint.name}.{part}" for part in parts[joint.kind]] if joint.kind in parts else [joint.name]
         return tuple(names)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing but the ground can hold it: no joint, loop or routed cable ties it to the world."""
+        rooted = any(joint.parent == WORLD and joint.kind != "floating" for joint in self.joints)
+        looped = any(WORLD in (loop.predecessor, loop.successor) for loop in self.loops)
+        tied = any((route.elements[:, ROUTE_BODY] < 0).any() for route in self.routes)
+        return not (rooted or looped or tied)
 
     def neutral(self) -> NDArray[np.float64]:
         """(nq,) position with all coordinates zero, quaternions at identity and cables one pulley radius long."""

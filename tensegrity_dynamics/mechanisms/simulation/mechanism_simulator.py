@@ -26,7 +26,7 @@ from ...simulation_interface import (
     checked_commands,
 )
 from ..body_poses import BodyPoses
-from ..contact_readings import contact_forces, ground_energy, read_contacts
+from ..contact_readings import contact_forces, ground_energy, place_jacobians, place_normals, read_contacts
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
@@ -37,20 +37,35 @@ from ..kinematics.loop_reduction import make_reduction_workspace
 from ..loads import Payload
 from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
-from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
+from ..resistance import (
+    CARRIED,
+    DAMPING,
+    EFFICIENCY,
+    FIRST,
+    HIGH,
+    KIND,
+    LAW,
+    LOW,
+    STIFFNESS,
+    STOP_DAMPING,
+    STOP_STIFFNESS,
+    TREE,
+)
 from ..route_placement import route_problem
 from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
+from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, powers_of, servo_torques
 from .adaptive import integrate
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
 become a servo that holds the position."""
 WEIGHING = ("gravity", "mass", "centre", "inertia")
-"""Arrays of a mechanism that change while it is simulated."""
+"""Arrays of a mechanism that weigh, which may change while it is simulated."""
+CHANGING = (*WEIGHING, "resistances")
+"""Those and what its gears carry."""
 FORCES = 3
 """Entry of the works of `drive` that loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
@@ -383,6 +398,7 @@ class MechanismSimulator(Simulator):
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
         drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
+        self._flat.resistances[:, LAW + CARRIED] = 0.0
         self.events.clear()
 
     def hold(self) -> None:
@@ -427,11 +443,22 @@ class MechanismSimulator(Simulator):
         mechanism = self._mechanism
         positions = [mechanism.positions_of(name).start for name in self._joints]
         velocities = [mechanism.velocities_of(name).start for name in self._joints]
-        return make_drives(self.actuators, positions, velocities, self._v.size)
+        return make_drives(self.actuators, positions, velocities, self._v.size, self._gears(velocities))
+
+    def _gears(self, velocities: list[int]) -> list[int]:
+        """Row of the resistance with the gear of each actuator, whose joint has a place in v, or -1."""
+        rows = self._flat.resistances
+        rubbing = (rows[:, KIND] == TREE) & (rows[:, LAW + EFFICIENCY] < 1.0)
+        by_place = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
+        return [by_place.get(place, -1) for place in velocities]
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
+        none = np.zeros(0, dtype=np.int64)
+        self._drives.torque[:] = self._start_effort[self._drives.v]
+        load_gears(self._flat, self._drives)
         flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
+        flat = flat._replace(contact_kernel=none)  # the ground is counted below, in the air, too
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
         free = np.flatnonzero(~reduction.is_pivot)
@@ -449,9 +476,41 @@ class MechanismSimulator(Simulator):
                 if state_derivative(flat, self._start, u, count, args[0], side, *args[1:]):
                     side[:] = 0.0
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
-        fastest = float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
+        self.step_limit = "its own fastest motion"
+        fastest = _fastest(matrix)
+        if self._flat.contact_kernel.size and count:
+            fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
         # pure drift shows as a rate that is rounding alone
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
+
+    def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
+        """Rate [1/s] of the fastest motion with all places on the ground, on one of which all weight may stand."""
+        flat, reduction, ground = self._flat, self._reduction, self._mechanism.ground
+        assert ground is not None
+        count = matrix.shape[0] // 2
+        still = np.zeros(self._v.size)
+        accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
+        basis = reduction.basis[:, :count]
+        mass = basis.T @ self._work.mass @ basis
+        weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
+        drag = ground.friction * weight / ground.friction_speed + ground.viscous
+        normals, jacobians = place_normals(self._work), place_jacobians(flat, self._work)
+        limit = self.step_limit
+        for what, stiffness, damping, rubbing in (
+            ("the ground's stiffness", ground.stiffness, 0.0, 0.0),
+            ("the ground's damping", 0.0, ground.damping, 0.0),
+            ("the ground's friction, which wants integrator 'implicit'", 0.0, 0.0, drag),
+        ):
+            for normal, jacobian in zip(normals, jacobians @ basis, strict=True):
+                across = np.outer(normal, normal)
+                push, slow = stiffness * across, damping * across + rubbing * (np.eye(3) - across)
+                matrix[count:, :count] -= np.linalg.solve(mass, jacobian.T @ push @ jacobian)
+                matrix[count:, count:] -= np.linalg.solve(mass, jacobian.T @ slow @ jacobian)
+            more = _fastest(matrix)
+            if more > 1.2 * fastest:
+                limit = what
+            fastest = max(fastest, more)
+        return fastest, limit
 
     def _advance_adaptive(self, steps: int) -> None:
         """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
@@ -462,6 +521,7 @@ class MechanismSimulator(Simulator):
             servo_torques(
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
+            load_gears(self._flat, drives)
             path = integrate(
                 self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat,
                 slip=self._work.route_state[:, SLIP],
@@ -492,13 +552,17 @@ class MechanismSimulator(Simulator):
         why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
         return (
             f"the simulation diverged at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
-            f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
+            f"period {self.shortest_period:.3g} s, from {self.step_limit}); take shorter steps{shorter}."
         )
+
+
+def _fastest(matrix: NDArray[np.float64]) -> float:
+    return float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
 
 
 def own_copy(flat: FlatMechanism) -> FlatMechanism:
     """The arrays of a mechanism with own copies of those that one simulation may change."""
-    return flat._replace(**{name: np.array(getattr(flat, name)) for name in WEIGHING})
+    return flat._replace(**{name: np.array(getattr(flat, name)) for name in CHANGING})
 
 
 def with_stops(flat: FlatMechanism) -> FlatMechanism:
