@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .kinematics.body_kinematics import body_kinematics
 from .mechanism import FlatMechanism, Mechanism
 from .touch.columns import AWAY, BODY, CENTRE, FORCE, NORMAL, POINT, STORED
+from .touch.late_call import call_contacts
 from .workspace import Workspace, make_workspace
 
 
@@ -36,7 +39,19 @@ def place_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.asarray(work.position[bodies] + np.einsum("pij,pj->pi", work.rotation[bodies], local))
 
 
-def contact_forces(contacts: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+def contacts_at(
+    mechanism: Mechanism, q: NDArray[np.float64], v: NDArray[np.float64], work: Workspace
+) -> dict[str, NDArray[np.float64]]:
+    """As `read_contacts`, at a state q (nq,) and v (nv,)."""
+    if not mechanism.flat.contact_kernel.size:
+        return {}
+    q, v = (np.ascontiguousarray(each, dtype=np.float64) for each in (q, v))
+    body_kinematics(mechanism.flat, q, v, work)
+    call_contacts(mechanism.flat, work)
+    return read_contacts(mechanism, work)
+
+
+def contact_forces(contacts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
     """(3,) N by part that touches, of all its points, from what `read_contacts` gives."""
     return {name: each[:, 1].sum(axis=0) for name, each in contacts.items()}
 

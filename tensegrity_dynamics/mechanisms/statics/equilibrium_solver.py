@@ -29,6 +29,8 @@ from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, slips
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
+LEAST_DRAG = 1e-2
+"""Part of the ground's stiffness that holds feet in the steps of the search."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -152,7 +154,8 @@ class MechanismEquilibriumSolver:
         self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
-        if self._flat.contact_kernel.size and mechanism.is_free:
+        self._stands = bool(self._flat.contact_kernel.size) and mechanism.is_free
+        if self._stands:
             set_standing(self._work, standing_direction(mechanism))
 
     def solve(
@@ -334,6 +337,8 @@ class MechanismEquilibriumSolver:
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
+        if self._stands:  # feet drag on the way, so that motions that cost nothing stay small
+            stiffness = stiffness + LEAST_DRAG * self._held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
