@@ -265,7 +265,8 @@ def test_a_rod_falls_on_the_ground_as_mechanism_and_as_structure():
         worst = max(worst, float(np.abs(rigid.state.q[:3] - ends_now.mean(axis=0)).max()))
     assert nodes.energy().friction > 1e-3
     assert worst < 2e-5
-    assert rigid.energy().friction == pytest.approx(nodes.energy().friction, rel=2e-3)
+    # nodes of structures take friction as an implicit step of its own, of first order
+    assert rigid.energy().friction == pytest.approx(nodes.energy().friction, rel=1e-2)
     assert rigid.energy().damping == pytest.approx(nodes.energy().damping, rel=2e-2)
 
 
