@@ -53,7 +53,8 @@ def robot_from_mjcf(path: Path, name: str) -> Export:
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
-        raise TensegrityError(f"MuJoCo cannot read {path}: {error}") from None
+        said = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        raise TensegrityError(f"MuJoCo cannot read {path}: {said}.") from None
     return _Reader(mujoco, model, path.name, name).export()
 
 
@@ -343,6 +344,7 @@ class _Reader:
         }  # fmt: skip
         if damping:
             made["damping"] = damping * rest / area
+            self.say("dampers of tendons act while they are taut, and never push.")
         self.cables.append(made)
         self.say(f"tendons are cables of radius {CABLE_RADIUS:g} m whose E A is their stiffness times rest length.")
 
