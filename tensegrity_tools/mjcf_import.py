@@ -75,7 +75,7 @@ class _Reader:
         self._body_names = ["world"] + [self.named("BODY", i, "body") for i in range(1, model.nbody)]
         self._joint_names = [self.named("JOINT", i, "joint") for i in range(model.njnt)]
         self._offsets = np.zeros((model.nbody, 3))
-        self._of_joint = {}
+        self._of_joint: dict[int, dict[str, Any]] = {}
 
     def named(self, kind: str, index: int, what: str) -> str:
         """A name that robot files take, of an object of the model; every name is used once."""
@@ -210,7 +210,7 @@ class _Reader:
             made["mass"] = float(model.body_mass[body])
             made["centre"] = (np.array(model.body_ipos[body]) - offset).tolist()
             made["inertia"] = [float(tensor[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-        shapes = [self.shape(geom, offset) for geom in np.flatnonzero(np.array(model.geom_bodyid) == body)]
+        shapes = [self.shape(int(geom), offset) for geom in np.flatnonzero(np.array(model.geom_bodyid) == body)]
         if found := [each for each in shapes if each]:
             made["shapes"] = found
         return made
@@ -229,7 +229,7 @@ class _Reader:
         self.say(f"geoms of kind {GEOM_NAMES.get(kind, kind)} are not drawn; their mass is in their bodies.")
         return {}
 
-    # -- loops, motors, tendons -----------------------------------------------------------------------------------------
+    # -- loops, motors, tendons ----------------------------------------------------------------------------------------
 
     def add_equality(self, number: int) -> None:
         model, kinds = self.model, self._mujoco.mjtEq
@@ -340,7 +340,8 @@ class _Reader:
             self.say(f"tendon {name}: its limits and frictionloss are left out.")
         area = np.pi * CABLE_RADIUS**2
         made = {
-            "name": name, "young": stiffness * rest / area, "cable_radius": CABLE_RADIUS, "length": rest, "route": route,
+            "name": name, "young": stiffness * rest / area, "cable_radius": CABLE_RADIUS, "length": rest,
+            "route": route,
         }  # fmt: skip
         if damping:
             made["damping"] = damping * rest / area
@@ -393,7 +394,7 @@ class _Reader:
         self.say(f"tendon {name} is pulled by a slider of {1e3 * SLIDER_MASS:g} g behind its first site.")
         return length + reach
 
-    # -- ground, outputs, text ------------------------------------------------------------------------------------------
+    # -- ground, outputs, text -----------------------------------------------------------------------------------------
 
     def add_ground(self) -> None:
         model = self.model
@@ -425,8 +426,8 @@ class _Reader:
             self.add_part(int(geom), int(bodies[geom]))
         if not self.parts:
             self.contact = None
-        self.say(f"the ground is a spring into which the weight sinks by {1e3 * SINKING:g} mm, with a damper; bodies do "
-                 "not collide.")  # fmt: skip
+        self.say(f"the ground is a spring into which the weight sinks by {1e3 * SINKING:g} mm, with a damper; bodies "
+                 "do not collide.")  # fmt: skip
 
     def add_part(self, geom: int, body: int) -> None:
         model = self.model
@@ -439,7 +440,9 @@ class _Reader:
             self.say(f"geoms of kind {GEOM_NAMES.get(kind, 'cylinder')} do not touch the ground.")
             return
         what, numbers = sizes[kind]
-        frame = _frame(np.array(model.geom_pos[geom]) - self._offsets[body], matrix_from_quaternion(model.geom_quat[geom]))
+        frame = _frame(
+            np.array(model.geom_pos[geom]) - self._offsets[body], matrix_from_quaternion(model.geom_quat[geom])
+        )
         self.parts.append({
             "name": self.named("GEOM", geom, self._body_names[body]), "body": self._body_names[body], "kind": what,
             "size": numbers, **frame,

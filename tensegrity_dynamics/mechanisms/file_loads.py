@@ -49,7 +49,7 @@ def read_loads(block: MechanismFile, problems: Problems) -> tuple[tuple[Payload,
 def with_drive_trains(
     block: MechanismFile, entries: Sequence[CableEntry], joints: Sequence[Joint], problems: Problems
 ) -> tuple[list[CableEntry], list[Joint]]:
-    """Cables and joints with the inertia and the friction that their motors have by the gear, and what the gear loses."""
+    """Cables and joints with the inertia and the friction that their motors have by the gear, and the gear's loss."""
     changed, turned = list(entries), list(joints)
     by_cable = {name: i for i, entry in enumerate(entries) for name in (entry.name, entry.joints[1])}
     by_joint = {joint.name: i for i, joint in enumerate(joints)}
@@ -62,7 +62,7 @@ def with_drive_trains(
             changed[by_cable[item.drives]] = replace(
                 entry,
                 pulley_resistance=_geared(entry.pulley_resistance, damping, item.efficiency),
-                pulley_armature=inertia
+                pulley_armature=inertia,
             )
         elif item.drives in by_joint and turned[by_joint[item.drives]].kind in ("revolute", "prismatic"):
             joint = turned[by_joint[item.drives]]

@@ -7,8 +7,8 @@ Against a coordinate x of a tree joint, or of the free motion of a loop joint, a
 with x0 the rest position. Friction is regularised: from about three times the speed s on it is f, below it creeps. A
 stop is a spring and a damper on one side, k_s d - c_s d' for a depth d beyond a limit, and never pulls.
 
-A gear of efficiency e rubs with what it carries: of the effort tau of its motor (by the gear) the joint gets e tau where
-the motor drives, and tau / e where the joint drives the motor back, so that friction
+A gear of efficiency e rubs with what it carries: of the effort tau of its motor (by the gear) the joint gets e tau
+where the motor drives, and tau / e where the joint drives the motor back, so that friction
 
     |tau| (1 - e) or |tau| (1 / e - 1), times tanh(x' / s),
 

@@ -141,9 +141,7 @@ class MechanismPicture(Picture):
             edges=np.concatenate(edges) if edges else np.zeros((0, 2, 3)),
         )
 
-    def contact_lines(
-        self, q: NDArray[np.float64], velocity: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def contact_lines(self, q: NDArray[np.float64], velocity: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """See `Picture`; at rest without velocities (nv,), which damping and friction follow from."""
         mechanism = self._model.mechanism
         if mechanism.ground is None:

@@ -85,7 +85,13 @@ def atwood(
     With a bearing [N m] that rubs it is in motion from the start, so that the friction is all there.
     """
     model = _model(
-        ATWOOD, heavy=heavy, light=light, inertia=inertia, friction=friction, young=young, damping=damping,
+        ATWOOD,
+        heavy=heavy,
+        light=light,
+        inertia=inertia,
+        friction=friction,
+        young=young,
+        damping=damping,
         bearing=bearing,
     )
     mechanism = model.mechanism

@@ -36,7 +36,8 @@ ARM = """
    </body>
   </body>
  </worldbody>
- <tendon><spatial name="t" stiffness="300" damping="4" springlength="0 0.36"><site site="w"/><site site="tip"/></spatial>
+ <tendon><spatial name="t" stiffness="300" damping="4" springlength="0 0.36"><site site="w"/>
+  <site site="tip"/></spatial>
  </tendon>
  <actuator><motor name="m" joint="h1" gear="3" ctrlrange="-2 2" ctrllimited="true"/></actuator>
 </mujoco>
@@ -86,7 +87,8 @@ FREE = """
  <worldbody>
   <body name="box" pos="0.1 0.2 0.6" quat="0.8 0.6 0 0">
    <freejoint/><geom type="box" size=".1 .1 .1"/>
-   <body name="ball" pos="0.2 0 0"><joint name="b" type="ball" pos="-0.1 0 0"/><geom type="ellipsoid" size=".05 .03 .04"/>
+   <body name="ball" pos="0.2 0 0"><joint name="b" type="ball" pos="-0.1 0 0"/>
+     <geom type="ellipsoid" size=".05 .03 .04"/>
     <site name="here" pos="0 0 0.1"/></body>
   </body>
   <body name="crank" pos="1 0 0"><joint axis="0 1 0"/><geom type="cylinder" size=".02 .1" pos="0 0 .1"/></body>
@@ -101,7 +103,9 @@ def test_free_bodies_balls_and_loops_stand_where_mujoco_has_them(tmp_path):
     robot, differences, model = imported(tmp_path, FREE)
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    pose = BodyPoses(robot.model_as(MechanismModel)).update(robot.model.initial_configuration).output(robot.outputs[0])[0]
+    pose = (
+        BodyPoses(robot.model_as(MechanismModel)).update(robot.model.initial_configuration).output(robot.outputs[0])[0]
+    )
     np.testing.assert_allclose(pose[0], data.site_xpos[0], atol=1e-12)
     assert [loop.kind for loop in robot.mechanism.loops] == ["point"]
     assert any("ellipsoid" in each for each in differences)

@@ -14,6 +14,7 @@ from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, poin
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
 
+
 @allocation_free
 def routed_cables_by_table(flat, q, v, work):
     """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""

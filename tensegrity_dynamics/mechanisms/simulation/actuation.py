@@ -70,8 +70,8 @@ Drives = namedtuple(
 """Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
 state; of what moves on also the rate commanded, age of the command and s for which it moves on (0: a position that
 stays); of impedances the feed-forward commanded, the feed-forward given, and gains. The rest is scratch: of what moves
-on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances. `gear` is
-the row of the resistance whose gear the actuator drives through, or -1."""
+on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances. `gear`
+is the row of the resistance whose gear the actuator drives through, or -1."""
 
 
 def make_drives(

@@ -372,9 +372,7 @@ class MechanismSimulator(Simulator):
         gravity = -float(flat.mass @ centres @ flat.gravity)
         elastic = float(powers_of(flat, self._q, self._v, work, np.zeros(4)))
         actuators, damping, winding, forces, friction = (float(each) for each in self._works)
-        return Energy(
-            kinetic, elastic, gravity, actuators, damping, forces, winding, ground_energy(work), friction
-        )
+        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, ground_energy(work), friction)
 
     def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
         """At the present state, under the efforts that the actuators gave last."""

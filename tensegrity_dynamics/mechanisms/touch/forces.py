@@ -18,7 +18,22 @@ from ...contact.ground_forces import ROWS, depth, normal_law, point_force
 from ...numerics.compilation import for_compiled_callers
 from ..kinematics.point_forces import add_force, point_speed
 from ..spatial import rotate
-from .columns import AWAY, BODY, CENTRE, CENTRE_NOW, DAMPED, DEPTH, FORCE, NORMAL, OUT, POINT, RADIUS, RUBBED, SPEED, STORED
+from .columns import (
+    AWAY,
+    BODY,
+    CENTRE,
+    CENTRE_NOW,
+    DAMPED,
+    DEPTH,
+    FORCE,
+    NORMAL,
+    OUT,
+    POINT,
+    RADIUS,
+    RUBBED,
+    SPEED,
+    STORED,
+)
 
 MOST_TURNS, CLOSE = 60, 1e-14
 """Repetitions of the search for the deepest point of a ball, and by which part of its radius it may be off."""
