@@ -288,8 +288,8 @@ class _Reader:
             self.say("actuators have limits, not control laws: gains of position and velocity servos are left out, "
                      f"and rates are {RATE:g} rad/s or m/s.")  # fmt: skip
         driven = {each["drives"] for each in self.actuators}
-        for joint, made in self._of_joint.items():
-            dof = int(model.jnt_dofadr[joint])
+        for row, made in self._of_joint.items():
+            dof = int(model.jnt_dofadr[row])
             if made["kind"] in ("revolute", "prismatic") and model.dof_armature[dof] and made["name"] not in driven:
                 self.say(f"joint {made['name']}: its armature is left out, since no actuator drives it.")
         return of_tendons

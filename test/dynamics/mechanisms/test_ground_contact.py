@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, load_robot, parse_robot
 from tensegrity_dynamics.contact.ground import Ground, HeightField
 from tensegrity_dynamics.contact.ground_forces import depth, flatten, point_force
 from tensegrity_dynamics.errors import NoEquilibriumError
@@ -268,6 +269,19 @@ def test_a_rod_falls_on_the_ground_as_mechanism_and_as_structure():
     # nodes of structures take friction as an implicit step of its own, of first order
     assert rigid.energy().friction == pytest.approx(nodes.energy().friction, rel=1e-2)
     assert rigid.energy().damping == pytest.approx(nodes.energy().damping, rel=2e-2)
+
+
+def test_three_fingers_press_a_table_alike():
+    robot = load_robot(Path(__file__).parents[3] / "examples" / "tendon_hand.yaml")
+    simulation = Simulation(robot, 1e-3, "implicit")
+    simulation.command("effort", {each.name: -0.002 for each in robot.actuators})
+    simulation.advance(duration=0.15)
+    pushes = [simulation.observe().contacts[f"tip_{k}"] for k in (1, 2, 3)]
+    assert pushes[0][2] > 0.05
+    for k in (1, 2):
+        c, s = np.cos(k * 2.0 * np.pi / 3.0), np.sin(k * 2.0 * np.pi / 3.0)
+        turned = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ pushes[0]
+        np.testing.assert_allclose(pushes[k], turned, atol=1e-4)
 
 
 # -- files and pictures -------------------------------------------------------------------------------------------
