@@ -10,5 +10,5 @@ BODY, CENTRE, RADIUS, PLACE_COLUMNS = 0, 1, 4, 5
 ) = (0, 3, 6, 7, 8, 9, 10, 11, 14, 20, 23, 26)  # fmt: skip
 """State of a place: where the ground acts (3,) m and its force (3,) N, in the world; normal force [N], depth [m],
 energy stored [J], power lost in damping and friction [W]; scratch of the laws: minus the gradient of the depth, their
-other results, velocity, centre. One further row has the sums of energy and powers, and in FORCE a direction along which the
-ground carries at rest (see `forces`)."""
+other results, velocity, centre. One further row has the sums of energy and powers, and in FORCE a direction along which
+the ground carries at rest (see `forces`)."""
