@@ -218,7 +218,7 @@ def test_a_drop_onto_a_damped_ground_balances_its_energy():
     simulation = Simulation(robot, 1e-3, "adaptive", start=place(robot.model.mechanism, (0, 0, 0.05), (0.3, 0.2, 0)))
     simulation.set_motion([0.0, 0.0, 0.0, 0.3, 0.0, -0.8])
     before = simulation.energy().balance
-    simulation.advance(duration=0.03)
+    simulation.advance(duration=0.02)
     after = simulation.energy()
     assert after.damping > 1e-3 and after.friction > 1e-3
     assert after.balance == pytest.approx(before, abs=1e-8)
@@ -271,11 +271,12 @@ def test_a_rod_falls_on_the_ground_as_mechanism_and_as_structure():
     assert rigid.energy().damping == pytest.approx(nodes.energy().damping, rel=2e-2)
 
 
+@pytest.mark.filterwarnings("ignore::tensegrity_dynamics.errors.AccuracyWarning")
 def test_three_fingers_press_a_table_alike():
     robot = load_robot(Path(__file__).parents[3] / "examples" / "tendon_hand.yaml")
     simulation = Simulation(robot, 1e-3, "implicit")
     simulation.command("effort", {each.name: -0.002 for each in robot.actuators})
-    simulation.advance(duration=0.15)
+    simulation.advance(duration=0.1)
     pushes = [simulation.observe().contacts[f"tip_{k}"] for k in (1, 2, 3)]
     assert pushes[0][2] > 0.05
     for k in (1, 2):
