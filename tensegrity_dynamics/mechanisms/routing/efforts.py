@@ -13,7 +13,7 @@ energy is given to the shaft (000, 3.1.9 leaves that part out). So motion withou
 from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
-from ..kinematics.point_forces import add_force
+from ..point_forces import add_force
 from .columns import (
     BEFORE,
     BODY,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.compilation import for_compiled_callers
-from ..kinematics.point_forces import point_speed
+from ..point_forces import point_speed
 from ..spatial import rotate
 from .columns import (
     ANGLE,

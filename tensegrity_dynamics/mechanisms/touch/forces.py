@@ -16,7 +16,7 @@ import numpy as np
 
 from ...contact.ground_forces import ROWS, depth, normal_law, point_force
 from ...numerics.compilation import for_compiled_callers
-from ..kinematics.point_forces import add_force, point_speed
+from ..point_forces import add_force, point_speed
 from ..spatial import rotate
 from .columns import (
     AWAY,

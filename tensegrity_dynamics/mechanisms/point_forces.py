@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...numerics.compilation import for_compiled_callers
+from ..numerics.compilation import for_compiled_callers
 
 
 @for_compiled_callers
