@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "tensegrity_tools": (
         "start_up", "formatting", "output", "shape_plot", "dependency_errors", "bags", "view", "runtime", "experiments",
-        "sweeps", "learning", "templates", "commands", "ros", "cli",
+        "sweeps", "learning", "mjcf_import", "templates", "commands", "ros", "cli",
     ),
 }  # fmt: skip
 # The packages that a package may import.

@@ -14,6 +14,7 @@ from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
 from .body_frame import BodyFrame
 from .cable_routing import CableEntry
+from .file_contact import read_contact_parts, stand_on_ground
 from .file_loads import read_loads, with_drive_trains
 from .file_resistance import ResistanceReader
 from .file_routes import place_in, read_routes
@@ -54,6 +55,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     _check_pulleys(block, problems)
     outputs = _outputs(block, problems)
     routes = read_routes(block, problems)
+    contact_parts = read_contact_parts(block, frame_of, problems)
     problems.stop_if_any()
 
     entries, joints = with_drive_trains(block, entries, joints, problems)
@@ -91,6 +93,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     model = closed_start(block, whole, rough, problems)
     problems.stop_if_any()
     model = place_in(model, routes, problems)
+    model = stand_on_ground(block, model, contact_parts, problems)
     problems.stop_if_any()
     start_of = {name: model.start[model.mechanism.positions_of(model.joint_of(name))][0] for name in model.drivable}
     starts = {name: round(float(value), 12) + 0.0 for name, value in start_of.items()}  # without rounding's -0

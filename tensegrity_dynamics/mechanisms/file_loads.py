@@ -49,22 +49,24 @@ def read_loads(block: MechanismFile, problems: Problems) -> tuple[tuple[Payload,
 def with_drive_trains(
     block: MechanismFile, entries: Sequence[CableEntry], joints: Sequence[Joint], problems: Problems
 ) -> tuple[list[CableEntry], list[Joint]]:
-    """Cables and joints with the inertia and the friction that their motors have by the gear: gear^2 of both."""
+    """Cables and joints with the inertia and the friction that their motors have by the gear, and the gear's loss."""
     changed, turned = list(entries), list(joints)
     by_cable = {name: i for i, entry in enumerate(entries) for name in (entry.name, entry.joints[1])}
     by_joint = {joint.name: i for i, joint in enumerate(joints)}
     for k, item in enumerate(block.actuators):
         inertia, damping = item.gear**2 * item.rotor_inertia, item.gear**2 * item.motor_damping
-        if inertia == 0.0 and damping == 0.0:
+        if inertia == 0.0 and damping == 0.0 and item.efficiency == 1.0:
             continue
         if item.drives in by_cable:
             entry = changed[by_cable[item.drives]]
             changed[by_cable[item.drives]] = replace(
-                entry, pulley_resistance=_damped(entry.pulley_resistance, damping), pulley_armature=inertia
+                entry,
+                pulley_resistance=_geared(entry.pulley_resistance, damping, item.efficiency),
+                pulley_armature=inertia,
             )
         elif item.drives in by_joint and turned[by_joint[item.drives]].kind in ("revolute", "prismatic"):
             joint = turned[by_joint[item.drives]]
-            own = _damped(joint.resistance[0] if joint.resistance else None, damping)
+            own = _geared(joint.resistance[0] if joint.resistance else None, damping, item.efficiency)
             turned[by_joint[item.drives]] = replace(
                 joint, resistance=() if own is None else (own,), armature=joint.armature + inertia
             )
@@ -73,8 +75,8 @@ def with_drive_trains(
     return changed, turned
 
 
-def _damped(resistance: Resistance | None, damping: float) -> Resistance | None:
-    if damping == 0.0:
+def _geared(resistance: Resistance | None, damping: float, efficiency: float) -> Resistance | None:
+    if damping == 0.0 and efficiency == 1.0:
         return resistance
     own = Resistance() if resistance is None else resistance
-    return replace(own, damping=own.damping + damping)
+    return replace(own, damping=own.damping + damping, efficiency=own.efficiency * efficiency)

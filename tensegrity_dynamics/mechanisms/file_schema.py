@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from ..contact.file_schema import ContactBlock
 from ..numerics.rotations import matrix_from_vector, rotation_vector
 from ..robots.schema import (
     Axis,
@@ -221,8 +222,18 @@ class BodyOutputBlock(Block):
     controlled: Annotated[list[Axis], Field(min_length=1)] = Field(default=["x", "y", "z", "rx", "ry", "rz"])
 
 
-def _refuse_contact(_: Any) -> None:
-    raise ValueError("ground contact of mechanisms is not supported yet (of structures it is); leave this block out")
+class ContactPartBlock(FrameBlock):
+    """A shape of a body that touches the ground; its frame's fields stand beside the others."""
+
+    name: Name | None = None
+    body: Name
+    kind: Literal["point", "sphere", "capsule", "box"] = "point"
+    size: list[Length] = Field(default=[])
+
+    def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
+        if not is_copied("body"):
+            moved = self.moved(movement)
+            self.at, self.turn, self.z, self.y = moved.at, moved.turn, moved.z, moved.y
 
 
 class MechanismFile(CommonBlock):
@@ -237,7 +248,8 @@ class MechanismFile(CommonBlock):
     routed_cables: list[RoutedCableBlock] = Field(default=[])
     loads: list[LoadBlock] = Field(default=[])
     outputs: list[BodyOutputBlock] = Field(default=[])
-    contact: Annotated[None, BeforeValidator(_refuse_contact)] = None
+    contact: ContactBlock | None = None
+    contact_parts: list[ContactPartBlock] = Field(default=[])
 
 
 def motions(data: Mapping[str, Any]) -> Callable[[Any], str]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
@@ -30,7 +31,9 @@ from .resistance import (
     TREE_BALL,
     Resistance,
 )
+from .routing.columns import BODY as ROUTE_BODY
 from .routing.placed_route import PlacedRoute, route_arrays
+from .touch.parts import ContactPart, contact_arrays
 
 WORLD = "world"
 RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
@@ -155,7 +158,7 @@ FlatMechanism = namedtuple(
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
-    "armature loads resistances route_elements routed_cables route_kernel",
+    "armature loads resistances route_elements routed_cables route_kernel contact_points ground contact_kernel",
 )
 
 
@@ -185,6 +188,7 @@ class Mechanism:
         gravity: (3,) m/s^2 in the world.
         payloads: masses that bodies carry beside their own. loads: steady wrenches on bodies.
         routes: cables over pulleys, placed by `route_placement`.
+        ground: what the contact parts touch, or None. contact_parts: shapes on bodies.
 
     Raises:
         TensegrityError: names repeat or are unknown, a body has no joint or two, a joint comes before its parent.
@@ -198,6 +202,8 @@ class Mechanism:
     payloads: tuple[Payload, ...] = ()
     loads: tuple[Load, ...] = ()
     routes: tuple[PlacedRoute, ...] = ()
+    ground: Ground | None = None
+    contact_parts: tuple[ContactPart, ...] = ()
 
     def __post_init__(self) -> None:
         held: tuple[Payload | Load, ...] = (*self.payloads, *self.loads)
@@ -208,7 +214,7 @@ class Mechanism:
         object.__setattr__(self, "gravity", gravity)
         parts: dict[str, Sequence[Any]] = {
             "body": self.bodies, "joint": self.joints, "loop": self.loops, "cable": self.cables,
-            "payload or load": held,
+            "payload or load": held, "contact part": self.contact_parts,
         }  # fmt: skip
         for what, items in parts.items():
             names = [item.name for item in items]
@@ -236,6 +242,9 @@ class Mechanism:
         for each in held:
             if each.body not in names_of_bodies:
                 raise TensegrityError(f"load {each.name}: " + unknown_name("body", each.body, names_of_bodies))
+        for part in self.contact_parts:
+            if part.body not in names_of_bodies:
+                raise TensegrityError(f"contact part {part.name}: " + unknown_name("body", part.body, names_of_bodies))
         used: dict[str, str] = {}
         for cable in self.cables:
             joint = self.joint(cable.joint)
@@ -314,6 +323,14 @@ class Mechanism:
             if joint.kind != "fixed":
                 names += [f"{joint.name}.{part}" for part in parts[joint.kind]] if joint.kind in parts else [joint.name]
         return tuple(names)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing but the ground can hold it: no joint, loop or routed cable ties it to the world."""
+        rooted = any(joint.parent == WORLD and joint.kind != "floating" for joint in self.joints)
+        looped = any(WORLD in (loop.predecessor, loop.successor) for loop in self.loops)
+        tied = any((route.elements[:, ROUTE_BODY] < 0).any() for route in self.routes)
+        return not (rooted or looped or tied)
 
     def neutral(self) -> NDArray[np.float64]:
         """(nq,) position with all coordinates zero, quaternions at identity and cables one pulley radius long."""
@@ -401,6 +418,7 @@ class Mechanism:
             ).reshape(-1, LOAD_COLUMNS),
             resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
             **route_arrays(self.routes),
+            **contact_arrays(self.ground, self.contact_parts, index),
         )
 
     def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:

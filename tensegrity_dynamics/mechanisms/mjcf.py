@@ -346,6 +346,8 @@ class _Writer:
             say("stops are MuJoCo's limits: their stiffness is per unit of inertia there.")
         if any(joint.armature for joint in self.mechanism.joints if joint.kind == "floating"):
             say("floating joints have no armature.")
+        if self.mechanism.ground is not None:
+            say("the ground is left out: its laws of force and friction have no equal there.")
         for each in self.robot.actuators:
             say(f"actuator {each.name} is a motor: limits of position and rate are left out.")
 

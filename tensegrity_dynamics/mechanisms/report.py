@@ -27,6 +27,7 @@ from ..robots.report import (
     provenance_section,
 )
 from ..robots.robot import Robot
+from .contact_readings import contact_forces
 from .dynamics.equations_of_motion import equations
 from .estimation.quasi_static_estimator import MechanismEstimator
 from .loads import Load, Payload
@@ -70,6 +71,9 @@ class MechanismReport(RobotReport):
             ("widest gap at the start", f"{gap:.2g} (m, or sine of an angle)"),
             ("gravity", gravity),
         ]
+        if mechanism.ground is not None:
+            touching = ", ".join(f"{part.name} ({part.kind})" for part in mechanism.contact_parts)
+            what += [("ground", mechanism.ground.words), ("may touch it", touching)]
         what += [("output", f"{o.name} on {o.body}, controls {', '.join(o.controlled)}") for o in robot.outputs]
         what += singularity_rows(robot)
         if robot.tour:
@@ -78,7 +82,7 @@ class MechanismReport(RobotReport):
         parts: list[Section | str] = [Section(robot.name, ("", ""), what), mechanism.topology()]
         if rest is not None:
             parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest)))
-            parts += _route_parts(rest.equilibrium)
+            parts += _route_parts(rest.equilibrium) + _ground_parts(rest.equilibrium)
         if robot.actuators:
             heads = ("actuator", "motion", "limits", "effort at rest", "effort limit", "largest rate")
             parts.append(Section("actuators", heads, self._actuator_rows(rest)))
@@ -204,6 +208,7 @@ class MechanismReport(RobotReport):
                 "softest": rest.softest,
                 "residual": rest.residual,
                 "iterations": rest.equilibrium.iterations,
+                **({"contacts_N": contact_forces(rest.equilibrium.contacts)} if rest.equilibrium.contacts else {}),
             }
         return {
             **facts(self.robot),
@@ -268,6 +273,17 @@ def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
     return [Section("routed cables", heads, rows)] if rows else []
 
 
+def _ground_parts(shape: MechanismEquilibrium) -> list[Section | str]:
+    """What the ground carries at an equilibrium for people; nothing where nothing touches."""
+    rows = [
+        (name, f"{np.linalg.norm(force):.4g} N", ", ".join(f"{part:.4g}" for part in force) + " N", str(len(points)))
+        for name, points in shape.contacts.items()
+        for force in (points[:, 1].sum(axis=0),)
+    ]
+    heads = ("on the ground", "force", "along x, y, z", "points that touch")
+    return [Section("ground, without friction unless it alone holds the robot", heads, rows)] if rows else []
+
+
 def read_positions(items: Sequence[str], robot: Robot) -> dict[str, float]:
     """Positions [rad or m] by actuator from texts such as "B1=0.5" or "B1=30 deg".
 
@@ -326,6 +342,7 @@ def equilibrium_figures(
         "residual": shape.residual,
         "iterations": shape.iterations,
         **({"routed_cables": {name: vars(each) for name, each in shape.routes.items()}} if shape.routes else {}),
+        **({"contacts_N": contact_forces(shape.contacts)} if shape.contacts else {}),
     }
 
 
@@ -360,4 +377,4 @@ def equilibrium_parts(
     sections: list[Section | str] = [Section(title, ("", ""), rows)]
     if lines:
         sections.append(Section("actuators", heads, lines))
-    return [*sections, *_route_parts(shape)]
+    return [*sections, *_route_parts(shape), *_ground_parts(shape)]

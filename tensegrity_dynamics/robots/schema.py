@@ -133,6 +133,7 @@ class ActuatorBlock(Block):
     effort: Annotated[Effort, Field(gt=0)]
     minimum_tension: Annotated[Force, Field(ge=0)] = 0.0
     gear: PositiveNumber = 1.0
+    efficiency: Annotated[Number, Field(gt=0, le=1)] = 1.0
     rotor_inertia: Annotated[Inertia, Field(ge=0)] = 0.0
     motor_damping: Annotated[TorsionalDamping, Field(ge=0)] = 0.0
 

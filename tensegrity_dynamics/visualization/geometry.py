@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..contact.ground import Ground
+from ..contact.ground_forces import surface_height
+
 CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])  # of a box of sides 1
 EDGES = np.array([[i, i + step] for step in (1, 2, 4) for i in range(8) if not i & step])  # between which corners
 CIRCLE = 2.0 * np.pi * np.arange(24) / 24.0
@@ -74,3 +77,19 @@ def patch(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     row = np.arange(count)
     triangles = np.column_stack((row, (row + 1) % count, np.full(count, count)))
     return np.vstack((points[np.argsort(angles)], centroid)), triangles
+
+
+def ground_surface(ground: Ground, nodes: NDArray[np.float64], span: float) -> NDArray[np.float64]:
+    """(t, 3, 3) m: triangles of a ground, hills as far as they go, a plane as far as a few spans around the nodes."""
+    if ground.hills is not None:
+        rows, columns = ground.hills.heights.shape
+        x = ground.hills.origin[0] + ground.hills.spacing * np.arange(columns)
+        y = ground.hills.origin[1] + ground.hills.spacing * np.arange(rows)
+        z = ground.hills.heights + ground.height
+    else:
+        middle = nodes.mean(axis=0)
+        x, y = (middle[a] + 3.0 * span * np.array([-1.0, 1.0]) for a in (0, 1))
+        z = np.array([[surface_height(ground, u, v) for u in x] for v in y])
+    points = np.stack((*np.meshgrid(x, y), z), axis=2)
+    a, b, c, d = points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]
+    return np.stack((np.stack((a, b, c), axis=2), np.stack((a, c, d), axis=2)), axis=2).reshape(-1, 3, 3)

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
+from ..mechanisms.contact_readings import contacts_at
 from ..mechanisms.loads import Payload
 from ..mechanisms.mechanism import WORLD, Body, loaded_inertia
 from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
+from ..mechanisms.workspace import make_workspace
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.robot import Robot
-from .geometry import OUTLINES, box_edges, cylinders_between
+from .geometry import OUTLINES, box_edges, cylinders_between, ground_surface
 from .picture import LineSet, Link, Picture, Snapshot, Solid, with_frame_names
 from .style import Sizes, smallest_full_scale
 
@@ -101,7 +103,14 @@ class MechanismPicture(Picture):
         self.label_names = (*labelled, *model.tension_names)
         start = self.at(self.start)
         self.outline = self._find_outline(start)
-        self.ground = self._find_ground()
+        self._contact_work = make_workspace(model.mechanism.flat)
+        ground, flat = model.mechanism.ground, model.mechanism.flat
+        if ground is None:
+            self.ground = self._find_ground()
+            return
+        self.surface = ground_surface(ground, self.outline, self.sizes.span)
+        weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
+        self._metres_per_newton = 0.75 * self.sizes.span / weight if weight > 0.0 else 0.0
 
     def at(self, q: NDArray[np.float64]) -> Snapshot:
         """What the mechanism looks like at q (nq,); open loops do no harm."""
@@ -131,6 +140,16 @@ class MechanismPicture(Picture):
             label_positions=np.vstack(labels),
             edges=np.concatenate(edges) if edges else np.zeros((0, 2, 3)),
         )
+
+    def contact_lines(self, q: NDArray[np.float64], velocity: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """See `Picture`; at rest without velocities (nv,), which damping and friction follow from."""
+        mechanism = self._model.mechanism
+        if mechanism.ground is None:
+            return np.zeros((0, 2, 3))
+        v = np.zeros(mechanism.velocity_count) if velocity is None else velocity
+        touching = contacts_at(mechanism, q, v, self._contact_work).values()
+        lines = [(place, place + self._metres_per_newton * force) for each in touching for place, force in each]
+        return np.array(lines).reshape(-1, 2, 3)
 
     def problem(self, q: NDArray[np.float64]) -> str | None:
         """Why a position q cannot be drawn, or None."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..contact.ground import Ground
-from ..contact.ground_forces import flatten, point_force, surface_height
+from ..contact.ground_forces import flatten, point_force
 from ..robots.robot import Robot
 from ..structures.structure import Structure
-from .geometry import cylinders_between
+from .geometry import cylinders_between, ground_surface
 from .picture import Balls, LineSet, Link, Picture, Snapshot, Solid, with_frame_names
 from .style import BAR_COLOUR, FIXED_COLOUR, Sizes, smallest_full_scale
 
@@ -128,22 +127,6 @@ class StructurePicture(Picture):
             row = int(np.argwhere(~np.isfinite(nodes))[0][0])
             return f"the position of node {self.label_names[row]} is not finite"
         return None
-
-
-def ground_surface(ground: Ground, nodes: NDArray[np.float64], span: float) -> NDArray[np.float64]:
-    """(t, 3, 3) m: triangles of a ground, hills as far as they go, a plane as far as a few spans around the nodes."""
-    if ground.hills is not None:
-        rows, columns = ground.hills.heights.shape
-        x = ground.hills.origin[0] + ground.hills.spacing * np.arange(columns)
-        y = ground.hills.origin[1] + ground.hills.spacing * np.arange(rows)
-        z = ground.hills.heights + ground.height
-    else:
-        middle = nodes.mean(axis=0)
-        x, y = (middle[a] + 3.0 * span * np.array([-1.0, 1.0]) for a in (0, 1))
-        z = np.array([[surface_height(ground, u, v) for u in x] for v in y])
-    points = np.stack((*np.meshgrid(x, y), z), axis=2)
-    a, b, c, d = points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]
-    return np.stack((np.stack((a, b, c), axis=2), np.stack((a, c, d), axis=2)), axis=2).reshape(-1, 3, 3)
 
 
 def find_sizes(structure: Structure) -> Sizes:

@@ -1,4 +1,4 @@
-"""`tensegrity new`: a robot file to start from, of a template or of matrices."""
+"""`tensegrity new`: a robot file to start from, of a template, of matrices or of a model of MuJoCo."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ def new(
             "--from-matrices", help="a structure from C, d, t, k, m (document 001): a folder of CSV files, or an .npz"
         ),
     ] = None,
+    mjcf: Annotated[
+        Path | None,
+        typer.Option("--from-mjcf", help="a mechanism from a model of MuJoCo (MJCF, or URDF that it reads)"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="write over a file that is there")] = False,
 ) -> None:
     """Write a commented robot file that runs as it is; then change it. docs/your_own_robot.md leads through it."""
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     robot = _checked_name(path.stem)
     check_folder(path, "NAME")
-    if matrices is None:
+    if mjcf is not None:
+        text = _mjcf_text(robot, mjcf, matrices)
+    elif matrices is None:
         text = _template(kind).replace("NAME", robot)
     else:
         from tensegrity_dynamics.structures.matrices import read_matrices
@@ -50,7 +56,7 @@ def new(
     progress.print(f"{path} is written. What it is:", style="green", markup=False, highlight=False)
     shown = path if path.parent != Path() else path.name
     console.print(f"tensegrity check {shown}", markup=False, highlight=False)
-    if matrices is None:
+    if matrices is None and mjcf is None:
         console.print(f"tensegrity up sim {shown} --tour", markup=False, highlight=False)
 
 
@@ -70,6 +76,18 @@ def _template(kind: str) -> str:
     if kind not in known:
         raise TensegrityError(unknown_name("template", kind, known))
     return (folder / f"{kind}.yaml").read_text(encoding="utf-8")
+
+
+def _mjcf_text(name: str, source: Path, matrices: Path | None) -> str:
+    """The robot file of a mechanism that MuJoCo reads; what it says otherwise is listed."""
+    if matrices is not None:
+        raise TensegrityError("give --from-mjcf or --from-matrices, not both.")
+    from ..mjcf_import import robot_from_mjcf
+
+    made = robot_from_mjcf(source, name)
+    for each in made.differences:
+        progress.print(f"not said as in {source.name}: {each}", style="yellow", markup=False)
+    return made.text
 
 
 def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:

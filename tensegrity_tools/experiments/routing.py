@@ -34,7 +34,7 @@ bodies:
   light: {{mass: {light}, inertia: [1, 1, 1]}}
   wheel: {{mass: 1, inertia: [1, {inertia}, 1]}}
 joints:
-  - {{name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0], resistance: {{damping: {bearing}}}}}
+  - {{name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0], resistance: {{friction: {bearing}}}}}
   - {{name: heavyJt, kind: prismatic, parent: world, body: heavy, axis: [0, 0, -1], frame: {{at: [0.1, 0, -1]}}}}
   - {{name: lightJt, kind: prismatic, parent: world, body: light, axis: [0, 0, 1], frame: {{at: [-0.1, 0, -2]}}}}
 routed_cables:
@@ -49,12 +49,13 @@ def _model(text: str, **values: Any) -> MechanismModel:
 
 
 def atwood_form(
-    heavy: float, light: float, inertia: float, stiffness: float, friction: float, slips: bool
+    heavy: float, light: float, inertia: float, stiffness: float, friction: float, slips: bool, bearing: float = 0.0
 ) -> tuple[float, float, float, float]:
     """Strains of both sides, flow of rest length [m/s^2] and angular acceleration [rad/s^2], in steady acceleration.
 
     EA e1 = m1 (g - (1 + e1) s), EA e2 = m2 (g + (1 + e2) s); without slip I s / r = r (Y1 - Y2), s = r alpha, with
-    Y = EA e + 1/2 EA e^2; with slip e1 = e2 exp(mu pi), I alpha = r (Y1 - Y2).
+    Y = EA e + 1/2 EA e^2; with slip e1 = e2 exp(mu pi), I alpha = r (Y1 - Y2). The moment that the bearing rubs with
+    is taken from r (Y1 - Y2).
     """
     first = lambda s: heavy * (GRAVITY - s) / (stiffness + heavy * s)  # noqa: E731
     second = lambda s: light * (GRAVITY + s) / (stiffness - light * s)  # noqa: E731
@@ -66,40 +67,53 @@ def atwood_form(
     def gap(s: float) -> float:
         if slips:
             return float(first(s) - np.exp(friction * np.pi) * second(s))
-        return RADIUS * drive(s) - inertia * s / RADIUS
+        return RADIUS * drive(s) - bearing - inertia * s / RADIUS
 
     from scipy.optimize import brentq  # here, so that listing the experiments stays quick
 
     flow = float(brentq(gap, -GRAVITY, GRAVITY, xtol=1e-16, rtol=9e-16))
-    spin = RADIUS * drive(flow) / inertia if slips else flow / RADIUS
+    spin = (RADIUS * drive(flow) - bearing) / inertia if slips else flow / RADIUS
     return first(flow), second(flow), flow, spin
 
 
 def atwood(
     *, heavy: float = 2.0, light: float = 1.0, inertia: float = 0.01, friction: float = 1.0, young: float = 2e9,
-    damping: float = 1e6, duration: float = 0.3,
+    damping: float = 1e6, duration: float = 0.3, bearing: float = 0.0,
 ) -> dict[str, float]:  # fmt: skip
-    """An Atwood machine in steady acceleration against the form with strain and against the rigid one."""
+    """An Atwood machine in steady acceleration against the form with strain and against the rigid one.
+
+    With a bearing [N m] that rubs it is in motion from the start, so that the friction is all there.
+    """
     model = _model(
-        ATWOOD, heavy=heavy, light=light, inertia=inertia, friction=friction, young=young, damping=damping, bearing=0
+        ATWOOD,
+        heavy=heavy,
+        light=light,
+        inertia=inertia,
+        friction=friction,
+        young=young,
+        damping=damping,
+        bearing=bearing,
     )
     mechanism = model.mechanism
     stiffness = model.routes[0].stiffness
-    rigid = (heavy - light) * GRAVITY / (heavy + light + inertia / RADIUS**2)
+    rigid = ((heavy - light) * GRAVITY - bearing / RADIUS) / (heavy + light + inertia / RADIUS**2)
     ratio = heavy * (GRAVITY - rigid) / (light * (GRAVITY + rigid))
     slips = ratio > np.exp(friction * np.pi)
     if slips:
         bound = np.exp(friction * np.pi)
         rigid = (heavy - bound * light) * GRAVITY / (heavy + bound * light)
-    one, two, flow, spin = atwood_form(heavy, light, inertia, stiffness, friction, slips)
+    one, two, flow, spin = atwood_form(heavy, light, inertia, stiffness, friction, slips, bearing)
     q = np.array(model.start)
     sizes = [joint.name for joint in mechanism.joints]
     rests = mechanism.flat.route_elements[:2, REST]
     wheel, left, right = (sizes.index(name) for name in ("wheelJt", "heavyJt", "lightJt"))
     q[left] += one * rests[0]
     q[right] -= two * rests[1]
-    path = integrate(mechanism, q, np.zeros(3), np.zeros(3), duration, relative=1e-12, absolute=1e-13)
-    moved = path.q[-1] - q
+    v = np.zeros(3)
+    if bearing:
+        v[wheel], v[left], v[right] = 1.0, (1 + one) * RADIUS, (1 + two) * RADIUS
+    path = integrate(mechanism, q, v, np.zeros(3), duration, relative=1e-12, absolute=1e-13)
+    moved = path.q[-1] - q - v * duration
     half = 0.5 * duration**2
     expected = np.zeros(3)
     expected[wheel], expected[left], expected[right] = spin * half, (1 + one) * flow * half, (1 + two) * flow * half

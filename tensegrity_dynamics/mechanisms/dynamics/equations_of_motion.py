@@ -24,6 +24,7 @@ from ..spatial import (
     rotate,
     world_inertia,
 )
+from ..touch.late_call import call_contacts
 from ..workspace import make_workspace
 from .joint_efforts import joint_efforts
 
@@ -160,6 +161,8 @@ def evaluate(flat, q, v, work):
     joint_efforts(flat, q, v, work)
     if flat.route_kernel.shape[0] > 0:
         call_routed_cables(flat, q, v, work)
+    if flat.contact_kernel.shape[0] > 0:
+        call_contacts(flat, work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +171,8 @@ class Equations:
 
     Attributes:
         mass: M (nv, nv). bias: c (nv,), with gravity and steady loads. loop: K (nc, nv). loop_bias: k (nc,).
-        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables and of what
-            resists joints.
+        loop_error: (nc,), zero when the loops are closed. passive: p (nv,), efforts of cables, of what
+            resists joints, and of the ground.
         strain, tension: of each cable, - and N.
     """
 

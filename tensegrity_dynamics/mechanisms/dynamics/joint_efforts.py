@@ -8,7 +8,9 @@ from ...numerics.compilation import allocation_free, inlined
 from ..kinematics.body_kinematics import last_dof, world_direction, world_point
 from ..resistance import (
     AXIS,
+    CARRIED,
     DAMPING,
+    EFFICIENCY,
     FIRST,
     FRICTION,
     KIND,
@@ -36,6 +38,14 @@ ELASTIC, DAMPED, RUBBED = 0, 1, 2
 
 
 @allocation_free
+def gear_friction(law, rate):
+    """Friction of a gear with the effort that it carries."""
+    efficiency, carried = law[EFFICIENCY], law[CARRIED]
+    part = 1.0 - efficiency if carried * rate > 0.0 else 1.0 / efficiency - 1.0
+    return abs(carried) * part * np.tanh(rate / law[SPEED])
+
+
+@allocation_free
 def resist(law, x, rate, balance):
     """Effort against one coordinate at position x and its rate; adds energy and losses to balance (3,)."""
     stretch = x - law[REST]
@@ -56,6 +66,8 @@ def resist(law, x, rate, balance):
     friction = 0.0
     if law[FRICTION] > 0.0:
         friction = law[FRICTION] * np.tanh(rate / law[SPEED])
+    if law[EFFICIENCY] < 1.0:
+        friction += gear_friction(law, rate)
     balance[ELASTIC] += stored
     balance[DAMPED] += damping * rate
     balance[RUBBED] += friction * rate

@@ -13,6 +13,7 @@ energy is given to the shaft (000, 3.1.9 leaves that part out). So motion withou
 from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
+from ..point_forces import add_force
 from .columns import (
     BEFORE,
     BODY,
@@ -46,24 +47,6 @@ from .columns import (
 )  # fmt: skip
 from .path import trace
 from .slip import find_rates, find_slip
-
-
-@for_compiled_callers
-def pull(body, point, direction, tension, v_start, v_count, parent, dof_parent, jacobian, passive):
-    """Add a force of some tension along a direction (3,) at a point (3,) of a body to the efforts (nv,)."""
-    while body >= 0 and v_count[body] == 0:
-        body = parent[body]
-    if body < 0:
-        return
-    d = v_start[body] + v_count[body] - 1
-    fx, fy, fz = tension * direction[0], tension * direction[1], tension * direction[2]
-    mx = point[1] * fz - point[2] * fy
-    my = point[2] * fx - point[0] * fz
-    mz = point[0] * fy - point[1] * fx
-    while d >= 0:
-        row = jacobian[d]
-        passive[d] += row[0] * mx + row[1] * my + row[2] * mz + row[3] * fx + row[4] * fy + row[5] * fz
-        d = dof_parent[d]
 
 
 @for_compiled_callers
@@ -110,12 +93,12 @@ def routed_efforts(
             if e > first and row[HOLDS] != 0.0 and e < last:
                 strand = e
             if e > first:
-                pull(
+                add_force(
                     body, own[W_ENTRY:], own[W_IN:], -state[before, TENSION], v_start, v_count, parent, dof_parent,
                     jacobian, passive,
                 )  # fmt: skip
             if e < last:
-                pull(
+                add_force(
                     body, own[W_EXIT:], own[W_OUT:], state[strand, TENSION], v_start, v_count, parent, dof_parent,
                     jacobian, passive,
                 )  # fmt: skip

@@ -1,9 +1,4 @@
-"""Calls of compiled functions through their address, bound when a mechanism is built.
-
-What `evaluate` calls directly is compiled into everything that moves a mechanism, for every robot. Routed cables are
-few robots' business: their kernel is compiled when the first of them is loaded, and reached through its address, so
-that the others neither wait for its compilation nor carry its code.
-"""
+"""The kernel of routed cables, called through its address (`numerics.late_call`)."""
 
 from __future__ import annotations
 
@@ -12,57 +7,18 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
 
 from ...numerics.compilation import allocation_free, callback
+from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
-
-WITHOUT_COMPILATION = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]
-
-
-@intrinsic
-def address_of(context, array):  # type: ignore[no-untyped-def]
-    """Where an array's numbers begin, as an integer."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.ptrtoint(struct.data, ir.IntType(64))
-
-    return types.int64(array), generate
-
-
-@intrinsic
-def pointer_to(context, address):  # type: ignore[no-untyped-def]
-    """An address as a pointer without a type."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), generate
-
-
-@intrinsic
-def call_at(context, address, table):  # type: ignore[no-untyped-def]
-    """Call the function at an address with an array of integers."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
-        struct = context.make_array(signature.args[1])(context, builder, arguments[1])
-        function = builder.inttoptr(arguments[0], kind.as_pointer())
-        builder.call(function, [builder.ptrtoint(struct.data, ir.IntType(64))])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, table), generate
 
 
 @allocation_free
 def routed_cables_by_table(flat, q, v, work):
     """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""
-    table = work.route_table
+    table = work.late_table
     table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
     table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
     table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)

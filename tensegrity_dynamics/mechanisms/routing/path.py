@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...numerics.compilation import for_compiled_callers
+from ..point_forces import point_speed
 from ..spatial import rotate
 from .columns import (
     ANGLE,
@@ -218,18 +219,6 @@ def turns_of(elements, e, is_first, is_last, rotation, state, result, number, th
     far = max(abs(own[W_TURN_IN] - row[TURN_IN]), abs(own[W_TURN_OUT] - row[TURN_OUT]))
     if far > FARTHEST_TURN and result[STATUS] == FINE:
         result[STATUS], result[WHERE] = TURNED_TOO_FAR, number
-
-
-@for_compiled_callers
-def point_speed(velocity, body, point, out):
-    """Fill out (3,) with the velocity of a point (3,) that moves with a body."""
-    if body < 0:
-        out[0] = out[1] = out[2] = 0.0
-        return
-    w, u = velocity[body, :3], velocity[body, 3:]
-    out[0] = u[0] + w[1] * point[2] - w[2] * point[1]
-    out[1] = u[1] + w[2] * point[0] - w[0] * point[2]
-    out[2] = u[2] + w[0] * point[1] - w[1] * point[0]
 
 
 @for_compiled_callers

@@ -39,11 +39,15 @@ from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics, world_point
 from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
+from ..resistance import CARRIED, LAW
 from ..routing.columns import DAMPED as ROUTE_DAMPED
 from ..routing.columns import ELASTIC as ROUTE_ELASTIC
 from ..routing.columns import FINE, STATUS
 from ..routing.efforts import keep_slip
 from ..routing.late_call import call_routed_cables
+from ..touch.columns import DAMPED as GROUND_DAMPED
+from ..touch.columns import RUBBED as GROUND_RUBBED
+from ..touch.late_call import call_contacts
 from .rosenbrock import impedance_efforts, rosenbrock
 from .runge_kutta import runge_kutta
 
@@ -61,19 +65,24 @@ CATCH_UP = impedance.CATCH_UP
 Drives = namedtuple(
     "Drives",
     "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age lead "
-    "desired_acceleration compliance middle moving servo stiff mobility column response",
+    "desired_acceleration compliance middle moving servo stiff mobility column response gear",
 )
 """Arrays over the actuators: indices in q and v, limits; mode, command, set point that the servo follows and torque are
 state; of what moves on also the rate commanded, age of the command and s for which it moves on (0: a position that
 stays); of impedances the feed-forward commanded, the feed-forward given, and gains. The rest is scratch: of what moves
-on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances."""
+on `middle` and `moving` are set point and rate during a step, `stiff` says which follow the law of impedances. `gear`
+is the row of the resistance whose gear the actuator drives through, or -1."""
 
 
-def make_drives(actuators: Sequence[Actuator], positions: ArrayLike, velocities: ArrayLike, dofs: int) -> Drives:
+def make_drives(
+    actuators: Sequence[Actuator], positions: ArrayLike, velocities: ArrayLike, dofs: int,
+    gears: ArrayLike | None = None,
+) -> Drives:  # fmt: skip
     """Drives in position mode at zero.
 
     Args:
         actuators: with their limits. positions, velocities: (a,) index of each one's joint in q and in v. dofs: of v.
+        gears: (a,) row of the resistance with the gear of each, or -1; none without it.
     """
     count = len(actuators)
     state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
@@ -86,6 +95,7 @@ def make_drives(actuators: Sequence[Actuator], positions: ArrayLike, velocities:
         rate=np.array([each.rate for each in actuators], dtype=np.float64),
         effort=np.array([each.effort for each in actuators], dtype=np.float64),
         mobility=np.zeros((count, count)), column=np.zeros(count), response=np.zeros(dofs),
+        gear=np.full(count, -1) if gears is None else np.array(gears, dtype=np.int64),
         **{name: np.zeros(count, dtype=kinds.get(name, np.float64)) for name in state + scratch},
     )  # fmt: skip
 
@@ -247,6 +257,17 @@ def servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction):
 
 
 @allocation_free
+def load_gears(flat, drives):
+    """Let the gears carry the torques of their actuators; returns whether there are gears that rub."""
+    found = False
+    for a in range(drives.q.shape[0]):
+        if drives.gear[a] >= 0:
+            found = True
+            flat.resistances[drives.gear[a], LAW + CARRIED] = drives.torque[a]
+    return found
+
+
+@allocation_free
 def past_end(ends, q):
     """Number of the first cable whose rest length is not between zero and its longest, or -1."""
     for c in range(ends.q.shape[0]):
@@ -350,6 +371,12 @@ def powers_of(flat, q, v, work, out):
         for c in range(flat.routed_cables.shape[0]):
             energy += work.route_results[c, ROUTE_ELASTIC]
             out[0] += work.route_results[c, ROUTE_DAMPED]
+    if flat.contact_kernel.shape[0] > 0:
+        body_kinematics(flat, q, v, work)
+        call_contacts(flat, work)
+        total = work.contact_state[flat.contact_points.shape[0]]
+        out[0] += total[GROUND_DAMPED]
+        out[3] += total[GROUND_RUBBED]
     return energy
 
 
@@ -364,6 +391,9 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     powers_of(flat, q, v, work, powers)
     for done in range(steps):
         status, known = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
+        if load_gears(flat, drives):
+            known = False
+            powers_of(flat, q, v, work, powers)
         copy(q, before_q)
         copy(v, before_v)
         lost, wound, loaded, rubbed = powers[0], powers[1], powers[2], powers[3]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...contact.ground_forces import LAW, SOFTPLUS
 from ...errors import TensegrityError
 from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
@@ -23,6 +24,7 @@ from ..kinematics.loop_reduction import make_reduction_workspace
 from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..route_readings import set_slips
 from ..routing.columns import FINE, RUBBED, STATUS
+from ..touch.columns import DEPTH
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import Ends, past_end, powers_of
 from .route_events import RouteEvents, slips_kept
@@ -32,7 +34,8 @@ MAX_EVENTS = 100_000
 
 @dataclass(frozen=True)
 class CableEvent:
-    """A cable that goes "slack" or "taut", or "sticks" or "slips" on its route, at a time [s] after the start."""
+    """What changes at a time [s] after the start: a cable that goes "slack" or "taut", or "sticks" or "slips" on its
+    route; a contact part (in place of a cable) that "touches" the ground or "lifts" off it."""
 
     time: float
     cable: str
@@ -116,10 +119,14 @@ def integrate(
     times, states, pieces, events = [np.zeros(1)], [state[None, :]], [], []
     time, taut = 0.0, motion.strains(state) > 0.0
     scale = np.full(state.size, absolute)
+    is_down = None
     while time < duration:
         watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
         routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
         watch += routed.begin(state)
+        before_ground = len(watch)
+        is_down = motion.depths(state) > 0.0 if is_down is None else is_down
+        watch += [motion.touching(place, bool(down)) for place, down in enumerate(is_down)]
         solution = solve_ivp(
             motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
             dense_output=True, max_step=longest_step,
@@ -138,15 +145,20 @@ def integrate(
         time = float(solution.t[-1])
         routed.keep(state)
         if solution.status == 1:
-            for cable, kind in routed.found(solution.t_events[taut.size :]):
+            for cable, kind in routed.found(solution.t_events[taut.size : before_ground]):
                 events.append(CableEvent(time, cable, kind))
+            for place, found in enumerate(solution.t_events[before_ground:]):
+                if len(found):
+                    events.append(CableEvent(time, motion.places[place], "lifts" if is_down[place] else "touches"))
+                    is_down[place] = not is_down[place]
             for c, found in enumerate(solution.t_events[: taut.size]):
                 if len(found):
                     events.append(CableEvent(time, mechanism.cables[c].name, "slack" if taut[c] else "taut"))
                     taut[c] = not taut[c]
             if len(events) > MAX_EVENTS:
                 raise TensegrityError(
-                    f"more than {MAX_EVENTS} times a cable went slack or taut, stuck or slipped within {time:.4g} s."
+                    f"more than {MAX_EVENTS} times a cable went slack or taut, stuck or slipped, or a part touched "
+                    f"within {time:.4g} s."
                 )
     whole = np.vstack(states)
     return MechanismPath(
@@ -173,6 +185,9 @@ class _Motion:
         self.powers, self.rates = np.zeros(4), np.zeros(self.sizes[0])
         cables = mechanism.cables
         joints = [mechanism.joint(cable.joint) for cable in cables]
+        self.places = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
+        if not flat.contact_kernel.size or flat.ground[LAW] == SOFTPLUS:
+            self.places = []  # that law has no edge
         self.ends = Ends(
             q=np.array([mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
             radius=np.array([joint.radius for joint in joints], dtype=np.float64),
@@ -216,6 +231,23 @@ class _Motion:
 
         strain.terminal, strain.direction = True, -1.0 if is_taut else 1.0  # type: ignore[attr-defined]
         return strain
+
+    def depths(self, state: NDArray) -> NDArray[np.float64]:
+        """(p,) m, of all places that touch at an edge."""
+        if not self.places:
+            return np.zeros(0)
+        q, v = self.split(state)
+        powers_of(self.flat, q, v, self.work, self.powers)
+        return self.work.contact_state[:-1, DEPTH].copy()
+
+    def touching(self, place: int, is_down: bool) -> Callable:
+        """An event function for the depth of one place in the ground."""
+
+        def deep(_: float, state: NDArray) -> float:
+            return float(self.depths(state)[place])
+
+        deep.terminal, deep.direction = True, -1.0 if is_down else 1.0  # type: ignore[attr-defined]
+        return deep
 
     def close(self, state: NDArray) -> None:
         """Project drift of loops and quaternions out, in place."""

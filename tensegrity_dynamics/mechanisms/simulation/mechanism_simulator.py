@@ -26,6 +26,7 @@ from ...simulation_interface import (
     checked_commands,
 )
 from ..body_poses import BodyPoses
+from ..contact_readings import contact_forces, ground_energy, place_jacobians, place_normals, read_contacts
 from ..dynamics.equations_of_motion import cable_efforts, evaluate
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..dynamics.linearisation import linearise
@@ -36,20 +37,35 @@ from ..kinematics.loop_reduction import make_reduction_workspace
 from ..loads import Payload
 from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
-from ..resistance import DAMPING, HIGH, LAW, LOW, STIFFNESS, STOP_DAMPING, STOP_STIFFNESS
+from ..resistance import (
+    CARRIED,
+    DAMPING,
+    EFFICIENCY,
+    FIRST,
+    HIGH,
+    KIND,
+    LAW,
+    LOW,
+    STIFFNESS,
+    STOP_DAMPING,
+    STOP_STIFFNESS,
+    TREE,
+)
 from ..route_placement import route_problem
 from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
-from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, make_drives, powers_of, servo_torques
+from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, powers_of, servo_torques
 from .adaptive import integrate
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
 become a servo that holds the position."""
-WEIGHING = ("gravity", "mass", "centre", "inertia", "cable_young")
-"""Arrays of a mechanism that change while it is simulated."""
+GIVEN = ("gravity", "mass", "centre", "inertia", "cable_young")
+"""Arrays of a mechanism that may be given other numbers while it is simulated."""
+CHANGING = (*GIVEN, "resistances")
+"""Those, and what its gears carry."""
 FORCES = 3
 """Entry of the works of `drive` that loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
@@ -82,12 +98,14 @@ class MechanismObservation(Observation):
         strains: by cable. constraint_error: largest gap of the loops [m, or sine of an angle].
         actuator_power: W that the actuators give at this instant.
         routes: of the routed cables by name, with the tensions of their strands.
+        contact_points: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
     """
 
     strains: dict[str, float]
     constraint_error: float
     actuator_power: float
     routes: dict[str, RouteReading] = field(default_factory=dict)
+    contact_points: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class MechanismSimulator(Simulator):
@@ -327,6 +345,7 @@ class MechanismSimulator(Simulator):
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
         routes = read_routes(self._mechanism, self._work)
+        touching = read_contacts(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
         speeds = self._v[drives.v]
@@ -347,6 +366,8 @@ class MechanismSimulator(Simulator):
             constraint_error=float(np.max(np.abs(self._work.loop_error), initial=0.0)),
             actuator_power=float(drives.torque @ speeds),
             routes=routes,
+            contact_points=touching,
+            contacts=contact_forces(touching),
         )
 
     def energy(self) -> Energy:
@@ -357,7 +378,7 @@ class MechanismSimulator(Simulator):
         gravity = -float(flat.mass @ centres @ flat.gravity)
         elastic = float(powers_of(flat, self._q, self._v, work, np.zeros(4)))
         actuators, damping, winding, forces, friction = (float(each) for each in self._works)
-        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, friction=friction)
+        return Energy(kinetic, elastic, gravity, actuators, damping, forces, winding, ground_energy(work), friction)
 
     def linearise(self, inputs: str = "efforts", *, reduced: bool = True) -> LinearModel:
         """At the present state, under the efforts that the actuators gave last."""
@@ -373,7 +394,7 @@ class MechanismSimulator(Simulator):
         self._q[:], self._v[:], self._steps = self._start, 0.0, 0
         set_slips(self._work, self._start_slip)
         self._payloads = {each.name: each for each in self._mechanism.payloads}
-        for name in WEIGHING:
+        for name in GIVEN:
             getattr(self._flat, name)[:] = getattr(self._mechanism.flat, name)
         self._works[:], self._effort[:], self._work.load[:] = 0.0, 0.0, 0.0
         drives = self._drives
@@ -381,6 +402,7 @@ class MechanismSimulator(Simulator):
         drives.command[:] = drives.set_point[:] = self._q[drives.q]
         drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
+        self._flat.resistances[:, LAW + CARRIED] = 0.0
         self.events.clear()
 
     def hold(self) -> None:
@@ -425,11 +447,22 @@ class MechanismSimulator(Simulator):
         mechanism = self._mechanism
         positions = [mechanism.positions_of(name).start for name in self._joints]
         velocities = [mechanism.velocities_of(name).start for name in self._joints]
-        return make_drives(self.actuators, positions, velocities, self._v.size)
+        return make_drives(self.actuators, positions, velocities, self._v.size, self._gears(velocities))
+
+    def _gears(self, velocities: list[int]) -> list[int]:
+        """Row of the resistance with the gear of each actuator, whose joint has a place in v, or -1."""
+        rows = self._flat.resistances
+        rubbing = (rows[:, KIND] == TREE) & (rows[:, LAW + EFFICIENCY] < 1.0)
+        by_place = {int(rows[row, FIRST]): int(row) for row in np.flatnonzero(rubbing)}
+        return [by_place.get(place, -1) for place in velocities]
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
+        none = np.zeros(0, dtype=np.int64)
+        self._drives.torque[:] = self._start_effort[self._drives.v]
+        load_gears(self._flat, self._drives)
         flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
+        flat = flat._replace(contact_kernel=none)  # the ground is counted below, in the air, too
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
         free = np.flatnonzero(~reduction.is_pivot)
@@ -447,9 +480,41 @@ class MechanismSimulator(Simulator):
                 if state_derivative(flat, self._start, u, count, args[0], side, *args[1:]):
                     side[:] = 0.0
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
-        fastest = float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
+        self.step_limit = "its own fastest motion"
+        fastest = _fastest(matrix)
+        if self._flat.contact_kernel.size and count:
+            fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
         # pure drift shows as a rate that is rounding alone
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0
+
+    def _fastest_on_ground(self, matrix: NDArray[np.float64], fastest: float) -> tuple[float, str]:
+        """Rate [1/s] of the fastest motion with all places on the ground, on one of which all weight may stand."""
+        flat, reduction, ground = self._flat, self._reduction, self._mechanism.ground
+        assert ground is not None
+        count = matrix.shape[0] // 2
+        still = np.zeros(self._v.size)
+        accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
+        basis = reduction.basis[:, :count]
+        mass = basis.T @ self._work.mass @ basis
+        weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))
+        drag = ground.friction * weight / ground.friction_speed + ground.viscous
+        normals, jacobians = place_normals(self._work), place_jacobians(flat, self._work)
+        limit = self.step_limit
+        for what, stiffness, damping, rubbing in (
+            ("the ground's stiffness", ground.stiffness, 0.0, 0.0),
+            ("the ground's damping", 0.0, ground.damping, 0.0),
+            ("the ground's friction, which wants integrator 'implicit'", 0.0, 0.0, drag),
+        ):
+            for normal, jacobian in zip(normals, jacobians @ basis, strict=True):
+                across = np.outer(normal, normal)
+                push, slow = stiffness * across, damping * across + rubbing * (np.eye(3) - across)
+                matrix[count:, :count] -= np.linalg.solve(mass, jacobian.T @ push @ jacobian)
+                matrix[count:, count:] -= np.linalg.solve(mass, jacobian.T @ slow @ jacobian)
+            more = _fastest(matrix)
+            if more > 1.2 * fastest:
+                limit = what
+            fastest = max(fastest, more)
+        return fastest, limit
 
     def _advance_adaptive(self, steps: int) -> None:
         """One span of controlled error where all efforts are steady; else a span per step, in which they are."""
@@ -460,6 +525,7 @@ class MechanismSimulator(Simulator):
             servo_torques(
                 self._flat, drives, self._q, self._v, self._effort, length, False, self._work, self._reduction
             )
+            load_gears(self._flat, drives)
             path = integrate(
                 self._mechanism, self._q, self._v, self._effort, length, load=self._work.load, flat=self._flat,
                 slip=self._work.route_state[:, SLIP],
@@ -490,13 +556,17 @@ class MechanismSimulator(Simulator):
         why = "a loop could not be closed within a step" if status == NOT_CLOSED else "numbers grew without bound"
         return (
             f"the simulation diverged at {self.time:.4g} s: {why} with steps of {self.time_step:.3g} s (shortest "
-            f"period {self.shortest_period:.3g} s); take shorter steps{shorter}."
+            f"period {self.shortest_period:.3g} s, from {self.step_limit}); take shorter steps{shorter}."
         )
+
+
+def _fastest(matrix: NDArray[np.float64]) -> float:
+    return float(np.max(np.abs(np.linalg.eigvals(matrix)), initial=0.0))
 
 
 def own_copy(flat: FlatMechanism) -> FlatMechanism:
     """The arrays of a mechanism with own copies of those that one simulation may change."""
-    return flat._replace(**{name: np.array(getattr(flat, name)) for name in WEIGHING})
+    return flat._replace(**{name: np.array(getattr(flat, name)) for name in CHANGING})
 
 
 def with_stops(flat: FlatMechanism) -> FlatMechanism:

@@ -19,15 +19,19 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
 from .. import joints
+from ..contact_readings import place_jacobians, place_normals, read_contacts, set_standing, touching_places
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
+from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, slips
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
+LEAST_DRAG = 1e-2
+"""Part of the ground's stiffness that holds feet in the steps of the search."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -77,6 +81,31 @@ def set_joint_position(mechanism: Mechanism, q: NDArray, name: str, value: Array
                 q[at_cable.start + 1] = length - rest
 
 
+def standing_direction(mechanism: Mechanism) -> NDArray[np.float64]:
+    """(3,) unit vector against the load of a mechanism that only its ground holds; zeros where nothing loads it.
+
+    Raises:
+        NoEquilibriumError: on a plane it would slide, or be lifted off.
+    """
+    flat, ground = mechanism.flat, mechanism.ground
+    load = flat.mass.sum() * flat.gravity + flat.loads[:, LOAD_FORCE : LOAD_FORCE + 3].sum(axis=0)
+    size = float(np.linalg.norm(load))
+    if size == 0.0 or ground is None:
+        return np.zeros(3)
+    toward = -load / size
+    if ground.hills is None:
+        along = float(toward @ ground.normal)
+        if not along > 0.0:
+            raise NoEquilibriumError("the loads lift it off its ground, and nothing else holds it.")
+        need = float(np.sqrt(max(0.0, 1.0 / along**2 - 1.0)))
+        if need > ground.friction * (1.0 + 1e-12) and need > 1e-9:
+            raise NoEquilibriumError(
+                f"it slides: to stand it needs a friction coefficient of {need:.4g}, its ground has "
+                f"{ground.friction:.4g}. Make the slope or the load smaller, or the friction larger."
+            )
+    return np.asarray(toward)
+
+
 @dataclass(frozen=True, eq=False)
 class MechanismEquilibrium:
     """An equilibrium of a mechanism.
@@ -90,6 +119,7 @@ class MechanismEquilibrium:
             the reduced stiffness over G of unit columns.
         slip: (e,) m that has slipped at the elements of routed cables, for a way straight from their start.
         routes: readings of the routed cables by name.
+        contacts: by contact part that touches (k, 2, 3): where its points touch [m] and the ground's force [N].
     """
 
     q: NDArray[np.float64]
@@ -104,6 +134,7 @@ class MechanismEquilibrium:
     softest: float
     slip: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     routes: Mapping[str, RouteReading] = field(default_factory=dict)
+    contacts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class MechanismEquilibriumSolver:
@@ -125,6 +156,9 @@ class MechanismEquilibriumSolver:
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
+        self._stands = bool(self._flat.contact_kernel.size) and mechanism.is_free
+        if self._stands:
+            set_standing(self._work, standing_direction(mechanism))
 
     def solve(
         self,
@@ -236,6 +270,7 @@ class MechanismEquilibriumSolver:
             evaluate(self._flat, q, np.zeros(tau.size), self._work)
         finally:
             self._flat = flat
+        stiffness = stiffness + self._held_by_friction(basis)
         reduced = basis.T @ self._work.mass @ basis
         rates = np.linalg.eigvals(np.linalg.lstsq(reduced, stiffness, rcond=None)[0])
         stable = bool(np.min(rates.real) > 1e-9 * np.max(np.abs(rates)))
@@ -252,6 +287,18 @@ class MechanismEquilibriumSolver:
             np.max(np.abs(np.linalg.eigvalsh(scaled))) + np.max(weights * (gradients[edge] ** 2).sum(axis=1))
         )
         return stable or softest > 1e-9 * largest, softest
+
+    def _held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
+        """(y, y): feet that stand do not slide; as stiff as the ground is, wherever friction acts."""
+        held = np.zeros((basis.shape[1], basis.shape[1]))
+        ground = self.mechanism.ground
+        if not self._flat.contact_kernel.size or ground is None or ground.friction == 0.0:
+            return held
+        normals, jacobians = place_normals(self._work), place_jacobians(self._flat, self._work)
+        for row in touching_places(self._work):
+            along = (np.eye(3) - np.outer(normals[row], normals[row])) @ jacobians[row] @ basis
+            held += ground.stiffness * along.T @ along
+        return held
 
     def _slopes(
         self, q: NDArray, tau: NDArray, basis: NDArray, steps: NDArray, columns: NDArray | None = None
@@ -290,6 +337,8 @@ class MechanismEquilibriumSolver:
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
+        if self._stands:  # feet drag on the way, so that motions that cost nothing stay small
+            stiffness = stiffness + LEAST_DRAG * self._held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)
@@ -323,6 +372,7 @@ class MechanismEquilibriumSolver:
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),
+            read_contacts(self.mechanism, work),
         )  # fmt: skip
 
 

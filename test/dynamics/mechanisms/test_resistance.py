@@ -263,3 +263,38 @@ def test_bad_loads_bodies_and_gears_are_refused_by_their_field():
     loop = FOUR_BAR.format(kind="point_xy", loop=", turning: {damping: 1}")
     with pytest.raises(RobotFileError, match="no free turn"):
         parse_robot(loop, "here")
+
+
+GEARED = "actuators: [{drives: hinge, position: [-9, 9], rate: 50, effort: 5, gear: 30, efficiency: 0.7}]"
+
+
+@pytest.mark.parametrize(("speed", "passed"), [(2.0, 0.7), (-2.0, 1.0 / 0.7)])
+def test_a_gear_passes_its_efficiency_forward_and_its_inverse_backward(speed, passed):
+    simulation = Simulation(pendulum(more=GEARED), time_step=1e-3, start=[0.0])
+    simulation.set_motion([speed])
+    simulation.command("effort", {"hinge": 0.5})
+    simulation.advance(duration=0.2)
+    assert simulation.state.v[0] == pytest.approx(speed + 0.2 * 0.5 * passed / INERTIA, rel=1e-9)
+    lost = simulation.energy().friction
+    assert lost == pytest.approx(abs(passed - 1.0) * 0.5 * abs(simulation.state.q[0]), rel=1e-9)
+    assert simulation.energy_error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_load_below_what_the_gear_loses_does_not_drive_it_back():
+    """The joint pushes 0.5 back on a motor that gives 0.4, whose gear holds up to 0.4 / 0.7."""
+    simulation = Simulation(pendulum(more=GEARED, gravity=-0.5), time_step=1e-3, start=[0.0])
+    simulation.command("effort", {"hinge": -0.4})
+    simulation.advance(duration=0.2)
+    assert abs(simulation.state.q[0]) < 0.2 * 1e-3
+
+
+@pytest.mark.parametrize("efficiency", [0, 1.2, "'2 N'"])
+def test_an_efficiency_that_no_gear_has_is_refused(efficiency):
+    with pytest.raises(RobotFileError, match=r"actuators\[0\].*efficiency"):
+        pendulum(more=GEARED.replace("0.7", str(efficiency)))
+
+
+def test_shapes_at_rest_know_no_gear():
+    shape = MechanismEquilibriumSolver(pendulum("{stiffness: 8}", gravity=-1.0, more=GEARED).mechanism)
+    found = shape.solve([0.0]).q[0]
+    assert 8.0 * found == pytest.approx(2 * 0.5 * np.cos(found), rel=1e-9)

@@ -14,6 +14,7 @@ from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.mjcf import mechanism_mjcf
 from tensegrity_dynamics.mechanisms.route_readings import read_routes
 from tensegrity_dynamics.mechanisms.routing.columns import ELASTIC, SLIP, TENSION, TOUCHES, TRIAL
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.workspace import make_workspace
 from tensegrity_dynamics.visualization.picture import make_picture
 from tensegrity_tools.experiments import routing
@@ -75,6 +76,13 @@ def test_an_atwood_machine_accelerates_by_the_form_with_strain(heavy, friction, 
         assert near["ratio"] == pytest.approx(near["bound"], rel=1e-9)
     else:
         assert near["rigid"] == pytest.approx((heavy - 1) * routing.GRAVITY / (heavy + 1 + 0.01 / 0.1**2))
+
+
+def test_a_bearing_that_rubs_slows_an_atwood_machine_by_its_moment():
+    near, far = (routing.atwood(bearing=0.3, young=young, duration=0.02) for young in (1e10, 1e9))
+    assert max(near["error"], far["error"]) < 1e-8
+    assert near["rigid"] == pytest.approx((9.80665 - 0.3 / 0.1) / (3.0 + 0.01 / 0.1**2))
+    assert far["from_rigid"] == pytest.approx(10.0 * near["from_rigid"], rel=1e-2)
 
 
 def test_a_sliding_tendon_keeps_the_ratio_of_euler_and_eytelwein():
@@ -375,3 +383,41 @@ def test_what_slipped_stays_when_nothing_moves():
         state_of(model, model.start + 1.5e-3, work=work)
         assert np.array_equal(work.route_state[:, TRIAL], kept)
         routing.keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
+
+
+ANTAGONISTS = """
+name: antagonists
+kind: mechanism
+gravity: [0, 0, 0]
+bodies:
+  shaft: {mass: 0.1, inertia: [1.0e-4, 1.0e-4, 1.0e-4]}
+  arm: {mass: 0.2, inertia: [1.0e-3, 1.0e-3, 1.0e-3]}
+joints:
+  - {name: shaftJt, kind: revolute, parent: world, body: shaft, axis: [0, 1, 0]}
+  - {name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], frame: {at: [0.3, 0, 0]}}
+routed_cables:
+  - {name: upper, young: 1.0e+9, cable_radius: 1.0e-3, tension: 40, route: [
+      {joint: shaftJt, radius: 0.02, side: 1}, {joint: hinge, radius: 0.03, side: 1}]}
+  - {name: lower, young: 1.0e+9, cable_radius: 1.0e-3, tension: 40, route: [
+      {joint: shaftJt, radius: 0.02, side: -1}, {joint: hinge, radius: 0.03, side: -1}]}
+actuators: [{drives: shaftJt, position: [-2, 2], rate: 9, effort: 9}]
+"""
+
+
+def test_one_motor_drives_a_hinge_by_two_antagonists_on_its_shaft():
+    robot = parse_robot(ANTAGONISTS, "here")
+    solver = MechanismEquilibriumSolver(robot.mechanism, ("shaftJt",))
+    shape = solver.solve(robot.model.initial_configuration, {"shaftJt": 0.6})
+    hinge = robot.mechanism.positions_of("hinge")
+    assert shape.q[hinge][0] == pytest.approx(0.6 * 0.02 / 0.03, rel=1e-9)
+    tensions = [shape.routes[name].tension for name in ("upper", "lower")]
+    assert tensions == pytest.approx([40.0, 40.0], rel=1e-9)
+    pushed = np.zeros(robot.mechanism.velocity_count)
+    pushed[robot.mechanism.velocities_of("hinge")] = 0.3
+    loaded = solver.solve(shape.q, {"shaftJt": 0.6}, pushed)
+    one, two = (loaded.routes[name] for name in ("upper", "lower"))
+    stretch = 1e9 * np.pi * 1e-6
+    pulls = [each.tension * (1.0 + 0.5 * each.strain) for each in (one, two)]
+    assert abs(pulls[0] - pulls[1]) * 0.03 == pytest.approx(0.3, rel=1e-8)
+    stiffness = 2 * stretch * 0.03**2 / one.rest_length
+    assert loaded.q[hinge][0] - shape.q[hinge][0] == pytest.approx(0.3 / stiffness, rel=4e-2)

@@ -295,9 +295,10 @@ def test_a_kind_is_registered_once() -> None:
         register_robot_type(robot_type("structure"))
 
 
-def test_ground_contact_of_a_mechanism_is_refused_by_name() -> None:
-    text = "kind: mechanism\nname: a\nbodies: {}\njoints: []\ncontact: {stiffness: 1e4}\n"
-    assert "5: contact: ground contact of mechanisms is not supported yet" in problem(text)
+def test_the_ground_of_a_mechanism_needs_something_that_touches_it() -> None:
+    joints = "joints: [{name: b, kind: floating, parent: world, body: c}]"
+    text = f"kind: mechanism\nname: a\nbodies: {{c: {{mass: 1}}}}\n{joints}\ncontact: {{stiffness: 1e4}}\n"
+    assert "5: contact: nothing touches this ground; give contact_parts" in problem(text)
 
 
 def test_a_structure_has_the_ground_of_its_file(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""What is known of the ground under a mechanism after `evaluate`: forces, where they act, energies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kinematics.body_kinematics import body_kinematics
+from .mechanism import FlatMechanism, Mechanism
+from .touch.columns import AWAY, BODY, CENTRE, FORCE, NORMAL, POINT, STORED
+from .touch.late_call import call_contacts
+from .workspace import Workspace, make_workspace
+
+
+def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np.float64]]:
+    """(k, 2, 3) by part that touches: for each of its points where it is [m] and what the ground exerts there [N]."""
+    found, first = {}, 0
+    if not mechanism.flat.contact_kernel.size:
+        return {}
+    for part in mechanism.contact_parts:
+        count = len(part.balls[0])
+        rows = work.contact_state[first : first + count]
+        first += count
+        rows = rows[rows[:, NORMAL] > 0.0]
+        if len(rows):
+            found[part.name] = np.stack((rows[:, POINT : POINT + 3], rows[:, FORCE : FORCE + 3]), axis=1)
+    return found
+
+
+def place_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(p, 3) m, centres of all places that may touch, at a position (nq,)."""
+    work = make_workspace(mechanism.flat)
+    body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
+    places = mechanism.flat.contact_points
+    bodies = places[:, BODY].astype(np.int64)
+    local = places[:, CENTRE : CENTRE + 3]
+    return np.asarray(work.position[bodies] + np.einsum("pij,pj->pi", work.rotation[bodies], local))
+
+
+def contacts_at(
+    mechanism: Mechanism, q: NDArray[np.float64], v: NDArray[np.float64], work: Workspace
+) -> dict[str, NDArray[np.float64]]:
+    """As `read_contacts`, at a state q (nq,) and v (nv,)."""
+    if not mechanism.flat.contact_kernel.size:
+        return {}
+    q, v = (np.ascontiguousarray(each, dtype=np.float64) for each in (q, v))
+    body_kinematics(mechanism.flat, q, v, work)
+    call_contacts(mechanism.flat, work)
+    return read_contacts(mechanism, work)
+
+
+def contact_forces(contacts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """(3,) N by part that touches, of all its points, from what `read_contacts` gives."""
+    return {name: each[:, 1].sum(axis=0) for name, each in contacts.items()}
+
+
+def ground_energy(work: Workspace) -> float:
+    """J that the ground has taken up elastically."""
+    return float(work.contact_state[-1, STORED])
+
+
+def place_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
+    """(p, 3, nv): how every place that may touch moves with the coordinates, after `evaluate`."""
+    jacobians = np.zeros((flat.contact_points.shape[0], 3, flat.dof_parent.size))
+    for row, place in enumerate(flat.contact_points):
+        body, point = int(place[BODY]), work.contact_state[row, POINT : POINT + 3]
+        while body >= 0 and flat.v_count[body] == 0:
+            body = int(flat.parent[body])
+        d = int(flat.v_start[body] + flat.v_count[body] - 1) if body >= 0 else -1
+        while d >= 0:
+            turning, moving = work.jacobian[d, :3], work.jacobian[d, 3:]
+            jacobians[row, :, d] = moving + np.cross(turning, point)
+            d = int(flat.dof_parent[d])
+    return jacobians
+
+
+def place_normals(work: Workspace) -> NDArray[np.float64]:
+    """(p, 3) unit normals of the ground at every place, after `evaluate`."""
+    away = work.contact_state[:-1, AWAY : AWAY + 3]
+    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True))
+
+
+def touching_places(work: Workspace) -> NDArray[np.int64]:
+    """Rows of the places that touch, after `evaluate`."""
+    return np.flatnonzero(work.contact_state[:-1, NORMAL] > 0.0)
+
+
+def set_standing(work: Workspace, toward: NDArray[np.float64]) -> None:
+    """Let the ground carry along a direction (3,) as friction does at rest; zeros for along its normals."""
+    work.contact_state[-1, FORCE : FORCE + 3] = toward

@@ -1,0 +1,83 @@
+"""What of a mechanism may touch its ground: points, balls, capsules and boxes on its bodies, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...contact.ground import Ground
+from ...contact.ground_forces import flatten
+from ...errors import TensegrityError, unknown_name
+from ..frame import Frame
+from .columns import PLACE_COLUMNS
+
+DIMENSIONS = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
+"""Kinds of parts and what their sizes mean [m]; the length of a capsule is that between the centres of its balls."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContactPart:
+    """A shape on a body that touches the ground: a point, a ball, a capsule by its end balls, a box by its corners.
+
+    Args:
+        name: unique among the parts. body: that carries it.
+        kind: one of `DIMENSIONS`. size: m, in their order.
+        placement: on the body; shapes are centred there, a capsule lies along z.
+
+    Raises:
+        TensegrityError: unknown kind, wrong number of sizes, one not finite and above zero.
+    """
+
+    name: str
+    body: str
+    kind: str = "point"
+    size: tuple[float, ...] = ()
+    placement: Frame = field(default_factory=Frame)
+
+    def __post_init__(self) -> None:
+        if self.kind not in DIMENSIONS:
+            raise TensegrityError(f"contact part {self.name}: " + unknown_name("kind", self.kind, DIMENSIONS))
+        needed = DIMENSIONS[self.kind]
+        if len(self.size) != len(needed):
+            raise TensegrityError(
+                f"contact part {self.name}: a {self.kind} has {len(needed)} dimensions "
+                f"({', '.join(needed) or 'none'}); found {len(self.size)}."
+            )
+        for value in self.size:
+            if not (np.isfinite(value) and value > 0.0):
+                raise TensegrityError(f"contact part {self.name}: its size {value:g} m must be finite and above zero.")
+
+    @property
+    def balls(self) -> tuple[NDArray[np.float64], float]:
+        """(k, 3) m, the centres on the body, and the radius [m] of the balls that touch; zero of points."""
+        local, radius = np.zeros((1, 3)), 0.0
+        if self.kind == "sphere":
+            radius = self.size[0]
+        elif self.kind == "capsule":
+            radius, half = self.size[0], 0.5 * self.size[1]
+            local = np.array([[0.0, 0.0, -half], [0.0, 0.0, half]])
+        elif self.kind == "box":
+            local = 0.5 * np.array(list(product((-1.0, 1.0), repeat=3))) * np.array(self.size)
+        return self.placement.origin + local @ self.placement.axes.T, radius
+
+
+def contact_arrays(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> dict[str, NDArray]:
+    """The arrays of what touches, by the names of their fields in those of a mechanism."""
+    rows = []
+    for part in parts if ground is not None else ():
+        centres, radius = part.balls
+        rows += [[index[part.body], *centre, radius] for centre in centres]
+    kernel = np.zeros(0, dtype=np.int64)
+    if rows:
+        from .late_call import kernel_address  # here, so that others do not wait for its compilation
+
+        kernel = np.array([kernel_address()], dtype=np.int64)
+    return {
+        "contact_points": np.array(rows, dtype=np.float64).reshape(-1, PLACE_COLUMNS),
+        "ground": flatten(ground if rows else None),
+        "contact_kernel": kernel,
+    }

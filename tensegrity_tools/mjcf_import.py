@@ -1,0 +1,506 @@
+"""A robot file from a model of MuJoCo (MJCF, or URDF that it reads): bodies, joints, sites, tendons, ground, motors.
+
+MuJoCo itself compiles the model (defaults, includes, frames, inertia of geoms), and what it holds then is written down.
+A body with several joints becomes a chain of bodies without mass. The frame of a body stands at the anchor of its
+joint, with the axes that it has there; a reference position (`ref`) turns the joint's frame back, so that coordinates
+keep their numbers. What a robot file cannot say, or says otherwise, is listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, rotation_vector
+from tensegrity_dynamics.robots.mjcf import Export
+
+FREE, BALL, SLIDE, HINGE = range(4)
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
+JOINT_NAMES = {FREE: "floating", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+GEOM_NAMES = {
+    PLANE: "plane", HFIELD: "hfield", CAPSULE: "capsule", ELLIPSOID: "ellipsoid", MESH: "mesh",
+}  # fmt: skip
+CABLE_RADIUS = 5e-4
+"""m, of cables, which MuJoCo's tendons do not have: E is chosen so that E A is theirs."""
+INEXTENSIBLE = 1e5
+"""N/m of tendons that have no stiffness there, because only a force pulls them."""
+SLIDER_MASS = 1e-4
+"""kg, of what pulls a tendon by a force."""
+SINKING = 1e-3
+"""m, by which the weight sinks into the ground, whose law is not MuJoCo's."""
+RATE = 20.0
+"""rad/s or m/s, the largest rate of motors, which have none there."""
+
+
+def robot_from_mjcf(path: Path, name: str) -> Export:
+    """The robot file of a model, and sentences on what it does not say as the model does.
+
+    Raises:
+        TensegrityError: MuJoCo is missing or cannot read the file, or nothing of it moves.
+    """
+    try:
+        import mujoco  # an extra
+    except ModuleNotFoundError:
+        raise TensegrityError("MuJoCo reads these files: pip install 'mujoco>=3.2,<5'.") from None
+    if not path.is_file():
+        raise TensegrityError(f"there is no file {path}.")
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        said = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        raise TensegrityError(f"MuJoCo cannot read {path}: {said}.") from None
+    return _Reader(mujoco, model, path.name, name).export()
+
+
+class _Reader:
+    def __init__(self, mujoco: Any, model: Any, source: str, name: str) -> None:
+        self.model, self.source, self.name = model, source, name
+        self._mujoco, self._kinds = mujoco, mujoco.mjtObj
+        self.differences: list[str] = []
+        self.bodies: dict[str, dict[str, Any]] = {}
+        self.joints: list[dict[str, Any]] = []
+        self.loops: list[dict[str, Any]] = []
+        self.cables: list[dict[str, Any]] = []
+        self.actuators: list[dict[str, Any]] = []
+        self.parts: list[dict[str, Any]] = []
+        self.outputs: list[dict[str, Any]] = []
+        self.contact: dict[str, Any] | None = None
+        self._taken: set[str] = {"world"}
+        self._body_names = ["world"] + [self.named("BODY", i, "body") for i in range(1, model.nbody)]
+        self._joint_names = [self.named("JOINT", i, "joint") for i in range(model.njnt)]
+        self._offsets = np.zeros((model.nbody, 3))
+        self._of_joint: dict[int, dict[str, Any]] = {}
+
+    def named(self, kind: str, index: int, what: str) -> str:
+        """A name that robot files take, of an object of the model; every name is used once."""
+        given = self._mujoco.mj_id2name(self.model, getattr(self._kinds, f"mjOBJ_{kind}"), index) or f"{what}_{index}"
+        base = re.sub(r"[^A-Za-z0-9_-]", "_", given)[:56]
+        base = base if re.match(r"[A-Za-z_]", base) else f"_{base}"
+        name, number = base, 2
+        while name in self._taken:
+            name, number = f"{base}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def say(self, sentence: str) -> None:
+        if sentence not in self.differences:
+            self.differences.append(sentence)
+
+    def export(self) -> Export:
+        for body in range(1, self.model.nbody):
+            self.add_body(body)
+        if not self.joints:
+            raise TensegrityError(f"{self.source} has no body beside the world.")
+        for number in range(self.model.neq):
+            self.add_equality(number)
+        driven = self.add_motors()
+        for tendon in range(self.model.ntendon):
+            self.add_tendon(tendon, driven.get(tendon))
+        self.add_ground()
+        self.add_outputs()
+        return Export(self.text(), tuple(self.differences))
+
+    # -- bodies and joints --------------------------------------------------------------------------------------------
+
+    def add_body(self, body: int) -> None:
+        model, name = self.model, self._body_names[body]
+        parent = int(model.body_parentid[body])
+        axes = matrix_from_quaternion(model.body_quat[body])
+        place = np.array(model.body_pos[body]) - self._offsets[parent]
+        carrier, offset = self._body_names[parent], np.zeros(3)
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        numbers = range(first, first + count)
+        if count == 0:
+            self.joints.append({
+                "name": self.fresh(f"{name}_fixed"), "kind": "fixed", "parent": carrier, "body": name,
+                "frame": _frame(place, axes),
+            })  # fmt: skip
+        for joint in numbers:
+            last = joint == numbers[-1]
+            kind = int(model.jnt_type[joint])
+            anchor = np.array(model.jnt_pos[joint]) if kind in (HINGE, BALL) else offset
+            # the frame of the first joint stands on the parent, of the others on the body before, in its axes
+            origin = place + axes @ anchor if joint == first else anchor - offset
+            turned = axes if joint == first else np.eye(3)
+            carried = name if last else self.fresh(f"{name}_{self._joint_names[joint]}")
+            self.add_joint(joint, kind, carrier, carried, origin, turned)
+            if not last:
+                self.bodies[carried] = {}
+            carrier, offset = carried, anchor
+        self._offsets[body] = offset
+        self.bodies[name] = self.mass_and_shapes(body, offset)
+
+    def fresh(self, name: str) -> str:
+        """A name like this that is not taken."""
+        base, number = name[:58], 2
+        while name in self._taken:
+            name, number = f"{base}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def add_joint(
+        self, joint: int, kind: int, parent: str, body: str, origin: NDArray[np.float64], axes: NDArray[np.float64]
+    ) -> None:
+        model, name = self.model, self._joint_names[joint]
+        made: dict[str, Any] = {"name": name, "kind": JOINT_NAMES[kind], "parent": parent, "body": body}
+        axis, dof = np.array(model.jnt_axis[joint]), int(model.jnt_dofadr[joint])
+        reference = float(model.qpos0[int(model.jnt_qposadr[joint])])
+        if kind == FREE:
+            made["start"] = [*origin.tolist(), *rotation_vector(axes).tolist()]
+            self.joints.append(made)
+            return
+        if kind == HINGE:
+            axes = axes @ matrix_from_vector(-reference * axis)
+        elif kind == SLIDE:
+            origin = origin - reference * (axes @ axis)
+        made["frame"] = _frame(origin, axes)
+        if kind in (HINGE, SLIDE):
+            made["axis"] = axis.tolist()
+            made["start"] = [reference]
+        resistance = self.resistance(joint, kind, dof)
+        if resistance:
+            made["resistance"] = resistance
+        if model.dof_armature[dof] and kind == BALL:
+            self.say(f"joint {name}: a spherical joint has no armature.")
+        self._of_joint[joint] = made
+        self.joints.append(made)
+
+    def resistance(self, joint: int, kind: int, dof: int) -> dict[str, float | list[float]]:
+        model, name = self.model, self._joint_names[joint]
+        made: dict[str, float | list[float]] = {}
+        stiffness = float(np.ravel(model.jnt_stiffness[joint])[0])
+        if stiffness:
+            made["stiffness"] = stiffness
+            if kind != BALL:
+                made["rest"] = float(model.qpos_spring[int(model.jnt_qposadr[joint])])
+        if float(np.ravel(model.dof_damping[dof])[0]):
+            made["damping"] = float(np.ravel(model.dof_damping[dof])[0])
+        if model.dof_frictionloss[dof]:
+            made["friction"] = float(model.dof_frictionloss[dof])
+            self.say("frictionloss is Coulomb friction here, regularised below a speed of 0.001 rad/s or m/s.")
+        if not model.jnt_limited[joint]:
+            return made
+        if kind == BALL:
+            self.say(f"joint {name}: the limits of a ball joint are left out.")
+            return made
+        constant, ratio = (float(each) for each in model.jnt_solref[joint])
+        weight = 1.0 / max(float(model.dof_invweight0[dof]), 1e-12)
+        low, high = (float(each) for each in model.jnt_range[joint])
+        made["limits"] = [low, high]
+        if constant > 0.0:  # critically damped by its time constant, for the inertia at the start
+            made["stop_stiffness"] = weight / (constant * ratio) ** 2
+            made["stop_damping"] = 2.0 * weight / constant
+        else:
+            made["stop_stiffness"], made["stop_damping"] = -constant * weight, -ratio * weight
+        self.say("limits are springs and dampers on one side, as stiff as solref says for the inertia at the start.")
+        return made
+
+    def mass_and_shapes(self, body: int, offset: NDArray[np.float64]) -> dict[str, Any]:
+        model = self.model
+        made: dict[str, Any] = {}
+        if model.body_mass[body] > 0.0:
+            turn = matrix_from_quaternion(model.body_iquat[body])
+            tensor = turn @ np.diag(model.body_inertia[body]) @ turn.T
+            made["mass"] = float(model.body_mass[body])
+            made["centre"] = (np.array(model.body_ipos[body]) - offset).tolist()
+            made["inertia"] = [float(tensor[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+        shapes = [self.shape(int(geom), offset) for geom in np.flatnonzero(np.array(model.geom_bodyid) == body)]
+        if found := [each for each in shapes if each]:
+            made["shapes"] = found
+        return made
+
+    def shape(self, geom: int, offset: NDArray[np.float64]) -> dict[str, Any]:
+        """What is drawn of a geom; nothing where there is no such shape."""
+        model = self.model
+        kind, size = int(model.geom_type[geom]), np.array(model.geom_size[geom])
+        frame = _frame(np.array(model.geom_pos[geom]) - offset, matrix_from_quaternion(model.geom_quat[geom]))
+        if kind == SPHERE:
+            return {"kind": "sphere", "size": [float(size[0])], "frame": frame}
+        if kind in (CYLINDER, CAPSULE):
+            return {"kind": "cylinder", "size": [float(size[0]), 2.0 * float(size[1])], "frame": frame}
+        if kind == BOX:
+            return {"kind": "box", "size": (2.0 * size).tolist(), "frame": frame}
+        self.say(f"geoms of kind {GEOM_NAMES.get(kind, kind)} are not drawn; their mass is in their bodies.")
+        return {}
+
+    # -- loops, motors, tendons ----------------------------------------------------------------------------------------
+
+    def add_equality(self, number: int) -> None:
+        model, kinds = self.model, self._mujoco.mjtEq
+        kind, data = int(model.eq_type[number]), np.array(model.eq_data[number])
+        name = self.named("EQUALITY", number, "loop")
+        if kind not in (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD)):
+            self.say(f"equality {name} is left out: only connect and weld are loops.")
+            return
+        one, two = int(model.eq_obj1id[number]), int(model.eq_obj2id[number])
+        if int(model.eq_objtype[number]) == int(self._kinds.mjOBJ_SITE):
+            frames = [self.site_frame(one), self.site_frame(two)]
+            one, two = int(model.site_bodyid[one]), int(model.site_bodyid[two])
+        elif kind == int(kinds.mjEQ_CONNECT):
+            frames = [(data[:3], np.eye(3)), (data[3:6], np.eye(3))]
+        else:
+            frames = [(data[3:6], matrix_from_quaternion(data[6:10])), (np.zeros(3), np.eye(3))]
+        before, after = (
+            _frame(at - self._offsets[body], axes) for (at, axes), body in zip(frames, (one, two), strict=True)
+        )
+        self.loops.append({
+            "name": name, "kind": "point" if kind == int(kinds.mjEQ_CONNECT) else "fixed",
+            "before": self._body_names[one], "after": self._body_names[two], "frame_before": before,
+            "frame_after": after,
+        })  # fmt: skip
+        self.say("equalities hold exactly here, not by a soft constraint.")
+
+    def site_frame(self, site: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        model = self.model
+        return np.array(model.site_pos[site]), matrix_from_quaternion(model.site_quat[site])
+
+    def add_motors(self) -> dict[int, int]:
+        """Actuators of joints; returns by tendon the actuator that pulls it."""
+        model, kinds = self.model, self._mujoco.mjtTrn
+        of_tendons: dict[int, int] = {}
+        for number in range(model.nu):
+            name, kind = self.named("ACTUATOR", number, "motor"), int(model.actuator_trntype[number])
+            target = int(model.actuator_trnid[number][0])
+            if kind == int(kinds.mjTRN_TENDON):
+                of_tendons[target] = number
+                continue
+            joint = self._of_joint.get(target) if kind == int(kinds.mjTRN_JOINT) else None
+            if joint is None or joint["kind"] not in ("revolute", "prismatic"):
+                self.say(f"actuator {name} is left out: it drives neither a hinge nor a slide, nor a tendon.")
+                continue
+            gear = abs(float(model.actuator_gear[number][0])) or 1.0
+            dof = int(model.jnt_dofadr[target])
+            span = 2.0 * np.pi if joint["kind"] == "revolute" else 10.0
+            limits = np.array(model.jnt_range[target]) if model.jnt_limited[target] else np.array([-span, span])
+            made = {
+                "name": name, "drives": joint["name"], "position": limits.tolist(), "rate": RATE,
+                "effort": self.largest_force(number) * gear,
+            }  # fmt: skip
+            if model.dof_armature[dof]:
+                made["rotor_inertia"] = float(model.dof_armature[dof])
+            self.actuators.append(made)
+            self.say("actuators have limits, not control laws: gains of position and velocity servos are left out, "
+                     f"and rates are {RATE:g} rad/s or m/s.")  # fmt: skip
+        driven = {each["drives"] for each in self.actuators}
+        for row, made in self._of_joint.items():
+            dof = int(model.jnt_dofadr[row])
+            if made["kind"] in ("revolute", "prismatic") and model.dof_armature[dof] and made["name"] not in driven:
+                self.say(f"joint {made['name']}: its armature is left out, since no actuator drives it.")
+        return of_tendons
+
+    def largest_force(self, number: int) -> float:
+        model = self.model
+        if model.actuator_forcelimited[number]:
+            return float(np.abs(model.actuator_forcerange[number]).max()) or 1.0
+        gain = abs(float(model.actuator_gainprm[number][0])) or 1.0
+        if model.actuator_ctrllimited[number]:
+            return gain * float(np.abs(model.actuator_ctrlrange[number]).max()) or 1.0
+        self.say("motors without any limit get an effort of 1000 N or N m.")
+        return 1000.0
+
+    def add_tendon(self, tendon: int, motor: int | None) -> None:
+        model, kinds = self.model, self._mujoco.mjtWrap
+        name = self.named("TENDON", tendon, "tendon")
+        first, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+        wraps = range(first, first + count)
+        types = [int(model.wrap_type[k]) for k in wraps]
+        if int(kinds.mjWRAP_JOINT) in types or int(kinds.mjWRAP_PULLEY) in types:
+            what = "runs over joints" if int(kinds.mjWRAP_JOINT) in types else "branches"
+            self.say(f"tendon {name} is left out: it {what}, and a routed cable goes from place to place.")
+            return
+        route: list[dict[str, Any]] = []
+        for k in wraps:
+            target, kind = int(model.wrap_objid[k]), int(model.wrap_type[k])
+            if kind == int(kinds.mjWRAP_SITE):
+                body = int(model.site_bodyid[target])
+                at = np.array(model.site_pos[target]) - self._offsets[body]
+                route.append({"body": self._body_names[body], "at": at.tolist()})
+            elif kind == int(kinds.mjWRAP_CYLINDER):
+                route.append(self.pulley(name, tendon, k, target))
+            else:
+                self.say(f"tendon {name} passes a sphere, which is left out: pulleys are round about an axis.")
+        rest = float(model.tendon_lengthspring[tendon][1])
+        stiffness = float(np.ravel(model.tendon_stiffness[tendon])[0])
+        damping = float(np.ravel(model.tendon_damping[tendon])[0])
+        length = float(model.tendon_length0[tendon])
+        if motor is not None:
+            length = rest = self.add_puller(name, route, motor, length)
+        if stiffness == 0.0:
+            stiffness, rest = INEXTENSIBLE, length
+            self.say(f"tendon {name} has no stiffness there and {INEXTENSIBLE:g} N/m here.")
+        if float(model.tendon_lengthspring[tendon][0]) > 0.0:
+            self.say(f"tendon {name} pushes where it is short there; here it goes slack.")
+        if model.tendon_limited[tendon] or model.tendon_frictionloss[tendon]:
+            self.say(f"tendon {name}: its limits and frictionloss are left out.")
+        area = np.pi * CABLE_RADIUS**2
+        made = {
+            "name": name, "young": stiffness * rest / area, "cable_radius": CABLE_RADIUS, "length": rest,
+            "route": route,
+        }  # fmt: skip
+        if damping:
+            made["damping"] = damping * rest / area
+            self.say("dampers of tendons act while they are taut, and never push.")
+        self.cables.append(made)
+        self.say(f"tendons are cables of radius {CABLE_RADIUS:g} m whose E A is their stiffness times rest length.")
+
+    def pulley(self, name: str, tendon: int, wrap: int, geom: int) -> dict[str, Any]:
+        """A cylinder that a tendon wraps round, on the side where it runs at the start."""
+        model = self.model
+        body = int(model.geom_bodyid[geom])
+        axes = matrix_from_quaternion(model.geom_quat[geom])
+        at = np.array(model.geom_pos[geom]) - self._offsets[body]
+        data = self._mujoco.MjData(model)
+        self._mujoco.mj_forward(model, data)
+        centre, axis = np.array(data.geom_xpos[geom]), np.array(data.geom_xmat[geom]).reshape(3, 3)[:, 2]
+        before, after = (self.wrap_place(data, k) for k in (wrap - 1, wrap + 1))
+        side_site = int(model.wrap_prm[wrap])
+        inside = np.array(data.site_xpos[side_site]) if side_site >= 0 else 0.5 * (before + after)
+        # the cable passes the axis on the side of that site
+        arm = inside - centre
+        side = 1 if float(np.cross(arm, after - before) @ axis) > 0.0 else -1
+        self.say(f"tendon {name}: a cylinder is a pulley without friction, in whose plane the cable must lie.")
+        return {
+            "body": self._body_names[body], "at": at.tolist(), "axis": axes[:, 2].tolist(),
+            "radius": float(model.geom_size[geom][0]), "side": side, "may_be_clear": True,
+        }  # fmt: skip
+
+    def wrap_place(self, data: Any, wrap: int) -> NDArray[np.float64]:
+        target = int(self.model.wrap_objid[wrap])
+        is_site = int(self.model.wrap_type[wrap]) == int(self._mujoco.mjtWrap.mjWRAP_SITE)
+        return np.array(data.site_xpos[target] if is_site else data.geom_xpos[target])
+
+    def add_puller(self, name: str, route: list[dict[str, Any]], motor: int, length: float) -> float:
+        """A slider behind the first point of a tendon that a motor pulls; returns the length of the tendon with it."""
+        start = dict(route[0])
+        slider, joint = self.fresh(f"{name}_slider"), self.fresh(f"{name}_pull")
+        reach = max(0.5 * length, 1e-3)
+        self.bodies[slider] = {"mass": SLIDER_MASS, "inertia": [1e-9, 1e-9, 1e-9]}
+        self.joints.append({
+            "name": joint, "kind": "prismatic", "parent": start["body"], "body": slider, "axis": [-1.0, 0.0, 0.0],
+            "frame": {"at": [start["at"][0] - reach, *start["at"][1:]]},
+        })  # fmt: skip
+        route.insert(0, {"body": slider, "at": [0.0, 0.0, 0.0]})
+        self.actuators.append({
+            "name": self._mujoco.mj_id2name(self.model, self._kinds.mjOBJ_ACTUATOR, motor) or f"{name}_motor",
+            "drives": joint, "position": [-0.9 * reach, 10.0 * length], "rate": RATE,
+            "effort": self.largest_force(motor),
+        })  # fmt: skip
+        self.say(f"tendon {name} is pulled by a slider of {1e3 * SLIDER_MASS:g} g behind its first site.")
+        return length + reach
+
+    # -- ground, outputs, text -----------------------------------------------------------------------------------------
+
+    def add_ground(self) -> None:
+        model = self.model
+        bodies = np.array(model.geom_bodyid)
+        collides = (np.array(model.geom_contype) != 0) | (np.array(model.geom_conaffinity) != 0)
+        still = np.array(model.body_weldid)[bodies] == 0
+        planes = np.flatnonzero((np.array(model.geom_type) == PLANE) & still & collides)
+        touching = np.flatnonzero(~still & collides)
+        if not planes.size or not touching.size:
+            return
+        if planes.size > 1:
+            self.say("of several planes only the first is the ground.")
+        plane = int(planes[0])
+        normal = matrix_from_quaternion(model.geom_quat[plane])[:, 2]
+        if normal[2] <= 0.0 or int(bodies[plane]) != 0:
+            self.say("the plane is no ground: it faces down, or stands on a body; it is left out.")
+            return
+        weight = float(np.sum(model.body_mass) * np.linalg.norm(model.opt.gravity)) or 1.0
+        stiffness = weight / SINKING
+        self.contact = {
+            "stiffness": stiffness, "damping": float(np.sqrt(stiffness * np.sum(model.body_mass))),
+            "friction": float(model.geom_friction[plane][0]),
+            "height": float(normal @ np.array(model.geom_pos[plane])) / float(normal[2]),
+        }  # fmt: skip
+        slope = float(np.arccos(min(1.0, normal[2])))
+        if slope > 1e-9:
+            self.contact |= {"slope": slope, "downhill": float(np.arctan2(normal[1], normal[0]))}
+        for geom in touching:
+            self.add_part(int(geom), int(bodies[geom]))
+        if not self.parts:
+            self.contact = None
+        self.say(f"the ground is a spring into which the weight sinks by {1e3 * SINKING:g} mm, with a damper; bodies "
+                 "do not collide.")  # fmt: skip
+
+    def add_part(self, geom: int, body: int) -> None:
+        model = self.model
+        kind, size = int(model.geom_type[geom]), np.array(model.geom_size[geom])
+        sizes = {
+            SPHERE: ("sphere", [float(size[0])]), CAPSULE: ("capsule", [float(size[0]), 2.0 * float(size[1])]),
+            BOX: ("box", (2.0 * size).tolist()),
+        }  # fmt: skip
+        if kind not in sizes:
+            self.say(f"geoms of kind {GEOM_NAMES.get(kind, 'cylinder')} do not touch the ground.")
+            return
+        what, numbers = sizes[kind]
+        frame = _frame(
+            np.array(model.geom_pos[geom]) - self._offsets[body], matrix_from_quaternion(model.geom_quat[geom])
+        )
+        self.parts.append({
+            "name": self.named("GEOM", geom, self._body_names[body]), "body": self._body_names[body], "kind": what,
+            "size": numbers, **frame,
+        })  # fmt: skip
+
+    def add_outputs(self) -> None:
+        """The last site on a body that moves, or else the last body."""
+        model = self.model
+        sites = [k for k in range(model.nsite) if int(model.site_bodyid[k]) > 0]
+        if sites:
+            body = int(model.site_bodyid[sites[-1]])
+            at, axes = self.site_frame(sites[-1])
+            frame = _frame(at - self._offsets[body], axes)
+            name = self.named("SITE", sites[-1], "output")
+        else:
+            body, frame, name = model.nbody - 1, {}, "output"
+        self.outputs.append({"name": name, "body": self._body_names[body], **({"frame": frame} if frame else {})})
+
+    def text(self) -> str:
+        lines = [
+            f"# {self.name}: a mechanism from {self.source}, as MuJoCo compiled it. SI units: m, kg, N, rad.",
+            "# What is said otherwise than there:",
+            *(f"#   {each}" for each in self.differences),
+            "kind: mechanism",
+            f"name: {self.name}",
+            f"gravity: {_flow(np.array(self.model.opt.gravity).tolist())}",
+            "bodies:",
+            *(f"  {name}: {_flow(block)}" for name, block in self.bodies.items()),
+        ]
+        lists: dict[str, Iterable[dict[str, Any]]] = {
+            "joints": self.joints, "loops": self.loops, "routed_cables": self.cables, "actuators": self.actuators,
+            "outputs": self.outputs, "contact_parts": self.parts,
+        }  # fmt: skip
+        for field, items in lists.items():
+            if items:
+                lines += [f"{field}:", *(f"  - {_flow(item)}" for item in items)]
+        if self.contact is not None:
+            lines.append(f"contact: {_flow(self.contact)}")
+        return "\n".join(lines) + "\n"
+
+
+def _frame(origin: NDArray[np.float64], axes: NDArray[np.float64]) -> dict[str, Any]:
+    """The block of a frame; without what is zero."""
+    made: dict[str, Any] = {}
+    if np.any(origin):
+        made["at"] = np.asarray(origin).tolist()
+    turn = rotation_vector(axes)
+    if np.any(turn):
+        made["turn"] = turn.tolist()
+    return made
+
+
+def _flow(value: Any) -> str:
+    """A value as YAML on one line, numbers to the last bit."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_flow(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(each) for each in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value + 0.0) if isinstance(value, float) else str(value)
