@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kinematics.body_kinematics import body_kinematics
+from .late_kernels import PLACES
 from .mechanism import FlatMechanism, Mechanism
 from .touch.columns import AWAY, BODY, CENTRE, FORCE, NORMAL, POINT, STORED
 from .touch.late_call import call_contacts
@@ -17,7 +18,7 @@ from .workspace import Workspace, make_workspace
 def read_contacts(mechanism: Mechanism, work: Workspace) -> dict[str, NDArray[np.float64]]:
     """(k, 2, 3) by part that touches: for each of its points where it is [m] and what the ground exerts there [N]."""
     found, first = {}, 0
-    if not mechanism.flat.contact_kernel.size:
+    if not mechanism.touches:
         return {}
     for part in mechanism.contact_parts:
         count = len(part.balls[0])
@@ -33,7 +34,7 @@ def place_centres(mechanism: Mechanism, q: NDArray[np.float64]) -> NDArray[np.fl
     """(p, 3) m, centres of all places that may touch, at a position (nq,)."""
     work = make_workspace(mechanism.flat)
     body_kinematics(mechanism.flat, np.ascontiguousarray(q), np.zeros(mechanism.velocity_count), work)
-    places = mechanism.flat.contact_points
+    places = mechanism.contact_places
     bodies = places[:, BODY].astype(np.int64)
     local = places[:, CENTRE : CENTRE + 3]
     return np.asarray(work.position[bodies] + np.einsum("pij,pj->pi", work.rotation[bodies], local))
@@ -43,7 +44,7 @@ def contacts_at(
     mechanism: Mechanism, q: NDArray[np.float64], v: NDArray[np.float64], work: Workspace
 ) -> dict[str, NDArray[np.float64]]:
     """As `read_contacts`, at a state q (nq,) and v (nv,)."""
-    if not mechanism.flat.contact_kernel.size:
+    if not mechanism.touches:
         return {}
     q, v = (np.ascontiguousarray(each, dtype=np.float64) for each in (q, v))
     body_kinematics(mechanism.flat, q, v, work)
@@ -63,8 +64,9 @@ def ground_energy(work: Workspace) -> float:
 
 def place_jacobians(flat: FlatMechanism, work: Workspace) -> NDArray[np.float64]:
     """(p, 3, nv): how every place that may touch moves with the coordinates, after `evaluate`."""
-    jacobians = np.zeros((flat.contact_points.shape[0], 3, flat.dof_parent.size))
-    for row, place in enumerate(flat.contact_points):
+    count = flat.late_kernels[PLACES]
+    jacobians = np.zeros((count, 3, flat.dof_parent.size))
+    for row, place in enumerate(flat.contact[:count]):
         body, point = int(place[BODY]), work.contact_state[row, POINT : POINT + 3]
         while body >= 0 and flat.v_count[body] == 0:
             body = int(flat.parent[body])

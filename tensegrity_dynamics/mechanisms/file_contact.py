@@ -62,7 +62,7 @@ def stand_on_ground(
     mechanism = replace(model.mechanism, ground=ground, contact_parts=parts)
     flat = mechanism.flat
     centres = place_centres(mechanism, model.start)
-    lowest = centres - flat.contact_points[:, RADIUS : RADIUS + 1] * ground.normal
+    lowest = centres - mechanism.contact_places[:, RADIUS : RADIUS + 1] * ground.normal
     owners = [i for i, part in enumerate(parts) for _ in part.balls[0]]
     names = tuple(parts[i].name for i in owners)
     weight = float(flat.mass.sum() * np.linalg.norm(flat.gravity))

@@ -19,6 +19,7 @@ from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
+from .late_kernels import CONTACTS, ENTRIES, PLACES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
 from .loop_joints import Loop, loop_rows
 from .resistance import (
@@ -33,7 +34,7 @@ from .resistance import (
 )
 from .routing.columns import BODY as ROUTE_BODY
 from .routing.placed_route import PlacedRoute, route_arrays
-from .touch.parts import ContactPart, contact_arrays
+from .touch.parts import ContactPart, contact_array
 
 WORLD = "world"
 RESISTED = {"revolute": 1, "prismatic": 1, "universal": 2, "spherical": 1}
@@ -158,7 +159,7 @@ FlatMechanism = namedtuple(
     "kind parent axis radius q_start v_start v_count origin axes mass centre inertia dof_parent dof_body "
     "cable_joint cable_area cable_young cable_damping "
     "row_kind row_predecessor row_successor row_predecessor_origin row_successor_origin row_first row_second gravity "
-    "armature loads resistances route_elements routed_cables route_kernel contact_points ground contact_kernel",
+    "armature loads resistances route_elements routed_cables contact late_kernels",
 )
 
 
@@ -325,6 +326,29 @@ class Mechanism:
         return tuple(names)
 
     @property
+    def touches(self) -> bool:
+        """Whether it has a ground and something that may touch it."""
+        return self.ground is not None and bool(self.contact_parts)
+
+    @property
+    def contact_places(self) -> NDArray[np.float64]:
+        """(p, PLACE_COLUMNS) places that may touch the ground, in the order of the contact parts."""
+        return np.asarray(self.flat.contact[: self.flat.late_kernels[PLACES]])
+
+    def _late_kernels(self) -> NDArray[np.int64]:
+        entries = np.zeros(ENTRIES, dtype=np.int64)
+        if self.routes:
+            from .routing.late_call import kernel_address  # here, so that others do not wait for its compilation
+
+            entries[ROUTES] = kernel_address()
+        if self.touches:
+            from .touch.late_call import kernel_address as contact_address  # as above
+
+            entries[CONTACTS] = contact_address()
+            entries[PLACES] = sum(len(part.balls[0]) for part in self.contact_parts)
+        return entries
+
+    @property
     def is_free(self) -> bool:
         """Whether nothing but the ground can hold it: no joint, loop or routed cable ties it to the world."""
         rooted = any(joint.parent == WORLD and joint.kind != "floating" for joint in self.joints)
@@ -418,7 +442,8 @@ class Mechanism:
             ).reshape(-1, LOAD_COLUMNS),
             resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
             **route_arrays(self.routes),
-            **contact_arrays(self.ground, self.contact_parts, index),
+            contact=contact_array(self.ground, self.contact_parts, index),
+            late_kernels=self._late_kernels(),
         )
 
     def _resistances(self, v_start: NDArray[np.int64]) -> list[NDArray[np.float64]]:

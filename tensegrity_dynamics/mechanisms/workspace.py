@@ -7,6 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from .joints import POSITION_COUNTS
+from .late_kernels import PLACES
 from .mechanism import FlatMechanism
 from .routing.columns import RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .touch.columns import CONTACT_COLUMNS
@@ -16,7 +17,7 @@ Workspace = namedtuple(
     "rotation position velocity acceleration jacobian composite force "
     "load mass bias loop loop_bias loop_error passive strain tension resistance "
     "joint_rotation joint_translation subspace joint_bias axes six other three first second point gap speed "
-    "direction change route_state route_results late_table route_scratch contact_state",
+    "direction change route_state route_results late_table contact_state",
 )
 
 
@@ -37,9 +38,8 @@ def make_workspace(flat: FlatMechanism) -> Workspace:
         point=np.zeros(3), gap=np.zeros(3), speed=np.zeros(3), direction=np.zeros(6), change=np.zeros(6),
         route_state=np.zeros((flat.route_elements.shape[0], STATE_COLUMNS)),
         route_results=np.zeros((flat.routed_cables.shape[0], RESULT_COLUMNS)),
-        late_table=np.zeros(TABLE_COLUMNS if flat.route_kernel.size or flat.contact_kernel.size else 0, dtype=np.int64),
-        route_scratch=np.zeros((3, 3)),
-        contact_state=np.zeros((flat.contact_points.shape[0] + 1, CONTACT_COLUMNS)),
+        late_table=np.zeros(TABLE_COLUMNS if flat.late_kernels.any() else 0, dtype=np.int64),
+        contact_state=np.zeros((flat.late_kernels[PLACES] + 1, CONTACT_COLUMNS)),
     )  # fmt: skip
 
 

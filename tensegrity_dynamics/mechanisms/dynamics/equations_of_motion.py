@@ -15,6 +15,7 @@ from ...numerics.compilation import for_compiled_callers, inlined
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
+from ..late_kernels import CONTACTS, ROUTES
 from ..loads import LOAD_BODY, LOAD_MOMENT, LOAD_POINT
 from ..mechanism import Mechanism, check_state
 from ..routing.late_call import call_routed_cables
@@ -162,9 +163,9 @@ def evaluate(flat, q, v, work):
     loop_equations(flat, work)
     cable_efforts(flat, q, v, work)
     joint_efforts(flat, q, v, work)
-    if flat.route_kernel.shape[0] > 0:
+    if flat.late_kernels[ROUTES] != 0:
         call_routed_cables(flat, q, v, work)
-    if flat.contact_kernel.shape[0] > 0:
+    if flat.late_kernels[CONTACTS] != 0:
         call_contacts(flat, work)
 
 

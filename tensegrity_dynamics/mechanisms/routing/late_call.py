@@ -11,6 +11,7 @@ from numba import types
 
 from ...numerics.compilation import allocation_free, callback
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
+from ..late_kernels import ROUTES
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
 
@@ -27,15 +28,15 @@ def routed_cables_by_table(flat, q, v, work):
     table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
     table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
     table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
-    table[19], table[20] = address_of(work.passive), address_of(work.route_scratch)
-    call_at(flat.route_kernel[0], table)
+    table[19], table[20] = address_of(work.passive), address_of(work.axes)
+    call_at(flat.late_kernels[ROUTES], table)
 
 
 def _routed_cables_without_compilation(flat, q, v, work):  # type: ignore[no-untyped-def]
     routed_efforts(
         flat.route_elements, flat.routed_cables, q, v, work.rotation, work.position, work.velocity, work.jacobian,
         flat.v_start, flat.v_count, flat.parent, flat.dof_parent, work.route_state, work.route_results, work.passive,
-        work.route_scratch,
+        work.axes,
     )  # fmt: skip
 
 

@@ -43,13 +43,7 @@ def route_arrays(routes: Sequence[PlacedRoute]) -> dict[str, NDArray]:
         elements.append(rows)
         cables.append([first, len(rows), route.stiffness, route.damping])
         first += len(rows)
-    kernel = np.zeros(0, dtype=np.int64)
-    if routes:
-        from .late_call import kernel_address  # here, so that others do not wait for its compilation
-
-        kernel = np.array([kernel_address()], dtype=np.int64)
     return {
         "route_elements": np.vstack(elements) if elements else np.zeros((0, ELEMENT_COLUMNS)),
         "routed_cables": np.array(cables, dtype=np.float64).reshape(-1, CABLE_COLUMNS),
-        "route_kernel": kernel,
     }

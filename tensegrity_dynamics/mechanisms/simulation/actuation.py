@@ -38,6 +38,7 @@ from ..dynamics.forward_dynamics import REGULAR, SINGULAR_MASS, accelerate
 from ..dynamics.joint_efforts import DAMPED, ELASTIC, RUBBED, joint_efforts
 from ..joints import INVOLUTE_EPSILON, INVOLUTE_LENGTH, INVOLUTE_RIGID, INVOLUTE_U
 from ..kinematics.body_kinematics import body_kinematics, world_point
+from ..late_kernels import CONTACTS, ROUTES
 from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from ..resistance import CARRIED, LAW
 from ..routing.columns import DAMPED as ROUTE_DAMPED
@@ -365,16 +366,16 @@ def powers_of(flat, q, v, work, out):
         energy += work.resistance[ELASTIC]
         out[0] += work.resistance[DAMPED]
         out[3] = work.resistance[RUBBED]
-    if flat.route_kernel.shape[0] > 0:
+    if flat.late_kernels[ROUTES] != 0:
         body_kinematics(flat, q, v, work)
         call_routed_cables(flat, q, v, work)
         for c in range(flat.routed_cables.shape[0]):
             energy += work.route_results[c, ROUTE_ELASTIC]
             out[0] += work.route_results[c, ROUTE_DAMPED]
-    if flat.contact_kernel.shape[0] > 0:
+    if flat.late_kernels[CONTACTS] != 0:
         body_kinematics(flat, q, v, work)
         call_contacts(flat, work)
-        total = work.contact_state[flat.contact_points.shape[0]]
+        total = work.contact_state[work.contact_state.shape[0] - 1]
         out[0] += total[GROUND_DAMPED]
         out[3] += total[GROUND_RUBBED]
     return energy

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...contact.ground_forces import LAW, SOFTPLUS
+from ...contact.ground import LAWS
+from ...contact.ground_forces import SOFTPLUS
 from ...errors import TensegrityError
 from ..dynamics.equations_of_motion import cable_efforts
 from ..dynamics.forward_dynamics import SINGULAR_MASS, accelerate, massless_message
 from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
+from ..late_kernels import ROUTES
 from ..mechanism import FlatMechanism, Mechanism, check_state
 from ..route_readings import set_slips
 from ..routing.columns import FINE, RUBBED, STATUS
@@ -186,7 +188,7 @@ class _Motion:
         cables = mechanism.cables
         joints = [mechanism.joint(cable.joint) for cable in cables]
         self.places = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
-        if not flat.contact_kernel.size or flat.ground[LAW] == SOFTPLUS:
+        if not mechanism.touches or mechanism.ground is None or mechanism.ground.law == LAWS[SOFTPLUS]:
             self.places = []  # that law has no edge
         self.ends = Ends(
             q=np.array([mechanism.positions_of(joint.name).start for joint in joints], dtype=np.int64),
@@ -214,7 +216,7 @@ class _Motion:
             raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
         configuration_rate(self.flat, q, v, self.rates)
         powers_of(self.flat, q, v, self.work, self.powers)
-        if self.flat.route_kernel.size:
+        if self.flat.late_kernels[ROUTES]:
             self.powers[3] += self.work.route_results[:, RUBBED].sum()
         return np.concatenate((self.rates, self.reduction.acceleration, self.powers))
 

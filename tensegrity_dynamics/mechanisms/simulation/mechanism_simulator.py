@@ -34,6 +34,7 @@ from ..dynamics.rigid_tensions import RigidTensions, pushing
 from ..dynamics.state_derivative import NOT_CLOSED, make_displacement_workspace, state_derivative
 from ..kinematics.loop_closure import assemble, project_onto_loops
 from ..kinematics.loop_reduction import make_reduction_workspace
+from ..late_kernels import CONTACTS, ENTRIES
 from ..loads import Payload
 from ..mechanism import FlatMechanism, Mechanism, check_state, loaded_inertia
 from ..mechanism_model import MechanismModel
@@ -458,11 +459,11 @@ class MechanismSimulator(Simulator):
 
     def _shortest_period(self) -> float:
         """s, from the fastest of the linearised motions at the start (vibration or decay)."""
-        none = np.zeros(0, dtype=np.int64)
         self._drives.torque[:] = self._start_effort[self._drives.v]
         load_gears(self._flat, self._drives)
         flat, reduction, scratch = with_stops(self._flat), self._reduction, self._scratch
-        flat = flat._replace(contact_kernel=none)  # the ground is counted below, in the air, too
+        # the ground is counted below, in the air, too
+        flat = flat._replace(late_kernels=np.where(np.arange(ENTRIES) == CONTACTS, 0, flat.late_kernels))
         still = np.zeros(self._v.size)
         accelerate(flat, self._start, still, self._start_effort, 0.0, self._work, reduction, False)
         free = np.flatnonzero(~reduction.is_pivot)
@@ -482,7 +483,7 @@ class MechanismSimulator(Simulator):
             matrix[:, c] = (sides[0] - sides[1])[: 2 * count] / (2.0 * h)
         self.step_limit = "its own fastest motion"
         fastest = _fastest(matrix)
-        if self._flat.contact_kernel.size and count:
+        if self._mechanism.touches and count:
             fastest, self.step_limit = self._fastest_on_ground(matrix, fastest)
         # pure drift shows as a rate that is rounding alone
         return 2.0 * np.pi / fastest if fastest > 1e-2 else 1.0

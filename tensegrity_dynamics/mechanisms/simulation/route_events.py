@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..late_kernels import ROUTES
 from ..mechanism import FlatMechanism, Mechanism
 from ..routing.columns import COUNT, FIRST, HOLDS, RATE, RATIO, SLIP, STRAIN, TRIAL
 from ..routing.efforts import keep_slip
@@ -49,7 +50,7 @@ class RouteEvents:
 
     def begin(self, state: NDArray[np.float64]) -> list[Callable]:
         """Event functions of SciPy's kind for what can change from a state on."""
-        if not self._flat.route_kernel.size:
+        if not self._flat.late_kernels[ROUTES]:
             return []
         rows = self._at(state)
         watch, self._kinds = [], []
@@ -71,7 +72,7 @@ class RouteEvents:
 
     def keep(self, state: NDArray[np.float64]) -> None:
         """Let what has slipped by a state stay."""
-        if self._flat.route_kernel.size:
+        if self._flat.late_kernels[ROUTES]:
             self._at(state)
             keep_slip(self._flat.route_elements, self._flat.routed_cables, self._work.route_state)
             self._last = None

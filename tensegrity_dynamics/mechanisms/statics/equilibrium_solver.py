@@ -156,7 +156,7 @@ class MechanismEquilibriumSolver:
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
-        self._stands = bool(self._flat.contact_kernel.size) and mechanism.is_free
+        self._stands = mechanism.touches and mechanism.is_free
         if self._stands:
             set_standing(self._work, standing_direction(mechanism))
 
@@ -292,7 +292,7 @@ class MechanismEquilibriumSolver:
         """(y, y): feet that stand do not slide; as stiff as the ground is, wherever friction acts."""
         held = np.zeros((basis.shape[1], basis.shape[1]))
         ground = self.mechanism.ground
-        if not self._flat.contact_kernel.size or ground is None or ground.friction == 0.0:
+        if not self.mechanism.touches or ground is None or ground.friction == 0.0:
             return held
         normals, jacobians = place_normals(self._work), place_jacobians(self._flat, self._work)
         for row in touching_places(self._work):

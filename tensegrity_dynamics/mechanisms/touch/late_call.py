@@ -11,6 +11,7 @@ from numba import types
 
 from ...numerics.compilation import allocation_free, callback
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
+from ..late_kernels import CONTACTS, PLACES
 from .columns import CONTACT_COLUMNS, PLACE_COLUMNS
 from .forces import contact_efforts
 
@@ -21,20 +22,22 @@ TABLE_COLUMNS = 16
 def contacts_by_table(flat, work):
     """`contact_efforts` of a mechanism that may touch its ground, through the address of its kernel."""
     table = work.late_table
-    table[0], table[1] = flat.contact_points.shape[0], flat.ground.shape[0]
+    places = flat.late_kernels[PLACES]
+    table[0], table[1] = places, (flat.contact.shape[0] - places) * PLACE_COLUMNS
     table[2], table[3] = flat.kind.shape[0], flat.dof_parent.shape[0]
-    table[4], table[5] = address_of(flat.contact_points), address_of(flat.ground)
+    table[4], table[5] = address_of(flat.contact), address_of(flat.contact) + 8 * places * PLACE_COLUMNS
     table[6], table[7], table[8] = address_of(work.rotation), address_of(work.position), address_of(work.velocity)
     table[9], table[10], table[11] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
     table[12], table[13] = address_of(flat.parent), address_of(flat.dof_parent)
     table[14], table[15] = address_of(work.contact_state), address_of(work.passive)
-    call_at(flat.contact_kernel[0], table)
+    call_at(flat.late_kernels[CONTACTS], table)
 
 
 def _contacts_without_compilation(flat, work):  # type: ignore[no-untyped-def]
+    places = flat.late_kernels[PLACES]
     contact_efforts(
-        flat.contact_points, flat.ground, work.rotation, work.position, work.velocity, work.jacobian, flat.v_start,
-        flat.v_count, flat.parent, flat.dof_parent, work.contact_state, work.passive,
+        flat.contact[:places], flat.contact[places:].reshape(-1), work.rotation, work.position, work.velocity,
+        work.jacobian, flat.v_start, flat.v_count, flat.parent, flat.dof_parent, work.contact_state, work.passive,
     )  # fmt: skip
 
 

@@ -65,19 +65,16 @@ class ContactPart:
         return self.placement.origin + local @ self.placement.axes.T, radius
 
 
-def contact_arrays(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> dict[str, NDArray]:
-    """The arrays of what touches, by the names of their fields in those of a mechanism."""
+def contact_array(ground: Ground | None, parts: Sequence[ContactPart], index: Mapping[str, int]) -> NDArray[np.float64]:
+    """The array of what touches: places (p, PLACE_COLUMNS), then in further rows the ground's numbers.
+
+    One array, since what moves a mechanism hands all of them on in every call.
+    """
     rows = []
     for part in parts if ground is not None else ():
         centres, radius = part.balls
         rows += [[index[part.body], *centre, radius] for centre in centres]
-    kernel = np.zeros(0, dtype=np.int64)
-    if rows:
-        from .late_call import kernel_address  # here, so that others do not wait for its compilation
-
-        kernel = np.array([kernel_address()], dtype=np.int64)
-    return {
-        "contact_points": np.array(rows, dtype=np.float64).reshape(-1, PLACE_COLUMNS),
-        "ground": flatten(ground if rows else None),
-        "contact_kernel": kernel,
-    }
+    numbers = flatten(ground if rows else None)
+    padding = np.zeros(-numbers.size % PLACE_COLUMNS)
+    places = np.array(rows, dtype=np.float64).reshape(-1, PLACE_COLUMNS)
+    return np.vstack((places, np.concatenate((numbers, padding)).reshape(-1, PLACE_COLUMNS)))
