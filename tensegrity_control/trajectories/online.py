@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.numerics.compilation import compiled, for_compiled_callers
+from tensegrity_dynamics.numerics.compilation import compiled
 from tensegrity_dynamics.numerics.types import Array
 
 from .quintic import QUINTIC
@@ -25,7 +25,6 @@ GROWTH, STEPS = 1.08, 120
 """Of the row of durations: from the shortest that could be to some ten thousand times as long."""
 
 
-@for_compiled_callers
 @compiled
 def largest_rates(start, goal, duration, table):
     """Largest |y'| and |y''| along the quintic from start (3, k) to rest at goal (k,)."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compilation import compiled, for_compiled_callers
+from .compilation import compiled
 
 WASTE = 0.2
 """Part of a dense matrix that may be zeros for columns to be taken together."""
@@ -155,7 +155,6 @@ def place_entries(chain, column, row, first, last, below, where):
     return places
 
 
-@for_compiled_callers
 @compiled
 def factor_front(front, width, least, panel):
     """Factor the first columns of a dense symmetric matrix, lower triangle; False where it is not positive definite.

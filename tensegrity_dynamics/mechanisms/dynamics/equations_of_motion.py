@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import for_compiled_callers, inlined
+from ...numerics.compilation import inlined
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
@@ -30,7 +30,6 @@ from ..workspace import make_workspace
 from .joint_efforts import joint_efforts
 
 
-@for_compiled_callers
 @inlined
 def subtract_load(work, i):
     """Take the load of body i, moved to the origin of the world, from the force that the body needs."""
@@ -44,7 +43,6 @@ def subtract_load(work, i):
     work.force[i, 5] -= fz
 
 
-@for_compiled_callers
 @inlined
 def subtract_steady_loads(flat, work):
     """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
@@ -63,7 +61,6 @@ def subtract_steady_loads(flat, work):
             work.force[i, k] -= wrench[k]
 
 
-@for_compiled_callers
 @inlined
 def mass_and_bias(flat, work):
     """Fill M and c, loads in c, from the last `body_kinematics`; entries of M that are always zero stay untouched."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free, for_compiled_callers, inlined
+from ...numerics.compilation import allocation_free, inlined
 from ...numerics.linear_algebra import cholesky, cholesky_solve
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism, check_state
@@ -43,7 +43,6 @@ def accelerate(flat, q, v, effort, gain, work, reduction, reuse):
     return solve_reduced(flat, work, reduction, reuse)
 
 
-@for_compiled_callers
 @inlined
 def project_mass(flat, work, reduction, count):
     """Fill the lower triangle of reduced with G' M G and right with G'(effort - c - M g).
@@ -90,7 +89,6 @@ def project_mass(flat, work, reduction, count):
             reduced[i, j] += reduced[j, i]
 
 
-@for_compiled_callers
 @inlined
 def solve_reduced(flat, work, reduction, reuse):
     """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""

@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free
 from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -63,7 +63,7 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
     )  # fmt: skip
 
 
-@for_compiled_callers
+@allocation_free
 def choose_coordinates(flat, work, reduction, n, fresh, scale):
     """Reduce the loops with the pivots of the last call, or with new ones where those have become poor.
 
@@ -88,7 +88,7 @@ def choose_coordinates(flat, work, reduction, n, fresh, scale):
     return count
 
 
-@for_compiled_callers
+@allocation_free
 def output_motion(flat, parts, work, tight):
     """Fill the Jacobian (6, nv) of the output's point, linear first, its velocity and its bias acceleration."""
     i = parts.body
@@ -118,7 +118,7 @@ def output_motion(flat, parts, work, tight):
         i = flat.parent[i]
 
 
-@for_compiled_callers
+@allocation_free
 def cable_rows(parts, q, work, reduction, tight, n):
     """Fill E and P (c, n), and take what the driven cables pull at this state out of the passive efforts."""
     basis = reduction.basis

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, for_compiled_callers, inlined
+from ...numerics.compilation import allocation_free, inlined
 from ..joints import FLOATING, REVOLUTE, SPHERICAL, joint_motion, rotation_about
 from ..spatial import cross_motion, multiply, rotate, to_world
 
 
-@for_compiled_callers
 @inlined
 def turn_about(axes, angle, first, second, third, out):
     """Fill out (3, 3) with axes turned about the third of them; the columns in cyclic order."""
@@ -22,7 +21,6 @@ def turn_about(axes, angle, first, second, third, out):
         out[k, first], out[k, second], out[k, third] = c * a + s * b, c * b - s * a, axes[k, third]
 
 
-@for_compiled_callers
 @inlined
 def revolute_motion(flat, i, q, v, work):
     """What `body_kinematics` does for a body on a revolute joint, whose motion is so simple that most is left out.
@@ -114,7 +112,7 @@ def body_kinematics(flat, q, v, work):
             work.acceleration[i, k] += work.six[k]
 
 
-@for_compiled_callers
+@allocation_free
 def world_point(rotation, position, body, local, out):
     """out (3,) m: a point of a body in the world; body -1 is the world itself."""
     if body < 0:
@@ -126,7 +124,7 @@ def world_point(rotation, position, body, local, out):
             out[k] += position[body, k]
 
 
-@for_compiled_callers
+@allocation_free
 def world_direction(rotation, body, local, out):
     """out (3,): a direction of a body in world axes."""
     if body < 0:
@@ -136,7 +134,6 @@ def world_direction(rotation, body, local, out):
         rotate(rotation[body], local, out)
 
 
-@for_compiled_callers
 @inlined
 def last_dof(flat, body):
     """Last velocity coordinate that moves a body, -1 where none does."""

@@ -14,7 +14,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, for_compiled_callers, inlined
+from ...numerics.compilation import allocation_free, inlined
 from ..mechanism import FlatMechanism
 
 ReductionWorkspace = namedtuple(
@@ -68,7 +68,6 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
     )  # fmt: skip
 
 
-@for_compiled_callers
 @inlined
 def copy_rows(matrix, right, reduction):
     """Fill rows with the matrix and its right side; what the last elimination filled in is zero again."""
@@ -84,7 +83,7 @@ def copy_rows(matrix, right, reduction):
         rows[r, dofs] = right[r]
 
 
-@for_compiled_callers
+@allocation_free
 def forget_fill(reduction):
     """Back to the pattern of K itself."""
     for c in range(reduction.column_filled.shape[0]):
@@ -95,7 +94,7 @@ def forget_fill(reduction):
         reduction.row_filled[r] = reduction.row_start[r]
 
 
-@for_compiled_callers
+@allocation_free
 def eliminate(rows, r, column, columns, filled, others, count):
     """Scale row r to one in its pivot, and take it from all rows that have an entry there.
 
@@ -124,7 +123,7 @@ def eliminate(rows, r, column, columns, filled, others, count):
         target[column] = 0.0
 
 
-@for_compiled_callers
+@allocation_free
 def plan_row(r, column, reduction):
     """Note what the elimination of a column by row r touches, whatever the numbers are, and what it fills in."""
     filled = 0
@@ -154,7 +153,6 @@ def plan_row(r, column, reduction):
                 reduction.column_filled[c] += 1
 
 
-@for_compiled_callers
 @inlined
 def reduce_as_planned(matrix, right, reduction, reuse):
     """The elimination with the pivots of the last one and without any search; False where they are not the largest."""
@@ -180,7 +178,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
     return True
 
 
-@for_compiled_callers
+@allocation_free
 def plan_and_reduce(matrix, right, reduction, reuse):
     """As `reduce_rows`, with a new plan for those to come."""
     count, rows = matrix.shape[0], reduction.rows

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import impedance
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free
 from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
@@ -108,7 +108,7 @@ Ends = namedtuple("Ends", "q radius longest")
 travelled = allocation_free(impedance.travelled)
 
 
-@for_compiled_callers
+@allocation_free
 def moves_on(drives, a):
     """Whether the set point of an actuator moves on by itself between commands."""
     return drives.mode[a] == IMPEDANCE or (drives.mode[a] == POSITION and drives.lead[a] > 0.0)
@@ -143,7 +143,7 @@ def move_set_points(drives, step):
         drives.moving[a] = (after - before) / step
 
 
-@for_compiled_callers
+@allocation_free
 def desired_accelerations(drives, q, v, step, implicit):
     """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos.
 
@@ -278,7 +278,7 @@ def past_end(ends, q):
     return -1
 
 
-@for_compiled_callers
+@allocation_free
 def broken_route(work):
     """Number of the first routed cable that cannot lie as its route says, or -1."""
     for c in range(work.route_results.shape[0]):
@@ -287,7 +287,7 @@ def broken_route(work):
     return -1
 
 
-@for_compiled_callers
+@allocation_free
 def cable_powers(flat, q, v, work, out):
     """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
 
@@ -320,7 +320,7 @@ def cable_powers(flat, q, v, work, out):
     return energy
 
 
-@for_compiled_callers
+@allocation_free
 def load_power(flat, q, v, work):
     """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
     loaded = flat.loads.shape[0] > 0

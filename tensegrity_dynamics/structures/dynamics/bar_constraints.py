@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free
 from .rod_masses import inverse_mass_matrix, push_node
 
 
@@ -64,7 +64,7 @@ def coupling(network, units, work):
     return True
 
 
-@for_compiled_callers
+@allocation_free
 def apply_coupling(network, right, work):
     """Solve (J M^-1 J') multipliers = right with the factor in work."""
     factor, solution = work.factor, work.multipliers
@@ -141,7 +141,7 @@ def close_bars(network, nodes, units, total, work):
     return worst
 
 
-@for_compiled_callers
+@allocation_free
 def settle_bars(network, nodes, velocities, work, units, totals):
     """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
     if network.bars.shape[0] == 0:

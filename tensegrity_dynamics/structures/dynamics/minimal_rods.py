@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free, compiled, for_compiled_callers
+from ...numerics.compilation import allocation_free, compiled
 from ..structure import Structure
 from .explicit_integrators import rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
@@ -124,7 +124,7 @@ def place_nodes(rods, q, rates, nodes, velocities):
             velocities[j, w] = rates[r, w] - rods.behind[r] * rate
 
 
-@for_compiled_callers
+@allocation_free
 def read_angles(rods, r, x, y, z, dx, dy, dz):
     """Angles and their rates of rod r from its direction and the rate of that, in the axes of its chart."""
     s = np.sqrt(x * x + y * y)
@@ -197,7 +197,6 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
             acceleration[r, w] = 0.0 if rods.turns[r] else (forces[i, w] + forces[j, w]) / rods.mass[r]
 
 
-@for_compiled_callers
 @compiled
 def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance the rods by `count` steps of the classical Runge-Kutta method; nodes and velocities follow.

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from ...numerics.compilation import compiled, for_compiled_callers
+from ...numerics.compilation import compiled
 from .bdf2 import bdf2
 from .explicit_integrators import rattle, runge_kutta
 from .minimal_rods import minimal_runge_kutta
@@ -44,7 +44,6 @@ def make_plant(network, spools, rods, nodes, velocities, rest_lengths, work, sta
     return Plant(network, spools, rods, nodes, velocities, rest_lengths, work, stages)
 
 
-@for_compiled_callers
 @compiled
 def take_set_points(plant, mode, set_points):
     """Set points of all actuators, or none; False where one is not finite."""
@@ -59,7 +58,6 @@ def take_set_points(plant, mode, set_points):
     return True
 
 
-@for_compiled_callers
 @compiled
 def checked_status(plant, status):
     """The status of steps, or that their end is not finite."""

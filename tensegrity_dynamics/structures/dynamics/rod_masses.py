@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free
 from ..structure import Structure
 
 ROD_MASSES = ("spread", "ends")
@@ -137,7 +137,7 @@ def coupling_weights(
     return weights
 
 
-@for_compiled_callers
+@allocation_free
 def add_inverse_mass(network, forces, scale, target):
     """target (n, 3) += scale M^-1 forces."""
     for i in range(target.shape[0]):
@@ -147,7 +147,7 @@ def add_inverse_mass(network, forces, scale, target):
                 target[i, a] += part * forces[other, a]
 
 
-@for_compiled_callers
+@allocation_free
 def push_node(network, i, x, y, z, target):
     """target (n, 3) += M^-1 of an impulse at node i."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):

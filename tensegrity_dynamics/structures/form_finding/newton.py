@@ -11,7 +11,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled, for_compiled_callers
+from ...numerics.compilation import compiled
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted, least_eigenvector
 from ..energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
 
@@ -52,7 +52,6 @@ def out_of_balance(nodes, problem, rest_lengths, forces, work):
     return worst
 
 
-@for_compiled_callers
 @compiled
 def total_energy(nodes, problem, rest_lengths, forces):
     """Elastic energy less the work of the external forces [J]."""
@@ -63,7 +62,6 @@ def total_energy(nodes, problem, rest_lengths, forces):
     return energy
 
 
-@for_compiled_callers
 @compiled
 def fill_stiffness(nodes, problem, rest_lengths, work):
     """Fill the tangent stiffness for the lengths and tensions that stand in work."""
@@ -98,7 +96,6 @@ def has_collapsed_bar(nodes, members, laws, rest_lengths):
     return False
 
 
-@for_compiled_callers
 @compiled
 def soft_shift(work, scale):
     """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in work.direction.

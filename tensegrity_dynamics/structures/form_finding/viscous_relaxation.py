@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...numerics.compilation import compiled, for_compiled_callers
+from ...numerics.compilation import compiled
 from ..energy import add_member_forces, free_positions, member_tensions, tangent_stiffness
 from ..structure import Structure
 
@@ -31,7 +31,6 @@ RELAXED, EXHAUSTED, DIVERGED, COINCIDENT = 0, 1, 2, 3
 MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C is heard in between
 
 
-@for_compiled_callers
 @compiled
 def out_of_balance_norm(forces, fixed, norm):
     """Size of the forces (n, 3) N on free nodes; norm 0: largest component, 1: largest on one node, 2: norm of all."""
