@@ -46,7 +46,7 @@ class HostileMessages:
 
     def __init__(self, seed: int, names: Sequence[str], stamp: Callable[[], int] = lambda: 0) -> None:
         self.random, self._names, self._stamp = np.random.default_rng(seed), tuple(names), stamp
-        self._calm = 0.5
+        self._calm, self._within = 0.5, 0
 
     def make(self, kind: Any) -> Any:
         """A message of a class, such as `ActuatorCommand` or `SetGoalPose.Request`."""
@@ -71,11 +71,16 @@ class HostileMessages:
         many = re.fullmatch(r"sequence<(.+?)(?:, \d+)?>", field)
         if many:
             length = size if self._is_calm() else int(self.random.choice([0, 1, 7, 600]))
+            # long lists of long lists take minutes to make and say no more than long lists
+            length = min(length, 7) if self._within else length
             if many[1] == "double":
                 return array.array("d", [self._float() for _ in range(length)])
             if many[1] == "string" and self._is_calm():
                 return list(self._names[:length])
-            return [self._value(many[1], size) for _ in range(length)]
+            self._within += 1
+            values = [self._value(many[1], size) for _ in range(length)]
+            self._within -= 1
+            return values
         fixed = re.fullmatch(r"(.+)\[(\d+)\]", field)
         if fixed:
             return [self._value(fixed[1], size) for _ in range(int(fixed[2]))]
