@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Duration
-from rclpy.action import ActionClient
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from tensegrity.action import FollowActuators
@@ -17,7 +15,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from tensegrity_control.trajectories.actuator_table import ActuatorTable
 from tensegrity_dynamics.errors import TensegrityError
 
-from .robot_client import PLANNING, Watcher
+from .robot_client import Watcher
+from .watched_action import WatchedAction
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,14 @@ class ActuatorFollower:
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
-        self._action = ActionClient(watcher.node, FollowActuators, "follow_actuators")
+        self._action = WatchedAction(watcher, FollowActuators, "follow_actuators", "trajectories of actuators")
         self._positions: dict[str, float] = {}
-        self._progress = self._largest = 0.0
+        self._largest = 0.0
         watcher.node.create_subscription(JointState, "joint_states", self._keep_joints, QoSProfile(depth=1))
 
     def close(self) -> None:
         """End the action client."""
-        self._action.destroy()
+        self._action.close()
 
     def positions(self, names: Sequence[str]) -> np.ndarray:
         """Where these actuators are. Raises TensegrityError where nobody says so."""
@@ -82,30 +81,14 @@ class ActuatorFollower:
             TensegrityError: nobody offers the action.
             KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
         """
-        if not self.watcher.wait_until(self._action.server_is_ready, 5.0):
-            raise TensegrityError("no robot takes trajectories of actuators; start one with `tensegrity up`.")
-        self._progress = self._largest = 0.0
+        self._largest = 0.0
         goal = FollowActuators.Goal(trajectory=trajectory_message(table))
-        sent = self._action.send_goal_async(goal, feedback_callback=self._keep)
-        if not self.watcher.wait_until(sent.done, PLANNING):
-            raise TensegrityError("the controller does not answer; see `tensegrity status`.")
-        handle = sent.result()
-        ended = handle.get_result_async()
-        try:
-            while not ended.done():
-                self.watcher.spin(0.05)
-                show(self._progress)
-        except BaseException:
-            handle.cancel_goal_async()
-            raise
-        result, status = ended.result().result, ended.result().status
-        reason = result.reason or ("" if status == GoalStatus.STATUS_SUCCEEDED else "it was broken off")
+        result, reason = self._action.run(goal, self._keep, show)
         errors = dict(zip(table.names, result.error, strict=False))
         return FollowedActuators(bool(result.success), reason, errors, self._largest)
 
-    def _keep(self, message: FollowActuators.Impl.FeedbackMessage) -> None:
-        self._progress = message.feedback.progress
-        self._largest = max(self._largest, *(abs(each) for each in message.feedback.error), 0.0)
+    def _keep(self, feedback: FollowActuators.Feedback) -> None:
+        self._largest = max(self._largest, *(abs(each) for each in feedback.error), 0.0)
 
     def _keep_joints(self, message: JointState) -> None:
         self._positions = dict(zip(message.name, message.position, strict=False))

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Pose as RosPose
-from rclpy.action import ActionClient
 from tensegrity.action import FollowTrajectory
 
 from tensegrity_control.trajectories.pose_trajectory import Waypoint
@@ -17,7 +15,8 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 from tensegrity_dynamics.ros.geometry_messages import fill_pose
 
-from .robot_client import PLANNING, Watcher
+from .robot_client import Watcher
+from .watched_action import WatchedAction
 
 ARRIVED = 1e-3, np.radians(0.2)
 """m and rad within which the robot stands at the first waypoint."""
@@ -45,13 +44,12 @@ class Follower:
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
-        self._action = ActionClient(watcher.node, FollowTrajectory, "follow_trajectory")
+        self._action = WatchedAction(watcher, FollowTrajectory, "follow_trajectory", "trajectories")
         self._largest = [0.0, 0.0]
-        self._progress = 0.0
 
     def close(self) -> None:
         """End the action client."""
-        self._action.destroy()
+        self._action.close()
 
     def away(self, first: Waypoint) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the robot to the first waypoint."""
@@ -90,35 +88,16 @@ class Follower:
             TensegrityError: nobody offers the action, or the motion is refused.
             KeyboardInterrupt: asked to end; the motion is cancelled, the robot holds.
         """
-        if not self.watcher.wait_until(self._action.server_is_ready, 5.0):
-            raise TensegrityError("no robot takes trajectories; start one with `tensegrity up`.")
         goal = FollowTrajectory.Goal(interpolation=interpolation)
         goal.header.frame_id = "world"
         for when, position, quaternion in waypoints[1:]:
             nanoseconds = round(1e9 * when)
             goal.time_from_start.append(Duration(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9))
             goal.waypoint.append(fill_pose(RosPose(), position, (0.0,) * 4 if quaternion is None else quaternion))
-        sent = self._action.send_goal_async(goal, feedback_callback=self._keep)
-        if not self.watcher.wait_until(sent.done, PLANNING):
-            raise TensegrityError("the controller does not answer; see `tensegrity status`.")
-        handle = sent.result()
-        if not handle.accepted:
-            raise TensegrityError("the controller does not take trajectories now; see `tensegrity status`.")
-        ended = handle.get_result_async()
-        try:
-            while not ended.done():
-                self.watcher.spin(0.05)
-                show(self._progress)
-        except BaseException:
-            handle.cancel_goal_async()
-            raise
-        result, status = ended.result().result, ended.result().status
-        reason = result.reason or ("" if status == GoalStatus.STATUS_SUCCEEDED else "it was broken off")
+        result, reason = self._action.run(goal, self._keep, show)
         errors = float(result.position_error), float(result.orientation_error)
         return Followed(bool(result.success), reason, *errors, (self._largest[0], self._largest[1]))
 
-    def _keep(self, message: FollowTrajectory.Impl.FeedbackMessage) -> None:
-        feedback = message.feedback
-        self._progress = feedback.progress
+    def _keep(self, feedback: FollowTrajectory.Feedback) -> None:
         self._largest[0] = max(self._largest[0], feedback.position_error)
         self._largest[1] = max(self._largest[1], feedback.orientation_error)
