@@ -18,7 +18,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, TimeReference
 from std_srvs.srv import Trigger
 from tensegrity.msg import ActuatorCommand, TendonState
 from tensegrity.srv import Calibrate
@@ -124,6 +124,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._description = DescriptionPublisher(self, self._robot)
         self._joint_states = self.create_publisher(JointState, "joint_states", STATE)
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
+        self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
+        self._taken: TimeReference | None = None  # the newest command that has not been sent to the servos
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE) if self._lockstep else None
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
         self.create_service(Trigger, "emergency_stop", self._emergency_stop)
@@ -264,6 +266,10 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             if not self._lockstep:
                 driver.see_publishers(self.command_publishers())
             step = driver.run(period, 1e-9 * self._stamp)
+            if self._taken is not None:
+                self._taken.header.stamp = time_message(self._now)
+                self._timing.publish(self._taken)
+                self._taken = None
         except Exception as error:  # after any error the servos must stop
             self.note_failure(error)
             self.trigger_deactivate()
@@ -354,6 +360,8 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.get_logger().warning(
                 f"command from {message.source or 'unnamed'} refused: {refusal}", throttle_duration_sec=1.0
             )
+        if verdict.accepted and verdict.set_points:
+            self._taken = TimeReference(time_ref=message.header.stamp, source=message.source)
         if self._lockstep and (verdict.accepted or verdict.holds is not None):
             self._answered = time.monotonic()
             self._cycle()

@@ -14,7 +14,7 @@ from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from tensegrity.msg import ActuatorCommand, TendonState  # noqa: E402
 from tensegrity.srv import Calibrate  # noqa: E402
@@ -22,6 +22,7 @@ from tensegrity.srv import Calibrate  # noqa: E402
 from tensegrity_driver.ros.driver_node import DriverNode  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
+from tensegrity_dynamics.ros.geometry_messages import nanoseconds  # noqa: E402
 from tensegrity_dynamics.ros.robot_node import COMMAND, STATE  # noqa: E402
 
 PATIENCE = 60.0  # s of wall time; only a stuck node takes so long
@@ -234,6 +235,18 @@ def test_commanded_lengths_are_reached_and_published(bench):
     for name, goal in running.goals.items():
         assert running.lengths()[name] == pytest.approx(goal, abs=3e-4)
         assert running.link.lengths[name] == pytest.approx(goal, abs=3e-4)
+
+
+def test_it_says_of_each_command_from_when_on_it_acts(bench):
+    """In lock-step the servos get it in the cycle that it begins."""
+    running, acted = bench(), []
+    running.tester.create_subscription(TimeReference, "command_timing", acted.append, STATE)
+    running.goals = {"draw_1": 0.2}
+    running.wait(lambda: len(acted) > 3)
+    period = round(1e9 * running.node._driver.period)
+    for each in acted:
+        assert each.source == "tester"
+        assert nanoseconds(each.header.stamp) - nanoseconds(each.time_ref) == period
 
 
 def test_a_lost_answer_only_makes_it_send_the_same_state_again(bench):
