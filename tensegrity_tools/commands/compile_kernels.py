@@ -15,12 +15,8 @@ import typer
 from ..output import console
 
 USES = ("motion", "control")
-# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
-# mechanisms take longer, and the process of the structures takes their control over at its end.
-PARTS = (
-    ("tensebot", "three_prism", "manipulator:control", "single_strut:control", "biglide:control"),
-    ("manipulator:motion", "single_strut:motion", "biglide:motion"),
-)
+# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process.
+PARTS = (("tensebot", "three_prism"), ("manipulator", "single_strut", "biglide"))
 
 
 def compile_kernels(

@@ -12,6 +12,7 @@ from tensegrity_tools.experiments.six_bar import draw, render, run
 from tensegrity_tools.output import console
 
 
+@pytest.mark.long
 def test_geometry_start_up_and_both_models_are_those_of_the_document_at_any_size(tmp_path: Path):
     result = run(rod=0.6, mass=0.4, stiffness=800.0, pretension=60.0, part=0.005)
     for each in result["geometry"]:

@@ -277,7 +277,8 @@ def _stretches(structure: Structure, tensions: NDArray[np.float64]) -> NDArray[n
     hard = tensions / structure.stiffness
     if structure.smoothness == 0.0:
         opening = structure.initial_tensions / structure.stiffness
-        return np.asarray(np.where(hard >= opening, hard - opening, (hard - opening) / CLOSED))
+        closed = (opening > 0.0) & (hard < opening)
+        return np.asarray(np.where(closed, (hard - opening) / CLOSED, hard - opening))
     double = np.where(structure.unilateral, np.maximum(2.0 * hard, 1e-300), 1.0)
     return np.asarray(np.where(structure.unilateral, (double**2 - structure.smoothness**2) / (2.0 * double), hard))
 

@@ -365,6 +365,7 @@ def test_the_margin_over_an_edge_and_its_slope_are_those_of_the_polygon() -> Non
     assert change == pytest.approx(2.0 * np.sum(slope * move), rel=1e-5)
 
 
+@pytest.mark.long
 def test_a_horizon_predicts_what_the_simulation_does_and_keeps_rates_and_tensions() -> None:
     body, nodes, mpc = rolls().body, rolls().home, horizons()
     edge = edge_towards(body, nodes, FACE, nodes[list(EDGE)].mean(axis=0)[:2] - body.reader.centre(nodes)[:2])

@@ -31,7 +31,7 @@ def test_the_time_bar_steers_the_player_and_follows_it(steered) -> None:
         assert wait(lambda: "Time [s]" in visitor.labels())
         assert wait(lambda: abs(visitor.part("Time [s]")["value"] - 5.0) < 0.02)
         assert visitor.part("Time [s]")["max"] == 20.0 and visitor.part("Rate")["value"] == 0.5
-        assert "Pause" in visitor.labels() and "Play" not in visitor.labels()
+        assert wait(lambda: "Pause" in visitor.labels() and "Play" not in visitor.labels())
 
         visitor.press("Pause")
         assert wait(lambda: asked == [("paused", True)])
