@@ -78,9 +78,11 @@ class KnownLoads:
 
     def tell(self, controller: Controller, now: float) -> None:
         """Tell a controller what acts at a time [s], where that is new to it; what is stale acts no more."""
+        if not controller.takes_loads:
+            self._at = now
+            return
         changed = self._wrenches.changed(now) is not None or controller is not self._controller
-        changed = self._follow_estimate(now) or changed
-        if not (changed and controller.takes_loads):
+        if not (self._follow_estimate(now) or changed):
             return
         self._controller = controller
         forces = dict(self._wrenches.held)

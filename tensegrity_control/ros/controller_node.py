@@ -401,6 +401,8 @@ class ControllerNode(RobotNode):
 
     def _take_estimate(self, message: WrenchStamped) -> None:
         """What the observer says that pulls beside what is known; counts from the state after its own on."""
+        if not self._controller.takes_loads:
+            return
         force, moment = message.wrench.force, message.wrench.torque
         stamp = 1e-9 * nanoseconds(message.header.stamp)
         try:

@@ -25,6 +25,9 @@ from .geometry_messages import nanoseconds, time_message
 from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
+WORDED = 0.5
+"""s of the robot's clock for which the words on unknown loads stay as they are."""
+
 
 class EstimatorNode(RobotNode):
     """Parameters: robot, method, measured_tensions, known_wrenches, wrench_timeout, rigid_bars, lockstep."""
@@ -52,6 +55,8 @@ class EstimatorNode(RobotNode):
         self._wrenches = ExternalWrenches(robot.model.load_names, robot.model.takes_moments, patience)
         self._at = 0.0
         self._wrench_refused = ""
+        self._words: dict[str, str] = {}
+        self._worded = -np.inf
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
@@ -103,15 +108,18 @@ class EstimatorNode(RobotNode):
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
             return values
-        deviations = np.sqrt(np.diag(unknown.covariance))
         if unknown.body:
             told = WrenchStamped()
             told.header.stamp, told.header.frame_id = at, unknown.body
             force, torque = told.wrench.force, told.wrench.torque
             force.x, force.y, force.z, torque.x, torque.y, torque.z = unknown.wrench.tolist()
             self._estimated.publish(told)
-        pairs = zip(unknown.names, unknown.values.tolist(), deviations.tolist(), strict=True)
-        return values | {f"unknown {name}": f"{value:.3g} +- {deviation:.2g}" for name, value, deviation in pairs}
+        if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics go out once a second
+            deviations = np.sqrt(np.diag(unknown.covariance)).tolist()
+            pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)
+            self._words = {f"unknown {name}": f"{value:.3g} +- {deviation:.2g}" for name, value, deviation in pairs}
+            self._worded = self._at
+        return values | self._words
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         force, moment = message.wrench.force, message.wrench.torque
