@@ -17,10 +17,10 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from .controller import TAKES_NO_LOADS, Controller
 
-GRAVITY = 9.80665
 LARGEST = 0.5
 """Part of the robot's weight up to which an estimate is believed."""
 SOME = 50
@@ -48,7 +48,7 @@ class KnownLoads:
         self._wrenches = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._guesses = ExternalWrenches(model.load_names, model.takes_moments, patience)
         self._controller: Controller | None = None
-        self.limit = LARGEST * GRAVITY * _mass(robot) if limit is None else float(limit)
+        self.limit = LARGEST * STANDARD_GRAVITY * _mass(robot) if limit is None else float(limit)
         if not (np.isfinite(self.limit) and self.limit >= 0.0):
             raise TensegrityError(f"the limit of estimated loads is {limit} N; give a number of at least zero.")
         self._forget_estimates()

@@ -91,6 +91,25 @@ def travelled(age: float, lead: float) -> float:
     return min(age, lead) + beyond - 0.25 * beyond * beyond / lead
 
 
+def bound_for(
+    command: float, speed: float, before: float, ahead: float, low: float, high: float, reach: float
+) -> tuple[float, float]:
+    """Where a set point is bound for at the end of a step, and how far it goes in it by itself.
+
+    Args:
+        command, speed: position and rate as commanded. before, ahead: s of `travelled` at both ends of the step.
+        low, high: of its range. reach: how far it may go in the step.
+    """
+    own = speed * (ahead - before)
+    return min(max(command + speed * ahead, low), high), min(max(own, -reach), reach)
+
+
+def moved_on(position: float, target: float, own: float, share: float, low: float, high: float, reach: float) -> float:
+    """A set point after a step that takes it `own` along, and by a share nearer to where it is bound for."""
+    change = own + share * (target - position - own)
+    return min(max(position + min(max(change, -reach), reach), low), high)
+
+
 def braking_rate(lead: float) -> float:
     """1/s, the deceleration of a set point that brakes by itself over its rate, see `travelled`."""
     return 0.5 / lead

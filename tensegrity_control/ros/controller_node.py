@@ -39,6 +39,7 @@ from tensegrity_dynamics.ros.geometry_messages import (
     nanoseconds,
     pose_from_message,
     time_message,
+    wrench_from_message,
 )
 from tensegrity_dynamics.ros.robot_node import (
     COMMAND,
@@ -383,12 +384,8 @@ class ControllerNode(RobotNode):
 
     def _take_wrench(self, message: WrenchStamped) -> None:
         """A load that is known; what is wrong with one stands in the diagnostics until a good one comes."""
-        force, moment = message.wrench.force, message.wrench.torque
         try:
-            self._loads.take(
-                self._controller, message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
-                1e-9 * nanoseconds(message.header.stamp), self._now,
-            )  # fmt: skip
+            self._loads.take(self._controller, *wrench_from_message(message), self._now)
             self._load_refused = ""
         except TensegrityError as error:
             self._load_refused = str(error)
@@ -403,13 +400,8 @@ class ControllerNode(RobotNode):
         """What the observer says that pulls beside what is known; counts from the state after its own on."""
         if not self._controller.takes_loads:
             return
-        force, moment = message.wrench.force, message.wrench.torque
-        stamp = 1e-9 * nanoseconds(message.header.stamp)
         try:
-            self._loads.take_estimate(
-                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z), stamp,
-                self._now,
-            )  # fmt: skip
+            self._loads.take_estimate(*wrench_from_message(message), self._now)
         except TensegrityError as error:
             self._load_refused = str(error)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .line_fit import MIN_POINTS, CalibrationError, LineFit, fit_line
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
-STANDARD_GRAVITY = 9.80665
+from .line_fit import MIN_POINTS, CalibrationError, LineFit, fit_line
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tensegrity_dynamics.impedance import CATCH_UP, ImpedanceSetPoint, MovingPosition, lead_of, travelled
+from tensegrity_dynamics.impedance import (
+    CATCH_UP,
+    ImpedanceSetPoint,
+    MovingPosition,
+    bound_for,
+    lead_of,
+    moved_on,
+    travelled,
+)
 
 from .spool import Spool
 
@@ -80,19 +88,16 @@ class MovingSetPoints:
         slowest, ways = step, {}
         for name, point in self._points.items():
             actuator = self._spools[name].actuator
-            ahead = travelled(point.age + step, point.lead)
-            low, high = actuator.position
-            target = min(max(point.command + point.speed * ahead, low), high)
             reach = actuator.rate * step
-            own = min(max(point.speed * (ahead - travelled(point.age, point.lead)), -reach), reach)
+            before, ahead = travelled(point.age, point.lead), travelled(point.age + step, point.lead)
+            target, own = bound_for(point.command, point.speed, before, ahead, *actuator.position, reach)
             ways[name] = target, own, reach
             slowest = max(slowest, abs(target - point.position - own) / (CATCH_UP * actuator.rate))
             point.age += step
         share = step / slowest
         for name, (target, own, reach) in ways.items():
-            point, (low, high) = self._points[name], self._spools[name].actuator.position
-            change = own + share * (target - point.position - own)
-            after = min(max(point.position + min(max(change, -reach), reach), low), high)
+            point = self._points[name]
+            after = moved_on(point.position, target, own, share, *self._spools[name].actuator.position, reach)
             if point.impedance is not None:
                 point.feed += share * (point.impedance.effort - point.feed)
             point.rate, point.position = (after - point.position) / step, after

@@ -17,6 +17,9 @@ from typing import Any
 
 from .parameters import CONSTANTS, FUNCTIONS, Value, evaluate, is_expression
 
+STANDARD_GRAVITY = 9.80665
+"""m/s^2, by which weights are told where no robot's own gravity is meant."""
+
 SI = {"length": "m", "mass": "kg", "force": "N", "time": "s", "angle": "rad"}
 
 # What a quantity is made of: exponents of length, mass, force, time, angle.

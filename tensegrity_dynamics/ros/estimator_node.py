@@ -21,7 +21,7 @@ from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
-from .geometry_messages import nanoseconds, time_message
+from .geometry_messages import nanoseconds, time_message, wrench_from_message
 from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
@@ -122,12 +122,8 @@ class EstimatorNode(RobotNode):
         return values | self._words
 
     def _take_wrench(self, message: WrenchStamped) -> None:
-        force, moment = message.wrench.force, message.wrench.torque
         try:
-            self._wrenches.take(
-                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
-                1e-9 * nanoseconds(message.header.stamp), self._at,
-            )  # fmt: skip
+            self._wrenches.take(*wrench_from_message(message), self._at)
             self._wrench_refused = ""
         except TensegrityError as error:
             self._wrench_refused = str(error)

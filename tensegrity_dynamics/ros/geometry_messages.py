@@ -48,6 +48,13 @@ def pose_from_message(message: Any) -> Pose | None:
     return np.array(position), np.array(quaternion) / norm
 
 
+def wrench_from_message(message: Any) -> tuple[str, tuple[float, ...], tuple[float, ...], float]:
+    """Body or node, force [N], moment [N m] and time [s] of a geometry_msgs/WrenchStamped, as loads are taken."""
+    force, moment = message.wrench.force, message.wrench.torque
+    values = (force.x, force.y, force.z), (moment.x, moment.y, moment.z)
+    return (message.header.frame_id, *values, 1e-9 * nanoseconds(message.header.stamp))
+
+
 def fill_pose(message: Any, position: ArrayLike, quaternion: ArrayLike) -> Any:
     """Write position (3,) m and quaternion wxyz (4,) into a geometry_msgs/Pose; returns it."""
     message.position.x, message.position.y, message.position.z = np.asarray(position, dtype=np.float64).tolist()

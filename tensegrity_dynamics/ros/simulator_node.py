@@ -30,7 +30,7 @@ from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
-from .geometry_messages import nanoseconds, time_message
+from .geometry_messages import nanoseconds, time_message, wrench_from_message
 from .robot_description import DescriptionPublisher
 from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .state_encoding import StateBuffer, publish_state
@@ -362,12 +362,8 @@ class SimulatorNode(RobotNode):
             self._timing.publish(timing)
 
     def _external_wrench(self, message: WrenchStamped) -> None:
-        force, moment = message.wrench.force, message.wrench.torque
         try:
-            self._wrenches.take(
-                message.header.frame_id, (force.x, force.y, force.z), (moment.x, moment.y, moment.z),
-                1e-9 * nanoseconds(message.header.stamp), self._now,
-            )  # fmt: skip
+            self._wrenches.take(*wrench_from_message(message), self._now)
         except TensegrityError as error:
             self.tell(WARN, f"external wrench refused: {error}")
 

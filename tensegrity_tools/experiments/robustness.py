@@ -25,6 +25,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import table
 from ._progress import tell as report
@@ -172,7 +173,7 @@ def run_case(
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
     rows, frame = rows[rows < 3], robot.output.frame  # type: ignore[attr-defined]
     waits = SETTLING
-    weight = 9.80665 * case.payload * sum(each.mass for each in robot.mechanism.bodies)
+    weight = STANDARD_GRAVITY * case.payload * sum(each.mass for each in robot.mechanism.bodies)
     commands: list[Any] = []
     errors, tensions, last = [], [], None
     moved = pushed = np.inf

@@ -24,10 +24,10 @@ from ...numerics.rotations import matrix_from_quaternion
 from ...numerics.types import Array
 from ...robots.output_frame import AXES, Pose
 from ...robots.robot import Robot
+from ...robots.units import STANDARD_GRAVITY
 from ..dynamics.reduced_model import ReducedModel
 from ..mechanism_model import MechanismModel
 
-GRAVITY = 9.80665
 LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
 """t [s] of d: loads come and go, cables stay what they are."""
 ALIKE = 0.9
@@ -84,7 +84,7 @@ class UnknownLoads:
             self._local = frame.axes.T @ frame.origin
             if self._row >= 0:
                 self._axes = self._output.rows
-        weight = GRAVITY * float(np.sum(mechanism.flat.mass))
+        weight = STANDARD_GRAVITY * float(np.sum(mechanism.flat.mass))
         sizes = np.where(self._axes < 3, weight, weight * _size(model))
         soft = elasticity > 0.0
         self.cables = np.array(

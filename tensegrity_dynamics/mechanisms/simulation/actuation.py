@@ -106,6 +106,8 @@ Ends = namedtuple("Ends", "q radius longest")
 
 
 travelled = allocation_free(impedance.travelled)
+bound_for = allocation_free(impedance.bound_for)
+moved_on = allocation_free(impedance.moved_on)
 
 
 @allocation_free
@@ -122,21 +124,22 @@ def move_set_points(drives, step):
         if not moves_on(drives, a):
             continue
         age, lead, rate = drives.age[a], drives.lead[a], drives.rate[a]
-        ahead = travelled(age + step, lead)
-        target = min(max(drives.command[a] + drives.speed[a] * ahead, drives.low[a]), drives.high[a])
-        own = drives.speed[a] * (ahead - travelled(age, lead))
-        drives.moving[a] = min(max(own, -rate * step), rate * step)
-        drives.middle[a] = target
-        behind = abs(target - drives.set_point[a] - drives.moving[a])
+        target, own = bound_for(
+            drives.command[a], drives.speed[a], travelled(age, lead), travelled(age + step, lead), drives.low[a],
+            drives.high[a], rate * step,
+        )  # fmt: skip
+        drives.middle[a], drives.moving[a] = target, own
+        behind = abs(target - drives.set_point[a] - own)
         slowest = max(slowest, behind / (CATCH_UP * rate))
         drives.age[a] = age + step
     share = step / slowest
     for a in range(drives.q.shape[0]):
         if not moves_on(drives, a):
             continue
-        before, reach = drives.set_point[a], drives.rate[a] * step
-        change = drives.moving[a] + share * (drives.middle[a] - before - drives.moving[a])
-        after = min(max(before + min(max(change, -reach), reach), drives.low[a]), drives.high[a])
+        before = drives.set_point[a]
+        after = moved_on(
+            before, drives.middle[a], drives.moving[a], share, drives.low[a], drives.high[a], drives.rate[a] * step
+        )
         drives.feed_forward[a] += share * (drives.feed[a] - drives.feed_forward[a])
         drives.set_point[a] = after
         drives.middle[a] = 0.5 * (before + after)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated_driver import driven
 
 from tensegrity_control import inverse_kinematics
 from tensegrity_driver.calibration.calibration_file import hardware_fingerprint, load_calibration
@@ -60,15 +61,8 @@ class Machine:
 
 @contextmanager
 def machine(robot: Robot) -> Iterator[Machine]:
-    hardware = EmulatedHardware(robot)
-    try:
-        driver = open_driver(robot, hardware.open_bus, make_calibration=hardware.make_calibration)
-        try:
-            yield Machine(robot, hardware, driver)
-        finally:
-            driver.close()
-    finally:
-        hardware.close()
+    with driven(robot) as (hardware, driver):
+        yield Machine(robot, hardware, driver)
 
 
 def pose_of(running: Machine) -> tuple[np.ndarray, np.ndarray]:

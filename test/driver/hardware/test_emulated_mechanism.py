@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from emulated_driver import driven
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tensegrity_control import inverse_kinematics
 from tensegrity_driver.calibration.calibrated_spools import make_spools
-from tensegrity_driver.driver import Driver, open_driver
+from tensegrity_driver.driver import Driver
 from tensegrity_driver.emulator import with_servos
 from tensegrity_driver.emulator.motor_model import FRICTION
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware
@@ -54,15 +55,8 @@ class Machine:
 
 @contextmanager
 def machine(robot: Robot) -> Iterator[Machine]:
-    hardware = EmulatedHardware(robot)
-    try:
-        driver = open_driver(robot, hardware.open_bus, make_calibration=hardware.make_calibration)
-        try:
-            yield Machine(hardware, driver)
-        finally:
-            driver.close()
-    finally:
-        hardware.close()
+    with driven(robot) as (hardware, driver):
+        yield Machine(hardware, driver)
 
 
 def with_rows(name: str, gear: float = 1.0, radius: float | None = None) -> Robot:
