@@ -9,6 +9,14 @@ the distances of the ends from the centre of mass and J is about it: m L^2/12 of
 masses, whatever lies between and beside, too. A rod with one fixed end turns about that end. For structures in which
 every free node is on exactly one bar (class 1).
 
+A rod whose length L(t) is driven stretches evenly: p = a L, r = (1 - a) L and J = j L^2 with constant a and j, so that
+
+    J theta'' = ... - 2 J theta' L'/L,   J phi'' = ... - 2 J phi' L'/L
+    t = u'(a F+ - (1 - a) F-) + j L (phi'^2 + theta'^2 sin^2(phi)) - j L''
+
+with t the tension of the rod, what its drive has to hold (a push is negative). Where its rate L' jumps the angles keep
+theirs, and the drive puts in j/2 times the change of L'^2.
+
 At sin(phi) = 0 the equations are singular. `vertical` says what happens there:
 
 | name | where a rod comes near its polar axis |
@@ -28,7 +36,7 @@ import numpy as np
 from ...errors import TensegrityError, unknown_name
 from ...numerics.compilation import allocation_free, compiled
 from ..structure import Structure
-from .explicit_integrators import rub_step
+from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .point_masses import COMPLETED, DEPENDENT_BARS, SPLITS_FRICTION, spring_forces
 from .spools import set_speeds, wind, winding_power
@@ -42,12 +50,13 @@ LARGEST_COSINE = 0.9
 
 Rods = namedtuple(
     "Rods",
-    "ends length mass inertia ahead behind turns vertical q rates chart uses acceleration q_stage rates_stage q_sum "
-    "rates_sum"
+    "ends member share unit_inertia length rate mass inertia ahead behind turns vertical q rates chart uses "
+    "acceleration q_stage rates_stage q_sum rates_sum"
 )  # fmt: skip
-"""Rods for the compiled steps: ends (r, 2) nodes, + first; length, ahead p and behind r (r,) m; mass kg; inertia kg
-m^2; turns (r,) bool, about a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is
-the polar one: 0 z, 1 x, 2 y; uses (r, 2): chart changes, and evaluations with the guard. The rest is scratch."""
+"""Rods for the compiled steps: ends (r, 2) nodes, + first; member (r,) which ones; share (r,) a; unit_inertia (r,) j
+[kg]; as they are now: length, ahead p and behind r (r,) m and the rate L' m/s; mass kg; inertia kg m^2; turns (r,), about
+a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is the polar one: 0 z,
+1 x, 2 y; uses (r, 2): chart changes, and evaluations with the guard. The rest is scratch."""
 
 
 def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True) -> Rods:
@@ -87,7 +96,8 @@ def make_rods(structure: Structure, vertical: str = "chart", spread: bool = True
     inertia = first * ahead**2 + second * behind**2 + own_mass * (ahead**2 - ahead * behind + behind**2) / 3.0
     zeros = [np.zeros((count, 5)) for _ in range(7)]
     rods = Rods(
-        ends=ends, length=length, mass=mass, inertia=inertia, ahead=ahead, behind=behind, turns=turns,
+        ends=ends, member=np.array(bars, dtype=np.int64), share=ahead / length, unit_inertia=inertia / length**2,
+        length=length, rate=np.zeros(count), mass=mass, inertia=inertia, ahead=ahead, behind=behind, turns=turns,
         vertical=np.array([VERTICAL.index(vertical)], dtype=np.int64), q=zeros[0], rates=zeros[1],
         chart=np.zeros(count, dtype=np.int64), uses=np.zeros((count, 2), dtype=np.int64), acceleration=zeros[2],
         q_stage=zeros[3], rates_stage=zeros[4], q_sum=zeros[5], rates_sum=zeros[6],
@@ -100,7 +110,35 @@ def rods_kinetic_energy(rods: Rods) -> float:
     """J, from the five coordinates alone."""
     linear = np.where(rods.turns, 0.0, rods.mass) * np.sum(rods.rates[:, :3] ** 2, axis=1)
     turning = rods.inertia * (rods.rates[:, 4] ** 2 + (rods.rates[:, 3] * np.sin(rods.q[:, 4])) ** 2)
-    return float(0.5 * np.sum(linear + turning))
+    return float(0.5 * np.sum(linear + turning + rods.unit_inertia * rods.rate**2))
+
+
+@allocation_free
+def stretch_rods(rods, rest_lengths, rest_rates):
+    """Give the rods the lengths and rates of their members (m,) m and m/s; returns what of energy that puts in [J]."""
+    gained = 0.0
+    for r in range(rods.length.shape[0]):
+        length, rate = rest_lengths[rods.member[r]], rest_rates[rods.member[r]]
+        gained += 0.5 * rods.unit_inertia[r] * (rate * rate - rods.rate[r] * rods.rate[r])
+        rods.length[r], rods.rate[r] = length, rate
+        rods.ahead[r] = rods.share[r] * length
+        rods.behind[r] = length - rods.ahead[r]
+        rods.inertia[r] = rods.unit_inertia[r] * length * length
+    return gained
+
+
+@allocation_free
+def rod_tensions(rods, q, rates, forces, tensions):
+    """Fill the tensions (m,) N of the rods at a constant rate of length, from the forces (n, 3) N at their ends."""
+    for r in range(q.shape[0]):
+        i, j, chart, share = rods.ends[r, 0], rods.ends[r, 1], rods.chart[r], rods.share[r]
+        s_t, c_t, s_p, c_p = np.sin(q[r, 3]), np.cos(q[r, 3]), np.sin(q[r, 4]), np.cos(q[r, 4])
+        a, b, c = chart % 3, (1 + chart) % 3, (2 + chart) % 3
+        tension = c_t * s_p * (share * forces[i, a] - (1.0 - share) * forces[j, a])
+        tension += s_t * s_p * (share * forces[i, b] - (1.0 - share) * forces[j, b])
+        tension += c_p * (share * forces[i, c] - (1.0 - share) * forces[j, c])
+        turning = rates[r, 4] * rates[r, 4] + rates[r, 3] * rates[r, 3] * s_p * s_p
+        tensions[rods.member[r]] = tension + rods.unit_inertia[r] * rods.length[r] * turning
 
 
 @allocation_free
@@ -116,7 +154,7 @@ def place_nodes(rods, q, rates, nodes, velocities):
                 u, along_t, along_p = s_t * s_p, c_t * s_p, s_t * c_p
             else:
                 u, along_t, along_p = c_p, 0.0, -s_p
-            rate = along_t * rates[r, 3] + along_p * rates[r, 4]
+            rate = along_t * rates[r, 3] + along_p * rates[r, 4] + rods.rate[r] / rods.length[r] * u
             w = (a + chart) % 3
             nodes[i, w] = q[r, w] + rods.ahead[r] * u
             nodes[j, w] = q[r, w] - rods.behind[r] * u
@@ -190,9 +228,10 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
         y = rods.ahead[r] * forces[i, b] - rods.behind[r] * forces[j, b]
         z = rods.ahead[r] * forces[i, c] - rods.behind[r] * forces[j, c]
         inertia = rods.inertia[r]
+        slowed = 2.0 * rods.rate[r] / rods.length[r]
         # the moment about the polar axis has sin(phi) as a factor, one of the two below it
-        acceleration[r, 3] = ((c_t * y - s_t * x) / inertia - 2.0 * d_p * d_t * c_p) / s_p
-        acceleration[r, 4] = ((c_t * x + s_t * y) * c_p - z * s_p) / inertia + d_t * d_t * s_p * c_p
+        acceleration[r, 3] = ((c_t * y - s_t * x) / inertia - 2.0 * d_p * d_t * c_p) / s_p - slowed * d_t
+        acceleration[r, 4] = ((c_t * x + s_t * y) * c_p - z * s_p) / inertia + d_t * d_t * s_p * c_p - slowed * d_p
         for w in range(3):
             acceleration[r, w] = 0.0 if rods.turns[r] else (forces[i, w] + forces[j, w]) / rods.mass[r]
 
@@ -203,7 +242,7 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
 
     Friction of the ground is a step of its own at the end of each, as in the point-mass model.
     """
-    rubs = network.ground.shape[0] > 0
+    rubs, drives = network.ground.shape[0] > 0, spools.rods[0] > 0
     # the equations as printed are left as they are
     due, turns = stages.turning[0], rods.vertical[0] == CHART and is_free(network)
     work.horizon[SPLITS_FRICTION] = 1.0 if rubs else 0.0
@@ -211,12 +250,18 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
     stages.velocities[:, :] = velocities
     spring_forces(network, nodes, velocities, rest_lengths, work)
     for _ in range(count):
+        if drives:
+            rod_tensions(rods, rods.q, rods.rates, work.forces, work.tensions)
         set_speeds(spools, rest_lengths, work.tensions, step, work.rest_rates)
+        if drives:
+            stages.work[0] += stretch_rods(rods, rest_lengths, work.rest_rates)
         if rods.vertical[0] == CHART:
             change_charts(rods)
         stages.rest[:] = rest_lengths
         if turns:
             due[0] = due[1] = due[2] = 0.0
+            if drives:  # a new rate is in the velocities from here on
+                place_nodes(rods, rods.q, rods.rates, nodes, velocities)
             add_angular_momentum(network, nodes, velocities, 1.0, due)
         for r in range(rods.q.shape[0]):
             for a in range(5):
@@ -226,6 +271,8 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             place_nodes(rods, rods.q_stage, rods.rates_stage, stages.nodes, stages.velocities)
             lost = spring_forces(network, stages.nodes, stages.velocities, stages.rest, work)
             rod_accelerations(rods, rods.q_stage, rods.rates_stage, work.forces, rods.acceleration)
+            if drives:
+                rod_tensions(rods, rods.q_stage, rods.rates_stage, work.forces, work.tensions)
             weight = step / 6.0 if stage == 0 or stage == 3 else step / 3.0
             stages.work[0] += weight * winding_power(spools, work.tensions)
             stages.work[1] += weight * lost
@@ -234,6 +281,8 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
             ahead = step if stage == 2 else 0.5 * step
             if stage == 0 or stage == 2:
                 wind(spools, stages.rest, 0.5 * step)
+                if drives:
+                    stretch_rods(rods, stages.rest, work.rest_rates)
             for r in range(rods.q.shape[0]):
                 for a in range(5):
                     rods.q_sum[r, a] += weight * rods.rates_stage[r, a]
@@ -245,6 +294,9 @@ def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, 
                 rods.q[r, a] = rods.q_sum[r, a]
                 rods.rates[r, a] = rods.rates_sum[r, a]
         wind(spools, rest_lengths, step)
+        if drives:
+            stretch_rods(rods, rest_lengths, work.rest_rates)
+            extend_bars(network, rest_lengths)
         place_nodes(rods, rods.q, rods.rates, nodes, velocities)
         if turns:
             restore_angular_momentum(network, nodes, velocities, due, stages.turning[1:])

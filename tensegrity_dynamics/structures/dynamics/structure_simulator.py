@@ -25,7 +25,7 @@ from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, pr
 from .bdf2 import bdf2
 from .explicit_integrators import make_stage_workspace, rattle, runge_kutta
 from .linearisation import StructureLinearisation
-from .minimal_rods import make_rods, read_rods, report_uses
+from .minimal_rods import make_rods, read_rods, report_uses, stretch_rods
 from .plant import BAD_SET_POINT, NO_SET_POINTS, STEPPERS, make_plant
 from .point_masses import (
     AWAY,
@@ -145,10 +145,10 @@ class StructureSimulator(Simulator):
         self._work, self._stages = make_workspace(self._network), make_stage_workspace(self._network, integrator)
         self._spools = make_spools(structure, self.actuators, self._network.bars)
         for actuator, k in zip(self.actuators, self._spools.member, strict=True):
-            if self._network.stiffness[k] == 0.0 and (integrator == "implicit" or model == "minimal"):
+            if self._network.stiffness[k] == 0.0 and integrator == "implicit":
                 raise TensegrityError(
                     f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar: rods of variable length "
-                    "move with model 'point_masses' and integrator rk4 or rattle, or with rigid_bars=False."
+                    "move with integrator rk4 or rattle, or with rigid_bars=False."
                 )
         self._rods = make_rods(structure, vertical, rod_mass == "spread") if model == "minimal" else None
         movable = ~structure.unilateral & ~structure.fixed[structure.members].all(axis=1)
@@ -420,6 +420,7 @@ class StructureSimulator(Simulator):
         """The next step is a first one."""
         self._stages.has_former[:], self._stages.bar_forces[:] = 0, 0.0
         if self._rods is not None:
+            stretch_rods(self._rods, self._rest, self._work.rest_rates)
             read_rods(self._rods, self._nodes, self._velocities)
 
     # -- parts ----------------------------------------------------------------------------------------------------
