@@ -26,6 +26,8 @@ class LinearModel:
         state_names, input_names: of each entry, with its unit left out: m and rad, m/s and rad/s.
         lift: (N, n) from deviations of this state to those of the full model; None where this is the full one.
         full_names: (N,) names of the full model's states; empty where this is the full one.
+        jump: (N, u) what inputs move of the full model's states at once, or None for nothing: the states of this model
+            are those apart from it, which nothing moves at once; see `full`.
     """
 
     matrix: Matrix
@@ -37,6 +39,7 @@ class LinearModel:
     input_names: tuple[str, ...]
     lift: Matrix | None = None
     full_names: tuple[str, ...] = field(default=(), kw_only=True)
+    jump: Matrix | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         n, u = self.state.size, self.input.size
@@ -71,9 +74,12 @@ class LinearModel:
             raise TensegrityError(unknown_name("state", name, self.state_names))
         return self.state_names.index(name)
 
-    def full(self, deviation: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Deviation of the full model (N,) for one of this model (n,)."""
-        return np.asarray(deviation if self.lift is None else self.lift @ deviation)
+    def full(self, deviation: NDArray[np.float64], inputs: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Deviation of the full model (N,) for one of this model (n,), under inputs u - u0 (u,), none without."""
+        result = np.asarray(deviation if self.lift is None else self.lift @ deviation)
+        if self.jump is None or inputs is None:
+            return result
+        return np.asarray(result + self.jump @ np.asarray(inputs, dtype=np.float64))
 
     def eigenvalues(self) -> NDArray[np.complex128]:
         """(n,) 1/s, the slowest first."""
@@ -85,6 +91,7 @@ class LinearModel:
         return LinearModel(
             restrict @ self.matrix @ lift, restrict @ self.inputs, np.asarray(restrict @ self.rate),
             np.zeros(len(names)), self.input, names, self.input_names, lift, full_names=self.state_names,
+            jump=self.jump,
         )  # fmt: skip
 
 

@@ -1,14 +1,23 @@
 """Linear models of structures (003, section 3.5): nodes, velocities and lengths as states, exact A and B, sparse.
 
-| inputs | states | A and B for the six-bar of 003 |
-| --- | --- | --- |
-| rates | nodes, velocities, rest lengths; their rates are the inputs | 96 x 96, 96 x 24 |
-| accelerations | the same and the rates; lengths of rigid bars too, where they are driven | 120 x 120, 120 x 24 |
-| lengths | nodes, velocities; rest lengths are the inputs, their rates count as zero | 72 x 72, 72 x 24 |
+| inputs | states | A and B for the six-bar of 003 | with its rods driven |
+| --- | --- | --- | --- |
+| rates | nodes, velocities, rest lengths; their rates are the inputs | 96 x 96, 96 x 24 | 102 x 102, 102 x 30 |
+| accelerations | the same and the rates | 120 x 120, 120 x 24 | 132 x 132, 132 x 30 |
+| lengths | nodes, velocities; rest lengths are the inputs, their rates count as zero | 72 x 72, 72 x 24 | x 30 |
 
 Rigid bars are constraints of the accelerations: the full A knows of their lengths only that they do not change, which
 shows as two zero eigenvalues for each bar. The model reduced to the motions that the bars allow (six-bar: 60
 coordinates besides lengths) has coordinates that are orthonormal with the masses as metric: its inertia is one.
+
+The nodes follow the second rate of the length of a rigid bar that is driven, J a = L'' + ..., so that a jump of its
+rate u is a jump of the velocities, S du with S = M^-1 J' (J M^-1 J')^-1. What has no such jumps is w = v - S (u - u0),
+S held at x0; to first order w' = a without L'', so that
+
+    p' = w + S (u - u0),   w' = a(p, w + S (u - u0), L, u),   L' = u
+
+is an ordinary model with A as it is and A_v S in B. The velocities of the states are w, `LinearModel.jump` has S.
+Lengths as inputs move nodes and velocities, p by S dL and v by -S d(J v)/dp S dL, in the same way.
 """
 
 from __future__ import annotations
@@ -39,11 +48,12 @@ class StructureLinearisation:
         rigid_bars, air_damping, rod_mass, stabilisation: as in `Simulation`.
 
     Attributes:
-        matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). As the last `update` left them.
+        matrix, inputs_matrix: A and B (scipy csr). rate: f (n,). jump: see `LinearModel`, None where no rigid bar is
+            driven. As the last `update` left them.
         state_names, input_names: of the entries.
 
     Raises:
-        TensegrityError: unknown members or inputs, or a rigid bar that is driven by anything but accelerations.
+        TensegrityError: unknown members or inputs, a member twice, or a block `collision`.
     """
 
     def __init__(
@@ -72,12 +82,7 @@ class StructureLinearisation:
         if np.unique(self._chosen).size < self._chosen.size:
             raise TensegrityError("a member is driven twice; name each once.")
         self._is_rigid = np.isin(self._chosen, self._network.bars)
-        if self._is_rigid.any() and inputs != "accelerations" and stabilisation is None:
-            name = self.driven[int(np.flatnonzero(self._is_rigid)[0])]
-            raise TensegrityError(
-                f"{name} is a rigid bar: the nodes follow the acceleration of its length; use "
-                "inputs='accelerations', or rigid_bars=False."
-            )
+        self._jumps = bool(self._is_rigid.any()) and inputs != "accelerations" and stabilisation is None
         self._pattern, columns = make_pattern(self._network, self._chosen.tolist())
         self._work, self._slopes = make_workspace(self._network), make_slope_workspace(self._network, self._pattern)
         self._data = np.zeros(columns.size)
@@ -108,6 +113,7 @@ class StructureLinearisation:
         else:
             matrix, inputs = bmat([[None, ones], [by_node, by_velocity]]), bmat([[tall], [by_length]])
         self.matrix, self.inputs_matrix = matrix.tocsr(), inputs.tocsr()
+        self._at_once, self.jump = self.inputs_matrix, None
         self._gather = []
         for each in (self.matrix, self.inputs_matrix):
             taken = np.flatnonzero(each.data > 0.0)
@@ -176,6 +182,16 @@ class StructureLinearisation:
         self.rate[:f], self.rate[f : 2 * f] = velocities.ravel()[network.free], work.acceleration.ravel()[network.free]
         if self.inputs != "lengths" and rates is not None:
             self.rate[2 * f : 2 * f + e] = rates
+        if self._jumps:
+            from scipy.sparse import bmat, csr_matrix  # here, so that importing the package stays quick
+
+            _, swing, across, by_rate = self._bars_here(velocities)
+            moved = across @ by_rate
+            if self.inputs == "rates":
+                self.jump = bmat([[csr_matrix((f, e))], [moved], [csr_matrix((e, e))]]).tocsr()
+            else:
+                self.jump = bmat([[moved], [-(across @ (swing @ moved))]]).tocsr()
+            self.inputs_matrix = (self._at_once + self.matrix @ self.jump).tocsr()
 
     def model(
         self,
@@ -203,7 +219,7 @@ class StructureLinearisation:
         given = {"rates": speed, "accelerations": np.zeros(e), "lengths": rest_lengths[self._chosen]}[self.inputs]
         full = LinearModel(
             self.matrix.copy(), self.inputs_matrix.copy(), self.rate.copy(), np.concatenate(parts), np.array(given),
-            self.state_names, self.input_names,
+            self.state_names, self.input_names, jump=self.jump,
         )  # fmt: skip
         if not reduced:
             return full
@@ -219,23 +235,12 @@ class StructureLinearisation:
         S = M^-1 J' (J M^-1 J')^-1; and z = T' M dp, z' = T' M dv, exactly, because T' M S = 0.
         """
         from scipy.linalg import null_space
-        from scipy.sparse import bmat, csr_matrix, identity, lil_matrix
+        from scipy.sparse import bmat, identity, lil_matrix
 
-        network, work, f, e = self._network, self._work, self._free, self._count
+        network, f, e = self._network, self._free, self._count
         inverse = np.kron(inverse_mass_matrix(network), np.eye(3))[np.ix_(network.free, network.free)]
         groups, starts = group_nodes(network)
-        bars = network.bars.size
-        jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
-        for c, k in enumerate(network.bars.tolist()):
-            i, j = network.members[k].tolist()
-            unit, relative = work.units[c], velocities[i] - velocities[j]
-            turn = (relative - (unit @ relative) * unit) / work.lengths[k]
-            for node, sign in ((i, 1.0), (j, -1.0)):
-                first = network.position[node]
-                if first >= 0:
-                    jacobian[c, first : first + 3] = sign * unit
-                    swing[c, first : first + 3] = sign * turn
-        jacobian, swing = jacobian.tocsr(), swing.tocsr()
+        jacobian, swing, solved, by_rate = self._bars_here(velocities)
         motions, lasting, count = lil_matrix((f, f)), lil_matrix((f, f)), 0
         for g, nodes in enumerate(groups):
             rows = np.concatenate([network.position[i] + np.arange(3) for i in nodes])
@@ -248,14 +253,6 @@ class StructureLinearisation:
             count += basis.shape[1]
         motions = motions[:, :count].tocsr()
         back = lasting[:, :count].T.tocsr()
-        across = csr_matrix(inverse) @ jacobian.T
-        solved = csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())) if bars else csr_matrix((f, 0))
-        by_rate = csr_matrix(
-            (np.ones(int(self._is_rigid.sum())), (
-                [int(np.flatnonzero(network.bars == k)[0]) for k in self._chosen[self._is_rigid]],
-                np.flatnonzero(self._is_rigid),
-            )), shape=(bars, e),
-        )  # fmt: skip
         by_length, by_place = solved @ by_rate, -(solved @ swing)
         blocks = [[motions, None], [by_place @ motions, motions]]
         here = [[back, None], [None, back]]
@@ -272,3 +269,29 @@ class StructureLinearisation:
                 blocks.append([None, None, None, ones])
                 here = [[*row, None] for row in here] + [[None, None, None, ones]]
         return bmat(blocks).tocsr(), bmat(here).tocsr(), count
+
+    def _bars_here(self, velocities: NDArray[np.float64]) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """J (c, f), D = d(J v)/dp (c, f), S = M^-1 J' (J M^-1 J')^-1 (f, c), and which length each bar has (c, e)."""
+        from scipy.sparse import csr_matrix, lil_matrix
+
+        network, work, f = self._network, self._work, self._free
+        bars = network.bars.size
+        jacobian, swing = lil_matrix((bars, f)), lil_matrix((bars, f))
+        for c, k in enumerate(network.bars.tolist()):
+            i, j = network.members[k].tolist()
+            unit, relative = work.units[c], velocities[i] - velocities[j]
+            turn = (relative - (unit @ relative) * unit) / work.lengths[k]
+            for node, sign in ((i, 1.0), (j, -1.0)):
+                first = network.position[node]
+                if first >= 0:
+                    jacobian[c, first : first + 3] = sign * unit
+                    swing[c, first : first + 3] = sign * turn
+        jacobian, swing = jacobian.tocsr(), swing.tocsr()
+        rows = np.flatnonzero(self._is_rigid)
+        places = [int(np.flatnonzero(network.bars == k)[0]) for k in self._chosen[rows]]
+        by_rate = csr_matrix((np.ones(rows.size), (places, rows)), shape=(bars, self._count))
+        if not bars:
+            return jacobian, swing, csr_matrix((f, 0)), by_rate
+        inverse = np.kron(inverse_mass_matrix(network), np.eye(3))[np.ix_(network.free, network.free)]
+        across = csr_matrix(inverse) @ jacobian.T
+        return jacobian, swing, csr_matrix(across @ np.linalg.inv((jacobian @ across).toarray())), by_rate

@@ -54,8 +54,8 @@ Rods = namedtuple(
     "acceleration q_stage rates_stage q_sum rates_sum"
 )  # fmt: skip
 """Rods for the compiled steps: ends (r, 2) nodes, + first; member (r,) which ones; share (r,) a; unit_inertia (r,) j
-[kg]; as they are now: length, ahead p and behind r (r,) m and the rate L' m/s; mass kg; inertia kg m^2; turns (r,), about
-a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is the polar one: 0 z,
+[kg]; as they are now: length, ahead p and behind r (r,) m and the rate L' m/s; mass kg; inertia kg m^2; turns (r,)
+about a fixed end; vertical (1,). State: q and rates (r, 5), chart (r,) which axis of the world is the polar one: 0 z,
 1 x, 2 y; uses (r, 2): chart changes, and evaluations with the guard. The rest is scratch."""
 
 
