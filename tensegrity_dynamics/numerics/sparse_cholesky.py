@@ -17,8 +17,10 @@ from .compilation import compiled
 
 WASTE = 0.2
 """Part of a dense matrix that may be zeros for columns to be taken together."""
-PANEL = 24
+PANEL = 32
 """Columns that are factored at once."""
+TILE = 64
+"""Rows and columns of a matrix product: with PANEL below the 2^18 multiplications from which on OpenBLAS takes threads."""
 
 
 @compiled
@@ -156,50 +158,81 @@ def place_entries(chain, column, row, first, last, below, where):
 
 
 @compiled
-def factor_front(front, width, least, panel):
+def factor_front(front, width, least, panel, rows, product):
     """Factor the first columns of a dense symmetric matrix, lower triangle; False where it is not positive definite.
 
-    panel (PANEL, rows or more) is scratch.
+    Scratch: panel (PANEL, size or more), rows (PANEL * size or more,), product (TILE * TILE,).
     """
     size = front.shape[0]
     begin = 0
     while begin < width:
         end = min(begin + PANEL, width)
-        for j in range(begin, end):
-            for k in range(begin, j):
-                part = front[j, k]
+        depth, rest = end - begin, size - end
+        # the panel lies across, so that the innermost loops run along memory
+        for i in range(begin, size):
+            for k in range(depth):
+                panel[k, i - begin] = front[i, begin + k]
+        for j in range(depth):
+            line = panel[j]
+            for k in range(j):
+                part, other = panel[k, j], panel[k]
                 if part != 0.0:
-                    for i in range(j, size):
-                        front[i, j] -= part * front[i, k]
-            if not front[j, j] > least:
+                    for i in range(j, size - begin):
+                        line[i] -= part * other[i]
+            if not line[j] > least:
                 return False
-            root = np.sqrt(front[j, j])
-            front[j, j] = root
-            for i in range(j + 1, size):
-                front[i, j] /= root
-        # the other columns, row by row; the panel lies across so that the innermost loop runs along memory. No library:
-        # its threads cost more than these products, and bits would depend on how many there are
-        rest, depth = size - end, end - begin
-        for k in range(depth):
+            root = np.sqrt(line[j])
+            line[j] = root
+            for i in range(j + 1, size - begin):
+                line[i] /= root
+        for i in range(begin, size):
+            for k in range(min(depth, i - begin + 1)):
+                front[i, begin + k] = panel[k, i - begin]
+        if rest >= TILE:
+            update_by_tiles(front, panel, rows, product, end, depth)
+        else:
             for i in range(rest):
-                panel[k, i] = front[end + i, begin + k]
-        for i in range(rest):
-            line = front[end + i]
-            k = 0
-            while k + 4 <= depth:
-                a, b, c, d = panel[k, i], panel[k + 1, i], panel[k + 2, i], panel[k + 3, i]
-                for j in range(i + 1):
-                    line[end + j] -= (a * panel[k, j] + b * panel[k + 1, j]) + (
-                        c * panel[k + 2, j] + d * panel[k + 3, j]
-                    )
-                k += 4
-            while k < depth:
-                a = panel[k, i]
-                for j in range(i + 1):
-                    line[end + j] -= a * panel[k, j]
-                k += 1
+                line = front[end + i]
+                k, at = 0, depth + i
+                while k + 4 <= depth:
+                    a, b, c, d = panel[k, at], panel[k + 1, at], panel[k + 2, at], panel[k + 3, at]
+                    for j in range(i + 1):
+                        line[end + j] -= (a * panel[k, depth + j] + b * panel[k + 1, depth + j]) + (
+                            c * panel[k + 2, depth + j] + d * panel[k + 3, depth + j]
+                        )
+                    k += 4
+                while k < depth:
+                    a = panel[k, at]
+                    for j in range(i + 1):
+                        line[end + j] -= a * panel[k, depth + j]
+                    k += 1
         begin = end
     return True
+
+
+@compiled
+def update_by_tiles(front, panel, rows, product, end, depth):
+    """Subtract what the columns of a panel take from the columns behind them, lower triangle.
+
+    By matrix products of tiles that are too small for a library to split them among threads: those would cost more
+    than they bring, and bits would depend on how many there are.
+    """
+    size = front.shape[0]
+    rest = size - end
+    flat = rows[: rest * depth].reshape(rest, depth)
+    for i in range(rest):
+        for k in range(depth):
+            flat[i, k] = panel[k, depth + i]
+    for i in range(0, rest, TILE):
+        high = min(TILE, rest - i)
+        for j in range(0, i + 1, TILE):
+            wide = min(TILE, rest - j)
+            tile = product[: high * wide].reshape(high, wide)
+            np.dot(flat[i : i + high], flat[j : j + wide].T, tile)
+            for a in range(high):
+                line, part = front[end + i + a], tile[a]
+                for b in range(wide if j < i else a + 1):
+                    line[end + j + b] -= part[b]
 
 
 @compiled
@@ -214,7 +247,7 @@ def factorise(values, shift, least, tree, entries, factor, stack, place):
     number, top, largest = first.shape[0], 0, 0
     for c in range(number):
         largest = max(largest, last[c] - first[c] + where[c + 1] - where[c])
-    panel = np.empty((PANEL, largest))
+    panel, rows, product = np.empty((PANEL, largest)), np.empty(PANEL * largest), np.empty(TILE * TILE)
     held = np.empty(number + 1, dtype=np.int64)  # chains whose remainders are on the stack
     waiting = 0
     for c in range(number):
@@ -237,7 +270,7 @@ def factorise(values, shift, least, tree, entries, factor, stack, place):
                 row, line = place[below[start + i]], top + i * left
                 for j in range(i + 1):
                     front[row, place[below[start + j]]] += stack[line + j]
-        if not factor_front(front, width, least, panel):
+        if not factor_front(front, width, least, panel, rows, product):
             return False
         begin = panels[c]
         for i in range(size):

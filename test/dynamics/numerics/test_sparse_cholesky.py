@@ -7,8 +7,8 @@ from scipy.sparse import csc_matrix
 from tensegrity_dynamics.numerics import sparse_cholesky
 from tensegrity_dynamics.numerics.sparse_cholesky import SparseCholesky
 
-KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "place_entries", "factor_front", "factorise",
-           "solve_factored")  # fmt: skip
+KERNELS = ("elimination_tree", "postorder", "chains", "chain_rows", "place_entries", "factor_front", "update_by_tiles",
+           "factorise", "solve_factored")  # fmt: skip
 
 
 def spring_matrix(rng, nodes, springs, held):
@@ -41,8 +41,10 @@ def check(seed, nodes, springs, held):
     assert kept.factor(values, -0.999 * least, 0.0) and not kept.factor(values, -1.001 * least, 0.0)
 
 
-@pytest.mark.parametrize("springs", [0, 14, 60])
-def test_factors_solve_and_tell_what_is_positive_definite(monkeypatch, springs):
+@pytest.mark.parametrize(("springs", "panel", "tile"), [(0, 32, 64), (14, 32, 64), (60, 32, 64), (60, 3, 4)])
+def test_factors_solve_and_tell_what_is_positive_definite(monkeypatch, springs, panel, tile):
+    monkeypatch.setattr(sparse_cholesky, "PANEL", panel)
+    monkeypatch.setattr(sparse_cholesky, "TILE", tile)
     for name in KERNELS:
         kernel = getattr(sparse_cholesky, name)
         monkeypatch.setattr(sparse_cholesky, name, getattr(kernel, "py_func", kernel))
