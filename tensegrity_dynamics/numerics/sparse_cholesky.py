@@ -20,7 +20,7 @@ WASTE = 0.2
 PANEL = 32
 """Columns that are factored at once."""
 TILE = 64
-"""Rows and columns of a matrix product: with PANEL below the 2^18 multiplications from which on OpenBLAS takes threads."""
+"""Rows and columns of a product: with PANEL below the 2^18 multiplications above which OpenBLAS takes threads."""
 
 
 @compiled
