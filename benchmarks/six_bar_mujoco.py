@@ -1,6 +1,7 @@
-"""The six-bar robot beside MuJoCo, in one run: time and energy of steps, sag, calls, linear models, rollouts.
+"""The six-bar robot beside MuJoCo, in one run: time and energy of steps, sag, calls, linear models, rollouts;
+start-up beside compas_dr.
 
-Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`: mujoco)
+Run: python benchmarks/six_bar_mujoco.py [--json] [--quick]      (needs the extra `benchmark`)
 
 The same robot for both: six bodies with the mass and inertia of their rods, 24 spatial tendons with
 `springlength="0 rest"` that only pull, a plane, and spheres of no size to speak of at the ends on a floor that gives
@@ -15,12 +16,14 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tensegrity_dynamics import Robot, Rollout, Simulation, Structure, StructureEquilibriumSolver, load_robot
+from tensegrity_dynamics import Robot, Rollout, Simulation, Structure, StructureEquilibriumSolver, load_robot, start_up
 from tensegrity_dynamics.linear_models.discretization import discretise
 from tensegrity_dynamics.structures.dynamics.linearisation import StructureLinearisation
+from tensegrity_tools.experiments.six_bar import icosahedron
 
 RADIUS = 1e-4  # m, of the spheres at the ends
 IMPEDANCE = 0.1  # of MuJoCo's contacts: small, so that they are nearly springs
@@ -308,7 +311,44 @@ def rollouts(mujoco, robot: Robot, count: int) -> dict[str, float]:
     return {"ours": ours, "mujoco.rollout (no commands)": theirs}
 
 
-PARTS = ("flight", "ground", "calls", "linear", "rollouts", "steps")
+def start_ups(body: Structure) -> list[dict[str, object]]:
+    """Processor time from the icosahedron to rest with 40 N: the start-up, Newton, and dynamic relaxation of compas_dr.
+
+    compas_dr has no rigid rods: theirs get a finite stiffness, by which its shape is off.
+    """
+    from shape_from_lengths import peer_run  # beside this file
+
+    nodes, pretension = icosahedron(body, 1.0), 40.0
+    first, second = body.members.T
+    lengths = np.linalg.norm(nodes[first] - nodes[second], axis=1)
+    rest = np.where(body.unilateral, lengths - pretension / body.stiffness, body.rest_lengths)
+    wanted = replace(body, rest_lengths=rest)
+
+    def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+        run()  # compiled and read from disk before the clock runs
+        begin = time.process_time()
+        return run(), time.process_time() - begin
+
+    done, seconds = timed(lambda: start_up(body, pretension, start=nodes))
+    apart = np.linalg.norm(done.nodes[:, None] - done.nodes[None], axis=2)
+    rows: list[dict[str, object]] = [{"who": "start_up", "ms": 1e3 * seconds, "steps": done.steps, "off_m": 0.0}]
+    solver = StructureEquilibriumSolver(wanted, rigid_bars=True)
+    shape, seconds = timed(lambda: solver.solve(rest, start=nodes))
+
+    def off(found: np.ndarray) -> float:
+        return float(np.abs(np.linalg.norm(found[:, None] - found[None], axis=2) - apart).max())
+
+    rows.append({"who": "newton", "ms": 1e3 * seconds, "steps": shape.iterations, "off_m": off(shape.nodes)})
+    for stiffness in (1e4, 1e5, 1e6):
+        springs = replace(wanted, stiffness=np.where(body.unilateral, body.stiffness, stiffness))
+        (found, _), seconds = timed(lambda springs=springs: peer_run(springs, nodes, rest, 0.1))
+        rows.append({
+            "who": f"compas_dr, rods of {stiffness:.0e} N/m", "ms": 1e3 * seconds, "steps": "", "off_m": off(found)
+        })  # fmt: skip
+    return rows
+
+
+PARTS = ("flight", "ground", "calls", "linear", "rollouts", "steps", "start-up")
 
 
 def main() -> None:
@@ -335,6 +375,7 @@ def main() -> None:
         "linear": linear_models(mujoco, body, robot, round(200 * part)) if "linear" in wanted else [],
         "rollouts, s": rollouts(mujoco, robot, round(1000 * part)) if "rollouts" in wanted else {},
         "largest stable step, ms": largest_stable_steps(mujoco, body) if "steps" in wanted else [],
+        "start-up": start_ups(body) if "start-up" in wanted else [],
     }
     if options.json:
         print(json.dumps(figures, indent=2))
@@ -353,6 +394,9 @@ def main() -> None:
         print(name)
         for key, value in figures[name].items():
             print(f"  {key:<40}{value:>8.3g}")
+    print("start-up from the icosahedron: ms of processor time, steps, farthest from the first in any distance [m]")
+    for row in figures["start-up"]:
+        print(f"  {row['who']:<32}{row['ms']:>9.3g}  {row['steps']:>5}  {row['off_m']:.1e}")
     print("largest stable step [ms] by stiffness [N/m]")
     for row in figures["largest stable step, ms"]:
         print("  " + "  ".join(f"{key} {value:.4g}" for key, value in row.items()))

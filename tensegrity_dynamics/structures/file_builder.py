@@ -78,6 +78,13 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
             problems.add(("nodes", names[i], "position"), message)
     if structure.collision is not None and structure.unilateral.all():
         problems.add(("collision",), "it is between bars, and this structure has none; leave it out.")
+    bars = {member.name for member in block.members if member.kind == "bar"}
+    for i, item in enumerate(block.actuators):
+        if item.drives in bars and item.position[0] <= 0.0:
+            problems.add(
+                ("actuators", i, "position"),
+                f"{item.drives} is a bar, whose length stays above zero; its lowest length is {item.position[0]:g} m.",
+            )
     drivable = {member.name: "prismatic" if member.kind == "bar" else "tendon" for member in block.members}
     starts = dict(zip(structure.member_names, structure.rest_lengths.tolist(), strict=True))
     return BuiltModel(structure, drivable, _outputs(block, index, problems), starts)

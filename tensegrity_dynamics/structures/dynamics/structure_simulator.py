@@ -145,6 +145,11 @@ class StructureSimulator(Simulator):
         self._work, self._stages = make_workspace(self._network), make_stage_workspace(self._network, integrator)
         self._spools = make_spools(structure, self.actuators, self._network.bars)
         for actuator, k in zip(self.actuators, self._spools.member, strict=True):
+            if not structure.unilateral[k] and actuator.position[0] <= 0.0:
+                raise TensegrityError(
+                    f"actuator {actuator.name} drives {actuator.drives}, a bar, whose length stays above zero; its "
+                    f"lowest position is {actuator.position[0]:g} m."
+                )
             if self._network.stiffness[k] == 0.0 and integrator == "implicit":
                 raise TensegrityError(
                     f"actuator {actuator.name} drives {actuator.drives}, which is a rigid bar: rods of variable length "

@@ -246,10 +246,14 @@ def test_robot_files_state_the_law_of_tension_and_rods_that_are_driven():
     assert robot.structure.smoothness == 0.002 and robot.structure.laws.tolist() == [0.0, -0.002]
     assert robot.actuators[0].motion == "prismatic"
     for wrong, message in (
-        ({"limits": "[1.1, 1.3]"}, "rod"), ({"law": "soft"}, "tension"), ({"ends": "[up, down]"}, "ends of rod already")
+        ({"limits": "[1.1, 1.3]"}, "rod"), ({"limits": "[0, 1.3]"}, r"actuators\[0\].*stays above zero"),
+        ({"law": "soft"}, "tension"), ({"ends": "[up, down]"}, "ends of rod already"),
     ):  # fmt: skip
         with pytest.raises(RobotFileError, match=message):
             parse_robot(jack(**wrong))
+    endless = replace(robot, actuators=(replace(robot.actuators[0], position=(-0.1, 1.3)),))
+    with pytest.raises(TensegrityError, match="rod, a bar, whose length stays above zero"):
+        Simulation(endless)
 
 
 def test_steps_with_arrays_are_the_steps_with_names():
