@@ -112,6 +112,7 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             load_at_rest=motor.counts_turns,
             on_board=robot.servos.get("position_loop") == "board",
             impedance_steps=_impedance_steps(motor),
+            inertia=motor.inertia,
             no_impedance=_no_impedance(robot, model, motor, transmission),
             transmission=transmission,
         )

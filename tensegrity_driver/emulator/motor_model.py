@@ -20,12 +20,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..servos.motors import LOOP_S
+from ..servos.motors import INERTIA, LOOP_S
 
 FRICTION = 0.01
 """Torque that gear and spool hold without current, as a fraction of the stall torque."""
-INERTIA = 0.01
-"""Of rotor and gear at the shaft [kg m^2]; assumed, as makers do not state it."""
 LOOSE = 4.0
 """Ratio of the speeds at which a load turns a motor without torque and a braking one."""
 

@@ -74,6 +74,7 @@ class Spool:
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
         impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
+        inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
         no_impedance: why it takes no impedance, or nothing where it does.
         transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
 
@@ -95,6 +96,7 @@ class Spool:
     load_at_rest: bool = True
     on_board: bool = False
     impedance_steps: tuple[float, float] | None = None
+    inertia: float = 0.0
     no_impedance: str = ""
     transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
@@ -202,6 +204,11 @@ class Spool:
             if value is not None and constant is not None and math.isfinite(value):
                 return self.direction * constant * value / self.radius
         return math.nan
+
+    def winding_speed(self, reading: ServoReading) -> float:
+        """Speed of winding in [m/s] that the servo measures; nan where it tells none."""
+        speed = reading.speed
+        return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
 
     def tension(self, reading: ServoReading) -> float:
         """Estimated tension [N], not negative where it can only pull; nan without current and load."""

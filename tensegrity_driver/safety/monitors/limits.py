@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import deque
 from dataclasses import replace
 
 from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
 from ...spools.spool import MIN_LOADED_RATE, Spool
-from ..faults import FaultKind
+from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
-from .monitor import TendonFindingMonitor, tendon_monitor
+from .monitor import Commands, TendonFindingMonitor, elapsed, tendon_monitor
 
 
 @tendon_monitor(FaultKind.SPOOL_LIMIT)
@@ -96,12 +97,70 @@ class CeilingMemory:
         return replace(tendon, tension=max(ceiling, tendon.tension))
 
 
+class CarriedForce:
+    """Force that a tendon really takes, out of what its servo gives and how its shaft moves.
+
+    The current of a servo that is being accelerated is not the tension: in the direction of winding in, with the
+    inertia J of rotor and gear at the shaft and the radius r,
+
+        pull = tension + J / r² · acceleration,   mean tension = mean pull − J / r² · change of speed / time
+
+    The mean is taken over whole cycles, as a change of speed over some of them is known much better than an
+    acceleration at an instant. Speeds are those that the servo itself measures; without them, those of the lengths.
+    """
+
+    def __init__(self, spool: Spool, cycles: int) -> None:
+        self.spool = spool
+        self._mass = spool.inertia / spool.radius**2
+        self._past: deque[tuple[float, float, float]] = deque(maxlen=max(cycles, 2))  # pull, speed, period
+        self._length = math.nan
+
+    def update(self, tendon: TendonReading, period: float) -> None:
+        """One cycle, `period` s after the one before."""
+        speed = self.spool.winding_speed(tendon.raw)
+        if math.isnan(speed) and period > 0.0:
+            speed = (self._length - tendon.length) / period
+        self._past.append((self.spool.pull(tendon.raw), speed, period))
+        self._length = tendon.length
+
+    @property
+    def mean(self) -> float:
+        """N, in the direction of winding in, over the last cycles; nan where it is not known."""
+        pulls = [pull for pull, _, _ in self._past]
+        if self._mass == 0.0 or len(pulls) < 2:
+            return sum(pulls) / len(pulls) if pulls else math.nan
+        times = [period for _, _, period in self._past][1:]
+        elapsed = sum(times)
+        if not elapsed > 0.0:
+            return math.nan
+        means = (0.5 * (before + after) for before, after in zip(pulls, pulls[1:], strict=False))
+        impulse = sum(mean * time for mean, time in zip(means, times, strict=True))
+        return (impulse - self._mass * (self._past[-1][1] - self._past[0][1])) / elapsed
+
+
 class TensionMonitor(TendonFindingMonitor):
-    """Monitor of the tension of a tendon."""
+    """Monitor of the tension of a tendon: a fault is what the motion of its servo does not explain.
+
+    A finding is what the current says; it must persist, and it is a fault only if the force that is carried over the
+    same cycles says so, too.
+    """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
         self._tension = TensionEstimate(spool, settings)
+        self._carried = CarriedForce(spool, self.persistence)
+
+    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
+        tendon = readings.tendons.get(self.spool.name)
+        if tendon is not None:
+            self._carried.update(tendon, elapsed(readings, self.settings))
+        fault = super().update(cycle, readings, commands)
+        carried = self._carried.mean
+        return None if fault is not None and not math.isnan(carried) and self.explains(carried) else fault
+
+    @abstractmethod
+    def explains(self, carried: float) -> bool:
+        """Whether nothing is wrong with a force that winds in [N]."""
 
 
 @tendon_monitor(FaultKind.TENSION_CEILING)
@@ -114,6 +173,9 @@ class TensionCeilingMonitor(TensionMonitor):
             return None
         return f"its tension is about {tension:.0f} N, above its ceiling of {ceiling:.0f} N"
 
+    def explains(self, carried: float) -> bool:
+        return abs(carried) <= self.spool.actuator.effort * self.settings.tension_margin
+
 
 @tendon_monitor(FaultKind.SLACK)
 class SlackMonitor(TensionMonitor):
@@ -122,6 +184,9 @@ class SlackMonitor(TensionMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         least, tension = slack_tension(self.spool, self.settings), self._tension.update(tendon, command)
         return f"it is slack (about {tension:.1f} N, below {least:.1f} N)" if tension < least else None
+
+    def explains(self, carried: float) -> bool:
+        return carried >= slack_tension(self.spool, self.settings)
 
 
 @tendon_monitor(FaultKind.SNAPPED)
@@ -158,14 +223,24 @@ class SnappedMonitor(TensionMonitor):
             f"its tension fell from about {tight:.0f} N to {tension:.0f} N without being paid out; it may have snapped"
         )
 
+    def explains(self, carried: float) -> bool:
+        return carried > slack_tension(self.spool, self.settings)
+
 
 @tendon_monitor(FaultKind.WOUND_BACKWARDS)
-def wound_backwards(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str | None:
+class WoundBackwardsMonitor(TensionMonitor):
     """A tendon can only pull: a servo never has to push outwards, but against the friction of its gear."""
-    pull = spool.pull(tendon.raw)
-    if not pull < -wrong_pull(spool, settings):
-        return None
-    return f"its servo pushes outwards with about {-pull:.0f} N, which no tendon resists that is wound on as configured"
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        pull = self.spool.pull(tendon.raw)
+        if not pull < -wrong_pull(self.spool, self.settings):
+            return None
+        return (
+            f"its servo pushes outwards with about {-pull:.0f} N, which no tendon resists that is wound on as configured"
+        )
+
+    def explains(self, carried: float) -> bool:
+        return carried >= -wrong_pull(self.spool, self.settings)
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------

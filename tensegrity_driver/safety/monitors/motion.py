@@ -16,7 +16,7 @@ from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, fin
 from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
-from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
+from .monitor import Commands, TendonFindingMonitor, TendonMonitor, elapsed, tendon_monitor
 
 STANDING_STILL = 0.1
 """Fraction of the commanded motion below which a spool counts as standing still."""
@@ -134,11 +134,6 @@ class StuckMonitor(TendonFindingMonitor):
 
 
 # -- what a spool can move ---------------------------------------------------------------------------------------------
-
-
-def elapsed(readings: Readings, settings: SafetySettings) -> float:
-    """Measured time [s] of this cycle, or the planned period where the measured one makes no sense."""
-    return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
 
 
 def cycles_for(distance: float, speed: float, settings: SafetySettings) -> int:
