@@ -143,6 +143,8 @@ def soft_turn(
         rest = torque + load - stiffness * turned - h * (own[0] + stiffness) * speed + own[0] * shaft.rate * h
         free = speed + h * rest / weight
         brake = h * friction / weight
-        speed = math.copysign(max(0.0, abs(free) - brake), free)
+        before, speed = speed, math.copysign(max(0.0, abs(free) - brake), free)
         turned += h * speed
+        given = torque + own[0] * h * (shaft.rate - speed) - own[1] * (speed - before)  # at the end of the step, as acts
+        torque = min(max(given, -ceiling), ceiling)
     return Turn(turned / step, torque)

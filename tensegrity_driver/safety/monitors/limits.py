@@ -11,6 +11,7 @@ from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, fin
 from ...spools.spool import MIN_LOADED_RATE, Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
+from .carried_force import CarriedForce
 from .monitor import Commands, TendonFindingMonitor, elapsed, tendon_monitor
 
 
@@ -97,47 +98,6 @@ class CeilingMemory:
         return replace(tendon, tension=max(ceiling, tendon.tension))
 
 
-class CarriedForce:
-    """Force that a tendon really takes, out of what its servo gives and how its shaft moves.
-
-    The current of a servo that is being accelerated is not the tension: in the direction of winding in, with the
-    inertia J of rotor and gear at the shaft and the radius r,
-
-        pull = tension + J / r² · acceleration,   mean tension = mean pull − J / r² · change of speed / time
-
-    The mean is taken over whole cycles, as a change of speed over some of them is known much better than an
-    acceleration at an instant. Speeds are those that the servo itself measures; without them, those of the lengths.
-    """
-
-    def __init__(self, spool: Spool, cycles: int) -> None:
-        self.spool = spool
-        self._mass = spool.inertia / spool.radius**2
-        self._past: deque[tuple[float, float, float]] = deque(maxlen=max(cycles, 2))  # pull, speed, period
-        self._length = math.nan
-
-    def update(self, tendon: TendonReading, period: float) -> None:
-        """One cycle, `period` s after the one before."""
-        speed = self.spool.winding_speed(tendon.raw)
-        if math.isnan(speed) and period > 0.0:
-            speed = (self._length - tendon.length) / period
-        self._past.append((self.spool.pull(tendon.raw), speed, period))
-        self._length = tendon.length
-
-    @property
-    def mean(self) -> float:
-        """N, in the direction of winding in, over the last cycles; nan where it is not known."""
-        pulls = [pull for pull, _, _ in self._past]
-        if self._mass == 0.0 or len(pulls) < 2:
-            return sum(pulls) / len(pulls) if pulls else math.nan
-        times = [period for _, _, period in self._past][1:]
-        elapsed = sum(times)
-        if not elapsed > 0.0:
-            return math.nan
-        means = (0.5 * (before + after) for before, after in zip(pulls, pulls[1:], strict=False))
-        impulse = sum(mean * time for mean, time in zip(means, times, strict=True))
-        return (impulse - self._mass * (self._past[-1][1] - self._past[0][1])) / elapsed
-
-
 class TensionMonitor(TendonFindingMonitor):
     """Monitor of the tension of a tendon: a fault is what the motion of its servo does not explain.
 
@@ -153,7 +113,7 @@ class TensionMonitor(TendonFindingMonitor):
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         tendon = readings.tendons.get(self.spool.name)
         if tendon is not None:
-            self._carried.update(tendon, elapsed(readings, self.settings))
+            self._carried.update(tendon, commands.get(self.spool.name), elapsed(readings, self.settings))
         fault = super().update(cycle, readings, commands)
         carried = self._carried.mean
         return None if fault is not None and not math.isnan(carried) and self.explains(carried) else fault
