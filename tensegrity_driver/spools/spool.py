@@ -74,6 +74,7 @@ class Spool:
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
         impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
+        top_speed: of its servo without load [rad/s], or None.
         inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
         no_impedance: why it takes no impedance, or nothing where it does.
         transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
@@ -96,6 +97,7 @@ class Spool:
     load_at_rest: bool = True
     on_board: bool = False
     impedance_steps: tuple[float, float] | None = None
+    top_speed: float | None = None
     inertia: float = 0.0
     no_impedance: str = ""
     transmission: Transmission | None = None
@@ -209,6 +211,12 @@ class Spool:
         """Speed of winding in [m/s] that the servo measures; nan where it tells none."""
         speed = reading.speed
         return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
+
+    def strongest_pull(self, speed: float) -> float:
+        """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is not known."""
+        if self.stall_torque is None or self.top_speed is None or math.isnan(speed):
+            return math.inf
+        return max(0.0, 1.0 - abs(speed) / (self.radius * self.top_speed)) * self.stall_torque / self.radius
 
     def tension(self, reading: ServoReading) -> float:
         """Estimated tension [N], not negative where it can only pull; nan without current and load."""

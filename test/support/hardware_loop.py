@@ -55,6 +55,7 @@ class HardwareLoop:
 
     Attributes:
         time: s. faults: all that were found, with the time. refused: what driver or controller refused.
+        lowest: N, least true tension that an actuator's tendon had after the start.
     """
 
     robot: Robot
@@ -108,7 +109,8 @@ class HardwareLoop:
             return
         age = driver.period * (1.0 + 0.5 * sum(clockwork.late))
         self.late.put(self.count + 1, (self.control.command(self.time, replace(state, age=age)), self.time))
-        self.lowest = min(self.lowest, *self.emulated.observe().tensions.values())
+        tensions = self.emulated.observe().tensions
+        self.lowest = min(self.lowest, *(tensions[each.drives] for each in self.robot.actuators))
 
     def _give(self, command: Any, stamp: float) -> None:
         points = command.set_points()

@@ -11,13 +11,14 @@ arrived at the goal of the last one, and its damping no longer pushes it along: 
 cycle, beyond the mean of both its ends, follows from the command,
 
     k_p (mean of its goal - mean of the goals at both ends) + k_d (mean rate of its goal - mean rate at both ends)
+
+as far as the motor can give it: in the direction of motion at most stall torque · (1 - speed / no-load speed).
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from itertools import pairwise
 
 from ...spools.readings import DriveCommand, TendonReading
 from ...spools.spool import Spool
@@ -67,7 +68,7 @@ class CarriedForce:
     def __init__(self, spool: Spool, cycles: int) -> None:
         self.spool = spool
         self._mass = spool.inertia / spool.radius**2
-        # (pull, its mean over the cycle beyond that of its ends, speed of winding in, period)
+        # (pull, its mean since the reading before, speed of winding in, period)
         self._past: deque[tuple[float, float, float, float]] = deque(maxlen=max(cycles, 2))
         self._length = math.nan
         self._sent: DriveCommand | None = None
@@ -83,8 +84,11 @@ class CarriedForce:
         if math.isnan(speed) and period > 0.0:
             speed = (self._length - tendon.length) / period
         rate = rate_at_end(self._sent, sent, period)
-        beyond = ripple(self._sent, sent, period, 0.5 * (self._rate + rate))
-        self._past.append((self.spool.pull(tendon.raw), beyond, speed, period))
+        pull, before = self.spool.pull(tendon.raw), self._past[-1][0] if self._past else math.nan
+        mean = 0.5 * (before + pull) + ripple(self._sent, sent, period, 0.5 * (self._rate + rate))
+        most = self.spool.strongest_pull(speed)
+        mean = min(mean, most) if speed > 0.0 else max(mean, -most)
+        self._past.append((pull, mean, speed, period))
         self._length, self._sent, self._rate = tendon.length, sent, rate
 
     @property
@@ -95,5 +99,5 @@ class CarriedForce:
         elapsed = sum(period for *_, period in list(self._past)[1:])
         if not elapsed > 0.0:
             return math.nan
-        impulse = sum((0.5 * (old[0] + new[0]) + new[1]) * new[3] for old, new in pairwise(self._past))
+        impulse = sum(mean * period for _, mean, _, period in list(self._past)[1:])
         return (impulse - self._mass * (self._past[-1][2] - self._past[0][2])) / elapsed

@@ -117,11 +117,11 @@ class StuckMonitor(TendonFindingMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         length, settings = tendon.length, self.settings
+        period = elapsed(readings, settings)
+        step = self._commanded_speed(command, length, period) * period
         if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
             self._first, self._commanded = length, 0.0
             return None
-        period = elapsed(readings, settings)
-        step = self._commanded_speed(command, length, period) * period
         goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
         if goal is not None and abs(goal - length) <= settings.stuck_distance + command.compliance:
             step = 0.0  # near its goal a loaded spool may well stand
