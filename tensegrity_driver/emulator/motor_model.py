@@ -145,6 +145,8 @@ def soft_turn(
         brake = h * friction / weight
         before, speed = speed, math.copysign(max(0.0, abs(free) - brake), free)
         turned += h * speed
-        given = torque + own[0] * h * (shaft.rate - speed) - own[1] * (speed - before)  # at the end of the step, as acts
+        given = (
+            torque + own[0] * h * (shaft.rate - speed) - own[1] * (speed - before)
+        )  # at the end of the step, as acts
         torque = min(max(given, -ceiling), ceiling)
     return Turn(turned / step, torque)

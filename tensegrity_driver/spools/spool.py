@@ -77,7 +77,7 @@ class Spool:
         top_speed: of its servo without load [rad/s], or None.
         inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
         no_impedance: why it takes no impedance, or nothing where it does.
-        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
+        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon (the identity).
 
     Raises:
         TensegrityError: a sensor without calibration, or values out of range.
@@ -102,6 +102,7 @@ class Spool:
     no_impedance: str = ""
     transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
+    _through: Transmission = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         name = self.actuator.name
@@ -118,6 +119,8 @@ class Spool:
             if value is not None and not (math.isfinite(value) and value > 0.0):
                 raise TensegrityError(f"spool {name}: the {what} is {value}, must be above zero, or left out.")
         object.__setattr__(self, "_line", line)
+        identity = Transmission(self.actuator, self.actuator, self.radius, stiffness=self.stiffness)
+        object.__setattr__(self, "_through", self.transmission or identity)
 
     @property
     def name(self) -> str:
@@ -127,30 +130,28 @@ class Spool:
     @property
     def driven(self) -> Actuator:
         """The actuator with its limits as commands mean them; `actuator` is the same as a spool."""
-        return self.actuator if self.transmission is None else self.transmission.driven
+        return self._through.driven
 
     @property
     def pulls(self) -> bool:
         """Whether it can only pull, as all that winds a tendon or a cable; other joints push, too."""
-        return self.transmission is None or self.transmission.pulls
+        return self._through.pulls
 
     def position(self, length: float) -> float:
         """Position of the actuator [m or rad] at a length [m]."""
-        return length if self.transmission is None else self.transmission.position(length)
+        return self._through.position(length)
 
     def rate(self, speed: float) -> float:
         """Rate of the actuator [m/s or rad/s] at a speed of winding [m/s]."""
-        return speed if self.transmission is None else self.transmission.rate(speed)
+        return self._through.rate(speed)
 
     def effort(self, tension: float) -> float:
         """Effort of the actuator [N or N m] at a tension [N]."""
-        return tension if self.transmission is None else self.transmission.effort(tension)
+        return self._through.effort(tension)
 
     def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
         """A set point of the actuator as one of the spool."""
-        if self.transmission is None:
-            return mode, value
-        return mode, self.transmission.set_point(value, PLACE.get(mode, 0))
+        return mode, self._through.set_point(value, PLACE.get(mode, 0))
 
     def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
         """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
@@ -173,7 +174,7 @@ class Spool:
     @property
     def lever(self) -> float:
         """m of length per unit of the actuator, without sign."""
-        return 1.0 if self.transmission is None else abs(self.transmission.slope)
+        return abs(self._through.slope)
 
     @property
     def count_sense(self) -> int:

@@ -16,7 +16,7 @@ from emulated_driver import driven
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
-from tensegrity_control.registry import controller_class
+from tensegrity_control.registry import controller_class, suitable
 from tensegrity_driver.driver import Driver
 from tensegrity_driver.hardware.emulated_hardware import EmulatedHardware
 from tensegrity_driver.safety.faults import Fault
@@ -172,8 +172,6 @@ def hardware_loop(
     Args:
         controller: its name; "" for the usual one. parameters: of its constructor.
     """
-    from tensegrity_control.registry import suitable
-
     name = controller or suitable(robot)[0]
     made = controller_class(name)
     if "period" in made.parameters():

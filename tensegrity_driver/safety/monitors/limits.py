@@ -195,9 +195,8 @@ class WoundBackwardsMonitor(TensionMonitor):
         pull = self.spool.pull(tendon.raw)
         if not pull < -wrong_pull(self.spool, self.settings):
             return None
-        return (
-            f"its servo pushes outwards with about {-pull:.0f} N, which no tendon resists that is wound on as configured"
-        )
+        force = f"{-pull:.0f} N"
+        return f"its servo pushes outwards with about {force}, which no tendon resists that is wound on as configured"
 
     def explains(self, carried: float) -> bool:
         return carried >= -wrong_pull(self.spool, self.settings)

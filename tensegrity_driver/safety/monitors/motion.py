@@ -161,9 +161,7 @@ def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, p
     return min(max((command.value - length) / period, -rate), rate) if finite(length) else 0.0
 
 
-def commanded_speed_of(
-    spool: Spool, settings: SafetySettings
-) -> Callable[[DriveCommand | None, float, float], float]:
+def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[DriveCommand | None, float, float], float]:
     """What gives the speed [m/s] that a command asks for at a length [m] in a cycle [s], by who closes the loop."""
     if spool.on_board:
         return BoardLoopModel(spool, settings.period).speed

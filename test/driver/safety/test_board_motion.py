@@ -63,7 +63,9 @@ def test_the_model_of_the_board_has_its_period() -> None:
 
 @settings(max_examples=15)
 @given(
-    stops=st.lists(st.floats(0.17, 0.26), min_size=2, max_size=6), cycles=st.integers(1, 40), begin=st.floats(0.17, 0.26)
+    stops=st.lists(st.floats(0.17, 0.26), min_size=2, max_size=6),
+    cycles=st.integers(1, 40),
+    begin=st.floats(0.17, 0.26),
 )
 def test_no_set_points_that_turn_back_are_a_fault_of_a_spool_that_obeys(stops, cycles, begin) -> None:
     assert watched(sweep([begin, *stops], cycles)) is None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spool_bench import PERIOD, RADIUS, spool
+from spool_bench import PERIOD, spool
 
 from tensegrity_driver.emulator.motor_model import FRICTION, Shaft, soft_turn
 from tensegrity_driver.safety.faults import FaultKind
@@ -61,7 +61,9 @@ class Winch:
     torque=st.floats(-2.0, 2.0), load=st.floats(-1.0, 1.0), speed=st.floats(-2.0, 2.0), rate=st.floats(-3.0, 3.0),
     damping=st.floats(0.0, 0.5),
 )  # fmt: skip
-def test_the_torque_that_an_emulated_servo_reports_is_the_one_that_turned_it(torque, load, speed, rate, damping) -> None:
+def test_the_torque_that_an_emulated_servo_reports_is_the_one_that_turned_it(
+    torque, load, speed, rate, damping
+) -> None:
     shaft = Shaft(torque / STIFFNESS, rate, STIFFNESS, damping, STALL)
     done = soft_turn(shaft, speed, load, STALL, TOP, 0.0, LOOP_S)
     driven = INERTIA * (done.speed - speed) / LOOP_S
