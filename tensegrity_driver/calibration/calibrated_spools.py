@@ -112,6 +112,8 @@ def make_spools(robot: Robot, calibration: RobotCalibration | None) -> dict[str,
             load_at_rest=motor.counts_turns,
             on_board=robot.servos.get("position_loop") == "board",
             impedance_steps=_impedance_steps(motor),
+            top_speed=motor.top_speed,
+            inertia=motor.inertia,
             no_impedance=_no_impedance(robot, model, motor, transmission),
             transmission=transmission,
         )

@@ -20,12 +20,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..servos.motors import LOOP_S
+from ..servos.motors import INERTIA, LOOP_S
 
 FRICTION = 0.01
 """Torque that gear and spool hold without current, as a fraction of the stall torque."""
-INERTIA = 0.01
-"""Of rotor and gear at the shaft [kg m^2]; assumed, as makers do not state it."""
 LOOSE = 4.0
 """Ratio of the speeds at which a load turns a motor without torque and a braking one."""
 
@@ -145,6 +143,10 @@ def soft_turn(
         rest = torque + load - stiffness * turned - h * (own[0] + stiffness) * speed + own[0] * shaft.rate * h
         free = speed + h * rest / weight
         brake = h * friction / weight
-        speed = math.copysign(max(0.0, abs(free) - brake), free)
+        before, speed = speed, math.copysign(max(0.0, abs(free) - brake), free)
         turned += h * speed
+        given = (
+            torque + own[0] * h * (shaft.rate - speed) - own[1] * (speed - before)
+        )  # at the end of the step, as acts
+        torque = min(max(given, -ceiling), ceiling)
     return Turn(turned / step, torque)

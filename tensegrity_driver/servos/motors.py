@@ -9,6 +9,8 @@ from dataclasses import dataclass
 RPM = 2.0 * math.pi / 60.0
 TOP_SPEED = 60.0 * RPM
 """No-load speed of models that state none [rad/s]."""
+INERTIA = 0.01
+"""Of rotor and gear of the servos with a current loop, at the shaft [kg m^2]; assumed."""
 LOOP_S = 0.001
 """Period of a servo's own position loop [s]."""
 
@@ -22,6 +24,8 @@ class Motor:
         counts_turns: driven by positions over many turns. False: driven by velocities in wheel mode; such a servo
             reports a load only while it turns against it.
         top_speed: without load at 12 V [rad/s].
+        inertia: of rotor and gear at the shaft [kg m^2], assumed, as makers do not state it; 0 where the load that the
+            servo tells is too coarse and too late to show what accelerates it.
         stiffness_step: N m/rad of a unit of the P gain of its position loop, damping_step: N m s/rad of a unit of its D
             gain; None for servos without current loop, whose gains are no torques.
     """
@@ -30,6 +34,7 @@ class Motor:
     torque_constant: float | None = None
     counts_turns: bool = True
     top_speed: float = TOP_SPEED
+    inertia: float = 0.0
     stiffness_step: float | None = None
     damping_step: float | None = None
 
@@ -46,7 +51,7 @@ def _by_current(stall_torque: float, constant: float, top_speed: float) -> Motor
     `LOOP_S` is assumed.
     """
     unit = constant * _CURRENT_STEP_A * _PULSES
-    return Motor(stall_torque, constant, True, top_speed, unit / 128.0, unit / 16.0 * LOOP_S)
+    return Motor(stall_torque, constant, True, top_speed, INERTIA, unit / 128.0, unit / 16.0 * LOOP_S)
 
 
 MOTORS: Mapping[str, Motor] = {

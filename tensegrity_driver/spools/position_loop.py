@@ -29,6 +29,8 @@ PROFILE_MARGIN = 1.25
 """Profile velocity of a servo over the speed of a set point that moves: what is left to catch up with it."""
 SLOWEST_PROFILE = 0.05
 """Slowest profile velocity of such a servo, as a part of the rate limit."""
+BOARD_PERIOD_S = 0.01
+"""Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
 """Longest step of a loop in planned periods, so that it does not catch up after a pause."""
 MAX_INTEGRAL_SHARE = 0.5
@@ -130,6 +132,33 @@ class FreeRunLoop:
         self._requested = self.proportional * error + self._sum + (rate or 0.0)
         speed = min(max(self._requested, -actuator.rate), actuator.rate)
         return DriveCommand(Drive.VELOCITY, speed, actuator.rate, actuator.effort, goal)
+
+
+class BoardLoopModel:
+    """Speeds that the potentiometer board gives a servo for the positions that it is sent: the law of `firmware/`.
+
+    A spool whose loop the board closes goes where these speeds take it: it lags behind its set point by some tenths of
+    a second, and its integral part carries it on when the set point turns back. What of its motion was commanded are
+    these speeds, not the distance to the set point.
+
+    Args:
+        spool: on the board. period: planned period of the bus cycle [s].
+    """
+
+    def __init__(self, spool: Spool, period: float) -> None:
+        gain = 0.1 / BOARD_PERIOD_S
+        gain = min(gain, 0.5 / period)  # of a slower bus cycle, in which this model stays stable
+        self._loop = FreeRunLoop(spool, period, proportional=gain)
+        self._last: DriveCommand | None = None
+
+    def speed(self, command: DriveCommand | None, length: float, period: float) -> float:
+        """Speed [m/s] for a command at a measured length [m]; zero without one. Once per cycle of `period` s."""
+        if command is None or command.kind is not Drive.POSITION or not math.isfinite(length):
+            self._loop.take_over(length)
+            self._last = None
+            return 0.0
+        self._last = self._loop.update(command.value, length, period, self._last)
+        return self._last.value
 
 
 class PositionLoop:

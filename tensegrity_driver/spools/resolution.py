@@ -49,7 +49,7 @@ def position_allowance(
     estimator = make_estimator(robot)
     total = np.zeros(3)
     for name, spool in spools.items():
-        step = position_step(spool) + play * spool.radius / abs(spool.transmission.slope if spool.transmission else 1.0)
+        step = position_step(spool) + play * spool.radius / spool.lever
         ends = [estimator.solve({**positions, name: positions[name] + side * step}).pose for side in (-0.5, 0.5)]
         assert ends[0] is not None and ends[1] is not None
         total += 0.5 * np.abs(ends[1][0] - ends[0][0])

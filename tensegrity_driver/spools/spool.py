@@ -74,8 +74,10 @@ class Spool:
             load only while it turns against it.
         on_board: the potentiometer board closes the position loop, so that the servo is driven by positions.
         impedance_steps: N m/rad and N m s/rad of one unit of the gains of its servo, or None where they are no torques.
+        top_speed: of its servo without load [rad/s], or None.
+        inertia: of rotor and gear at the shaft of the servo [kg m²], which its current accelerates, too; 0: not known.
         no_impedance: why it takes no impedance, or nothing where it does.
-        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon.
+        transmission: what the actuator is commanded in; None: in lengths and tensions, as a tendon (the identity).
 
     Raises:
         TensegrityError: a sensor without calibration, or values out of range.
@@ -95,9 +97,12 @@ class Spool:
     load_at_rest: bool = True
     on_board: bool = False
     impedance_steps: tuple[float, float] | None = None
+    top_speed: float | None = None
+    inertia: float = 0.0
     no_impedance: str = ""
     transmission: Transmission | None = None
     _line: Line = field(init=False, repr=False)
+    _through: Transmission = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         name = self.actuator.name
@@ -114,6 +119,8 @@ class Spool:
             if value is not None and not (math.isfinite(value) and value > 0.0):
                 raise TensegrityError(f"spool {name}: the {what} is {value}, must be above zero, or left out.")
         object.__setattr__(self, "_line", line)
+        identity = Transmission(self.actuator, self.actuator, self.radius, stiffness=self.stiffness)
+        object.__setattr__(self, "_through", self.transmission or identity)
 
     @property
     def name(self) -> str:
@@ -123,30 +130,28 @@ class Spool:
     @property
     def driven(self) -> Actuator:
         """The actuator with its limits as commands mean them; `actuator` is the same as a spool."""
-        return self.actuator if self.transmission is None else self.transmission.driven
+        return self._through.driven
 
     @property
     def pulls(self) -> bool:
         """Whether it can only pull, as all that winds a tendon or a cable; other joints push, too."""
-        return self.transmission is None or self.transmission.pulls
+        return self._through.pulls
 
     def position(self, length: float) -> float:
         """Position of the actuator [m or rad] at a length [m]."""
-        return length if self.transmission is None else self.transmission.position(length)
+        return self._through.position(length)
 
     def rate(self, speed: float) -> float:
         """Rate of the actuator [m/s or rad/s] at a speed of winding [m/s]."""
-        return speed if self.transmission is None else self.transmission.rate(speed)
+        return self._through.rate(speed)
 
     def effort(self, tension: float) -> float:
         """Effort of the actuator [N or N m] at a tension [N]."""
-        return tension if self.transmission is None else self.transmission.effort(tension)
+        return self._through.effort(tension)
 
     def set_point(self, mode: Mode, value: Any) -> tuple[Mode, Any]:
         """A set point of the actuator as one of the spool."""
-        if self.transmission is None:
-            return mode, value
-        return mode, self.transmission.set_point(value, PLACE.get(mode, 0))
+        return mode, self._through.set_point(value, PLACE.get(mode, 0))
 
     def impedance_problem(self, asked: ImpedanceSetPoint) -> str | None:
         """Why its servo cannot do an impedance of the spool [N/m, N s/m], or None."""
@@ -169,7 +174,7 @@ class Spool:
     @property
     def lever(self) -> float:
         """m of length per unit of the actuator, without sign."""
-        return 1.0 if self.transmission is None else abs(self.transmission.slope)
+        return abs(self._through.slope)
 
     @property
     def count_sense(self) -> int:
@@ -202,6 +207,17 @@ class Spool:
             if value is not None and constant is not None and math.isfinite(value):
                 return self.direction * constant * value / self.radius
         return math.nan
+
+    def winding_speed(self, reading: ServoReading) -> float:
+        """Speed of winding in [m/s] that the servo measures; nan where it tells none."""
+        speed = reading.speed
+        return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
+
+    def strongest_pull(self, speed: float) -> float:
+        """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is not known."""
+        if self.stall_torque is None or self.top_speed is None or math.isnan(speed):
+            return math.inf
+        return max(0.0, 1.0 - abs(speed) / (self.radius * self.top_speed)) * self.stall_torque / self.radius
 
     def tension(self, reading: ServoReading) -> float:
         """Estimated tension [N], not negative where it can only pull; nan without current and load."""

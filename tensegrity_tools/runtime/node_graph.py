@@ -375,6 +375,8 @@ def hardware_graph(
     """
     loaded = load_robot(robot)
     choice = choose(loaded, controller, state, control_period)
+    if loaded.servos and not control_period:
+        choice = _in_time_with_the_bus(loaded, choice)
     if not loaded.servos:
         raise TensegrityError(f"{loaded.name} has no servos; add a servos block to its file (docs/robot_file.md).")
     if not port:
@@ -396,6 +398,16 @@ def hardware_graph(
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
     recorder = [recorder_node(name, bag)] if bag else []
     return NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
+
+
+def _in_time_with_the_bus(robot: Robot, choice: Choice) -> Choice:
+    """A controller that is made for one period is made for that in which the driver tells states."""
+    from tensegrity_control.registry import controller_class
+    from tensegrity_driver.hardware.settings import hardware_settings
+
+    if not controller_class(choice.controller).is_sampled:
+        return choice
+    return replace(choice, period=hardware_settings(robot).safety.period)
 
 
 def _followers(

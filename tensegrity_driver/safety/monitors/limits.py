@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import deque
 from dataclasses import replace
 
 from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
 from ...spools.spool import MIN_LOADED_RATE, Spool
-from ..faults import FaultKind
+from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
-from .monitor import TendonFindingMonitor, tendon_monitor
+from .carried_force import CarriedForce
+from .monitor import Commands, TendonFindingMonitor, elapsed, tendon_monitor
 
 
 @tendon_monitor(FaultKind.SPOOL_LIMIT)
@@ -97,11 +99,28 @@ class CeilingMemory:
 
 
 class TensionMonitor(TendonFindingMonitor):
-    """Monitor of the tension of a tendon."""
+    """Monitor of the tension of a tendon: a fault is what the motion of its servo does not explain.
+
+    A finding is what the current says; it must persist, and it is a fault only if the force that is carried over the
+    same cycles says so, too.
+    """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
         self._tension = TensionEstimate(spool, settings)
+        self._carried = CarriedForce(spool, self.persistence)
+
+    def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
+        tendon = readings.tendons.get(self.spool.name)
+        if tendon is not None:
+            self._carried.update(tendon, commands.get(self.spool.name), elapsed(readings, self.settings))
+        fault = super().update(cycle, readings, commands)
+        carried = self._carried.mean
+        return None if fault is not None and not math.isnan(carried) and self.explains(carried) else fault
+
+    @abstractmethod
+    def explains(self, carried: float) -> bool:
+        """Whether nothing is wrong with a force that winds in [N]."""
 
 
 @tendon_monitor(FaultKind.TENSION_CEILING)
@@ -114,6 +133,9 @@ class TensionCeilingMonitor(TensionMonitor):
             return None
         return f"its tension is about {tension:.0f} N, above its ceiling of {ceiling:.0f} N"
 
+    def explains(self, carried: float) -> bool:
+        return abs(carried) <= self.spool.actuator.effort * self.settings.tension_margin
+
 
 @tendon_monitor(FaultKind.SLACK)
 class SlackMonitor(TensionMonitor):
@@ -122,6 +144,9 @@ class SlackMonitor(TensionMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         least, tension = slack_tension(self.spool, self.settings), self._tension.update(tendon, command)
         return f"it is slack (about {tension:.1f} N, below {least:.1f} N)" if tension < least else None
+
+    def explains(self, carried: float) -> bool:
+        return carried >= slack_tension(self.spool, self.settings)
 
 
 @tendon_monitor(FaultKind.SNAPPED)
@@ -158,14 +183,23 @@ class SnappedMonitor(TensionMonitor):
             f"its tension fell from about {tight:.0f} N to {tension:.0f} N without being paid out; it may have snapped"
         )
 
+    def explains(self, carried: float) -> bool:
+        return carried > slack_tension(self.spool, self.settings)
+
 
 @tendon_monitor(FaultKind.WOUND_BACKWARDS)
-def wound_backwards(tendon: TendonReading, spool: Spool, settings: SafetySettings) -> str | None:
+class WoundBackwardsMonitor(TensionMonitor):
     """A tendon can only pull: a servo never has to push outwards, but against the friction of its gear."""
-    pull = spool.pull(tendon.raw)
-    if not pull < -wrong_pull(spool, settings):
-        return None
-    return f"its servo pushes outwards with about {-pull:.0f} N, which no tendon resists that is wound on as configured"
+
+    def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
+        pull = self.spool.pull(tendon.raw)
+        if not pull < -wrong_pull(self.spool, self.settings):
+            return None
+        force = f"{-pull:.0f} N"
+        return f"its servo pushes outwards with about {force}, which no tendon resists that is wound on as configured"
+
+    def explains(self, carried: float) -> bool:
+        return carried >= -wrong_pull(self.spool, self.settings)
 
 
 # -- the servo ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ and one that needs a memory is a subclass of `TendonFindingMonitor` or `BusMonit
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,11 @@ class BusFunctionMonitor(BusMonitor):
 
     def finding(self, readings: Readings) -> str | None:
         return self._function(readings, self.settings)
+
+
+def elapsed(readings: Readings, settings: SafetySettings) -> float:
+    """Measured time [s] of this cycle, or the planned period where the measured one makes no sense."""
+    return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
 
 
 # -- registration ------------------------------------------------------------------------------------------------------

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 
+from ...spools.position_loop import BoardLoopModel
 from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
 from ...spools.spool import Spool
 from ..faults import Fault, FaultKind
 from ..settings import SafetySettings
-from .monitor import Commands, TendonFindingMonitor, TendonMonitor, tendon_monitor
+from .monitor import Commands, TendonFindingMonitor, TendonMonitor, elapsed, tendon_monitor
 
 STANDING_STILL = 0.1
 """Fraction of the commanded motion below which a spool counts as standing still."""
@@ -32,6 +34,7 @@ class FollowingErrorMonitor(TendonMonitor):
         super().__init__(kind, settings, spool)
         # (length, rise, fall) of each cycle; rise and fall are sums of all commanded motion up to then
         self._past: deque[tuple[float, float, float]] = deque(maxlen=settings.window + settings.lag + 2)
+        self._commanded_speed = commanded_speed_of(spool, settings)
 
     def detects_within_at(self, speed: float) -> int:
         """Bus cycles until motion without a command at a speed [m/s], at least `slowest`, is found."""
@@ -58,7 +61,7 @@ class FollowingErrorMonitor(TendonMonitor):
             return None
         before = self._past[-1][0] if self._past else math.nan
         period = elapsed(readings, self.settings)
-        step = commanded_speed(command, before, self.spool, period) * period
+        step = self._commanded_speed(command, before, period) * period
         if abs(length - before) > possible_step(self.spool, self.settings, readings, 1):
             self._past.clear()  # no spool turns like that: the sensor jumped, which is another fault
         rise, fall = self._past[-1][1:] if self._past else (0.0, 0.0)
@@ -101,6 +104,7 @@ class StuckMonitor(TendonFindingMonitor):
         super().__init__(kind, settings, spool)
         self._first = self._second = math.nan
         self._commanded = 0.0
+        self._commanded_speed = commanded_speed_of(spool, settings)
 
     @property
     def detects_within(self) -> int:
@@ -113,11 +117,11 @@ class StuckMonitor(TendonFindingMonitor):
 
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         length, settings = tendon.length, self.settings
+        period = elapsed(readings, settings)
+        step = self._commanded_speed(command, length, period) * period
         if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
             self._first, self._commanded = length, 0.0
             return None
-        period = elapsed(readings, settings)
-        step = commanded_speed(command, length, self.spool, period) * period
         goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
         if goal is not None and abs(goal - length) <= settings.stuck_distance + command.compliance:
             step = 0.0  # near its goal a loaded spool may well stand
@@ -134,11 +138,6 @@ class StuckMonitor(TendonFindingMonitor):
 
 
 # -- what a spool can move ---------------------------------------------------------------------------------------------
-
-
-def elapsed(readings: Readings, settings: SafetySettings) -> float:
-    """Measured time [s] of this cycle, or the planned period where the measured one makes no sense."""
-    return readings.period if math.isfinite(readings.period) and readings.period > 0.0 else settings.period
 
 
 def cycles_for(distance: float, speed: float, settings: SafetySettings) -> int:
@@ -160,6 +159,13 @@ def commanded_speed(command: DriveCommand | None, length: float, spool: Spool, p
         return command.value
     rate = min(command.rate or spool.actuator.rate, spool.actuator.rate)
     return min(max((command.value - length) / period, -rate), rate) if finite(length) else 0.0
+
+
+def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[DriveCommand | None, float, float], float]:
+    """What gives the speed [m/s] that a command asks for at a length [m] in a cycle [s], by who closes the loop."""
+    if spool.on_board:
+        return BoardLoopModel(spool, settings.period).speed
+    return lambda command, length, period: commanded_speed(command, length, spool, period)
 
 
 def wrapped(difference: float, wrap: float | None) -> float:

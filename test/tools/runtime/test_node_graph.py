@@ -129,6 +129,14 @@ def test_composed_nodes_share_a_process_and_their_parameters_name_them() -> None
     assert graph.as_composed().process(COMPOSED) == "process of simulator, estimator, controller, markers"
 
 
+@pytest.mark.parametrize("controller", ["task", "qp"])
+def test_a_controller_of_torques_is_made_for_the_period_in_which_the_driver_tells_states(controller: str) -> None:
+    graph = hardware_graph("manipulator", port=EMULATED, controller=controller)
+    assert graph["controller"].parameters["control_period"] == 0.02
+    asked = hardware_graph("manipulator", port=EMULATED, controller=controller, control_period=0.01)
+    assert asked["controller"].parameters["control_period"] == 0.01
+
+
 def test_servos_are_not_composed() -> None:
     with pytest.raises(TensegrityError, match="a process of their own"):
         hardware_graph("tensebot", port=EMULATED).as_composed()

@@ -1,0 +1,52 @@
+"""Tours of whole robots on emulated servos, through driver, estimator and controller, in counted cycles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hardware_loop import Clockwork, hardware_loop
+
+from tensegrity_driver.safety.faults import FaultKind
+from tensegrity_dynamics import load_robot
+
+MANIPULATOR, TENSEBOT = load_robot("manipulator"), load_robot("tensebot")
+ON_BOARD = replace(TENSEBOT, servos={**TENSEBOT.servos, "position_loop": "board"})
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("robot", "controller"),
+    [(MANIPULATOR, "task"), (MANIPULATOR, "qp"), (ON_BOARD, "")],
+    ids=["task", "qp", "board"],
+)
+def test_every_goal_of_the_tour_is_reached_without_a_fault(robot, controller) -> None:
+    period = {"period": 0.02} if controller else {}
+    with hardware_loop(robot, controller, **period) as loop:
+        reached = loop.tour()
+        assert len(reached) == len(robot.tour) == 5
+        assert not loop.faults
+        assert controller == "" or loop.lowest > 5.0  # the floor of the manipulator
+
+
+def test_commands_that_stop_in_motion_and_come_back_are_no_fault() -> None:
+    freezes = ((0.3, 0.3), (1.0, 0.2))
+    with hardware_loop(MANIPULATOR, "task", Clockwork(freezes=freezes), period=0.02) as loop:
+        assert len(loop.tour(stops=1)) == 1
+        assert not loop.faults
+
+
+@pytest.mark.parametrize("at", [0.3, 0.6, 0.9])
+def test_a_cable_that_snaps_on_the_way_to_a_goal_is_found_at_once(at: float) -> None:
+    with hardware_loop(MANIPULATOR, "task", period=0.02) as loop:
+        position, quaternion = loop.emulated.observe().pose
+        loop.send((np.add(position, [0.0, 0.0, -0.1]), quaternion))
+        loop.run(at)
+        loop.emulated.faults.snap("B1-bot")
+        snapped = loop.time
+        loop.run(0.2)
+        assert not [each for each in loop.faults if each[0] <= snapped]
+        kinds = {fault.kind for _, fault in loop.faults if fault.tendon == "B1-bot"}
+        assert kinds & {FaultKind.SNAPPED, FaultKind.SLACK}
+        assert min(time for time, fault in loop.faults if fault.tendon == "B1-bot") - snapped <= 0.12
