@@ -28,6 +28,7 @@ from ..robots.schema import (
     PositiveLength,
     PositiveNumber,
     RigidMovement,
+    Speed,
     Stress,
     Turn,
     Viscosity,
@@ -190,6 +191,7 @@ class RoutePointBlock(Block):
     axis: Direction | None = None
     side: Literal[1, -1] = 1
     friction: Annotated[Number, Field(ge=0)] | None = None
+    friction_speed: Annotated[Speed, Field(gt=0)] | None = None
     turns: Annotated[int, Field(ge=0, strict=True)] = 0
     may_be_clear: Yes = False
     wound: Annotated[Number, Field(ge=0)] | None = None
@@ -201,9 +203,12 @@ class RoutedCableBlock(Block):
 
     name: Name
     route: Annotated[list[RoutePointBlock], Field(min_length=2)]
-    young: Annotated[Stress, Field(gt=0)]
+    rigid: Yes = False
+    sag: Yes = False
+    young: Annotated[Stress, Field(gt=0)] | None = None
     damping: Annotated[Viscosity, Field(ge=0)] = 0.0
-    cable_radius: PositiveLength
+    density: Annotated[Density, Field(gt=0)] | None = None
+    cable_radius: PositiveLength | None = None
     strain: Number | None = None
     tension: Annotated[Force, Field(ge=0)] | None = None
     length: PositiveLength | None = None
