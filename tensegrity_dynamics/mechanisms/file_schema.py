@@ -149,6 +149,8 @@ class CableBlock(Block):
     at: Point
     block_axis: Direction
     pulley_axis: Direction
+    skew: Yes = False
+    swivel: Point = Field(default=[0.0, 0.0, 0.0])
     pulley_joint: Name | None = None
     pulley_radius: PositiveLength
     anchor: AnchorBlock
@@ -168,6 +170,7 @@ class CableBlock(Block):
             self.at = movement.point(self.at)
             self.block_axis = movement.direction(self.block_axis)
             self.pulley_axis = movement.direction(self.pulley_axis)
+            self.swivel = (np.array(movement.point(self.swivel)) - movement.point([0.0, 0.0, 0.0])).tolist()
         if not is_copied("anchor.body"):
             self.anchor.at = movement.point(self.anchor.at)
 

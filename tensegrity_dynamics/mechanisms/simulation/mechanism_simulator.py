@@ -53,7 +53,7 @@ from ..resistance import (
     TREE,
 )
 from ..route_placement import route_problem
-from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
+from ..route_readings import RouteReading, read_routes, set_slips, slip_words, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
@@ -417,6 +417,18 @@ class MechanismSimulator(Simulator):
             contact_points=touching,
             contacts=contact_forces(touching),
         )
+
+    @property
+    def details(self) -> dict[str, str]:
+        if not self.model.routes:
+            return {}
+        readings = read_routes(self._mechanism, self._work)
+        words = {f"cable {name}": said for name, said in slip_words(readings).items()}
+        for name in dict.fromkeys(self._strands.names):
+            slack = [k for k, tension in enumerate(readings[name].tensions) if tension == 0.0]
+            if slack:
+                words[f"cable {name}"] = "slack"
+        return words
 
     def energy(self) -> Energy:
         evaluate(self._flat, self._q, self._v, self._work)
