@@ -444,6 +444,12 @@ class MechanismSimulator(Simulator):
         """At the present state, under the efforts that the actuators gave last."""
         if inputs not in ("", "efforts"):
             raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
+        if self._strands.slack.any():
+            name = self._strands.names[int(np.argmax(self._strands.slack))]
+            raise TensegrityError(
+                f"cable {name} hangs slack, and does not stretch: what is linear on one side of its being taut is not "
+                "on the other. Take the model where it is taut, or let it stretch."
+            )
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
         powers_of(self._flat, self._q, self._v, self._work, np.zeros(4))
