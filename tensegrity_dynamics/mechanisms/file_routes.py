@@ -69,9 +69,7 @@ def _cable(
         problems.add((*path, "strain"), f"a strain is above -1; found {strain:g}.")
         return None
     line_mass = area * item.density if item.sag and item.density is not None else 0.0
-    return RoutedCable(
-        item.name, route, young, radius, item.damping, strain, item.length, item.rigid, line_mass
-    )
+    return RoutedCable(item.name, route, young, radius, item.damping, strain, item.length, item.rigid, line_mass)
 
 
 def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bool:

@@ -109,7 +109,9 @@ def slip_words(routes: Mapping[str, RouteReading]) -> dict[str, str]:
         parts = [
             f"route[{k}] {contact}" + (f" at {1e3 * speed:.3g} mm/s" if contact in ("slips", "creeps") else "")
             + (f", {1e3 * slipped:.4g} mm so far" if slipped else "")
-            for k, (contact, slipped, speed) in enumerate(zip(each.contacts, each.slipped, each.slip_speeds, strict=True))
+            for k, contact, slipped, speed in zip(
+                range(len(each.contacts)), each.contacts, each.slipped, each.slip_speeds, strict=True
+            )
             if contact
         ]  # fmt: skip
         if parts:
@@ -121,8 +123,8 @@ def _hanging(
     cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(n, 3) m of a cable that sags, at shares (n,) of its rest length from its first end (Irvine 1981, 1.3)."""
-    begin, pull, rest = state[0, W_EXIT : W_EXIT + 3], state[0, TENSION] * state[0, W_OUT : W_OUT + 3], state[0, REST_NOW]
-    weight, along = -cable[LINE_MASS] * gravity, shares[:, None] * rest
+    begin, pull = state[0, W_EXIT : W_EXIT + 3], state[0, TENSION] * state[0, W_OUT : W_OUT + 3]
+    weight, along = -cable[LINE_MASS] * gravity, shares[:, None] * state[0, REST_NOW]
     whole = float(np.linalg.norm(weight))
     tension = np.linalg.norm(pull + along * weight, axis=1)[:, None]
     rise = float(pull @ weight) / whole if whole else 0.0
@@ -130,11 +132,14 @@ def _hanging(
     level = pull - rise * up
     ends = rise + along * whole
     size = max(float(np.linalg.norm(level)), 1e-300)
-    cross = np.where(rise * ends > 0.0, size**2 * along * whole * (rise + ends) / np.where(
-        rise * ends > 0.0, ends * np.hypot(size, rise) + rise * tension, 1.0), ends * np.hypot(size, rise) - rise * tension
-    )  # fmt: skip
+    first, rises = np.hypot(size, rise), rise * ends > 0.0
+    cross = np.where(
+        rises,
+        size**2 * along * whole * (rise + ends) / np.where(rises, ends * first + rise * tension, 1.0),
+        ends * first - rise * tension,
+    )
     bend = np.arcsinh(cross / size**2) / whole if whole else along / size
-    height = along * (rise + ends) * (0.5 / cable[STIFFNESS] + 1.0 / (np.hypot(size, rise) + tension))
+    height = along * (rise + ends) * (0.5 / cable[STIFFNESS] + 1.0 / (first + tension))
     return np.asarray(begin + level * (along / cable[STIFFNESS] + bend) + height * up)
 
 

@@ -179,7 +179,7 @@ def simulate(
     for name, (contact, _, _) in last["slip"].items():
         changes = sum(a["slip"][name][0] != b["slip"][name][0] for a, b in pairwise(samples))
         if changes:
-            rows.append((f"changes at {name}", f"{changes} between stick and slip in {len(samples)} samples, now {contact}"))
+            rows.append((f"changes at {name}", f"{changes} from sample to sample ({len(samples)}), now {contact}"))
     rows.append(("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.2g} J"))
     if energy.friction or energy.damping:
         rows.append(("turned to heat", f"{energy.damping:.3g} J by damping, {energy.friction:.3g} J by friction"))

@@ -40,8 +40,9 @@ its directions there (unit, along the cable); turns to and from the mark; whethe
 has passed by turning, its rate, and its gradient by the angle; gradient of the length by the angle through the radius;
 of the strand that begins here: length, rest length, strain, their rates, tension, and what drives rest length into it
 (T + 1/2 E A strain^2 with damping); how it slips (-1, 0, 1); ratio of strains at the limit and its rate; scratch of the
-linear equations; how fast the directions turn; what slip was driven by when it was kept last (0: it stuck); whether a strand that
-does not stretch hangs slack; scratch of its row; m of slip in the time of a step at the speed that regularises friction."""
+linear equations; how fast the directions turn; what slip was driven by when it was kept last (0: it stuck); whether a
+strand that does not stretch hangs slack; scratch of its row; m of slip in a step at the speed that regularises
+friction."""
 
 ELASTIC, DAMPED, RUBBED, PATH_LENGTH, HIGHEST, STATUS, WHERE, PERIOD, RESULT_COLUMNS = range(9)
 """Of a cable: energy [J], power lost in damping and in slip [W], length of its path [m], highest tension [N], whether

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..point_forces import add_force
+from .catenary import sagging_efforts
 from .columns import (
     BEFORE,
     BODY,
@@ -51,7 +52,6 @@ from .columns import (
     W_TURN_OUT,
     WIDTH,
 )  # fmt: skip
-from .catenary import sagging_efforts
 from .path import trace
 from .slip import find_rates, find_slip
 
@@ -136,7 +136,9 @@ def routed_efforts(
         find_slip(elements, first, last, state)
         find_rates(elements, first, last, state)
         find_tensions(elements, cable, first, last, state, result)
-        pull_bodies(elements, first, last, state, TENSION, DRIVE, v_start, v_count, parent, dof_parent, jacobian, passive)
+        pull_bodies(
+            elements, first, last, state, TENSION, DRIVE, v_start, v_count, parent, dof_parent, jacobian, passive
+        )
 
 
 @allocation_free

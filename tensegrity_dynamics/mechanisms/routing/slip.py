@@ -6,8 +6,8 @@ no rest length passes, to the last bit. At the bound as much passes as keeps the
 on the speed, and the cable has no mass, so that what has slipped follows from the path alone (an elastic-plastic law
 in one dimension): Newton's method over the contacts that slip, with an active set.
 
-A contact with a speed that regularises it has the ratio e^(friction x wrap x tanh(slip speed / that speed)) instead, the
-slip speed being the mean over a step (implicit Euler): it creeps wherever the tensions differ.
+A contact with a speed that regularises it has the ratio e^(friction x wrap x tanh(slip speed / that speed)) instead,
+the slip speed being the mean over a step (implicit Euler): it creeps wherever the tensions differ.
 """
 
 from __future__ import annotations

@@ -325,7 +325,8 @@ class MechanismSimulator(Simulator):
     def _make_stepper(self) -> Stepper:
         """What makes steps that end where strands without stretch go slack or taut."""
         state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
-        arrays = [self._q, self._v, self._works, self._flat.resistances, self._work.route_state, self._work.route_results]
+        arrays = [self._q, self._v, self._works, self._flat.resistances]
+        arrays += [self._work.route_state, self._work.route_results]
         arrays += [getattr(self._drives, name) for name in state]
 
         def save() -> list[NDArray]:

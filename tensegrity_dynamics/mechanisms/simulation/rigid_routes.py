@@ -1,4 +1,4 @@
-"""Routed cables that do not stretch, in steps: strands go slack where they would push, and taut where they are too short.
+"""Steps of routed cables that do not stretch: strands go slack where they would push, taut where they are too short.
 
 A taut strand is a row of the loops, whose tension is never below zero: where it would be, the strand goes slack at that
 instant. A slack one goes taut where its path is as long as it is. Then its ends are stopped at once: of all impulses of

@@ -21,13 +21,13 @@ from ...numerics.one_sided import weakest_direction
 from .. import joints
 from ..contact_readings import place_jacobians, place_normals, read_contacts, set_standing, touching_places
 from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.rigid_tensions import rigid_strands, route_tensions
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, make_reduction_workspace, reduce_rows
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
-from ..dynamics.rigid_tensions import rigid_strands, route_tensions
 from ..route_readings import RouteReading, read_routes, slips
 from ..routing.columns import LENGTH, REST_NOW, SLACK, TENSION
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
@@ -184,7 +184,6 @@ class MechanismEquilibriumSolver:
             NoEquilibriumError: Newton's method does not converge or the loops cannot close; the message states the
                 force that is left.
         """
-        mechanism = self.mechanism
         if not self._strands.size:
             return self._solve(start, positions, effort, tolerance, maximum_iterations)
         self._work.route_state[:, SLACK] = 0.0
@@ -226,7 +225,7 @@ class MechanismEquilibriumSolver:
                 return shape
             start = shape.q
         raise NoEquilibriumError(
-            "no equilibrium found: cables without stretch go slack and taut in turns; start nearer, or let them stretch."
+            "no equilibrium found: rigid cables go slack and taut in turns; start nearer, or let them stretch."
         )
 
     def _at(self, q: NDArray) -> None:

@@ -24,7 +24,8 @@ name: line
 kind: mechanism
 bodies: {{trolley: {{mass: 1, inertia: [1, 1, 1]}}, load: {{mass: 5, inertia: [1, 1, 1]}}}}
 joints:
-  - {{name: along, kind: prismatic, parent: world, body: trolley, axis: [0.8, 0.6, 0], resistance: {{stiffness: {spring}}}}}
+  - {{name: along, kind: prismatic, parent: world, body: trolley, axis: [0.8, 0.6, 0],
+     resistance: {{stiffness: {spring}}}}}
   - {{name: up, kind: prismatic, parent: trolley, body: load, axis: [0, 0, 1], resistance: {{stiffness: 5000}}}}
 routed_cables:
   - {{name: line, sag: true, young: {young}, cable_radius: 0.005, density: {density}, length: {length},

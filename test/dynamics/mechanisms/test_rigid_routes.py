@@ -47,7 +47,8 @@ def ball(at, length=None):
 
 def atwood(heavy=2.0):
     sides = ", ".join(
-        f"{{name: {name}Jt, kind: prismatic, parent: world, body: {name}, axis: [0, 0, -1], frame: {{at: [{x}, 0, -1]}}}}"
+        f"{{name: {name}Jt, kind: prismatic, parent: world, body: {name}, axis: [0, 0, -1], "
+        f"frame: {{at: [{x}, 0, -1]}}}}"
         for name, x in (("heavy", -0.1), ("light", 0.1))
     )
     return tied(
@@ -132,7 +133,8 @@ def test_a_falling_ball_is_caught_when_its_rope_is_straight_and_every_joule_is_t
 
 POINTS = [
     "{body: world, at: [-0.5, 0, -0.3]}", "{body: first, at: [-0.35, 0, 0], axis: [0, 1, 0], radius: 0.08, side: 1}",
-    "{joint: sheaveJt, radius: 0.07, side: 1}", "{body: second, at: [0, 0, 0.05], axis: [0, -1, 0], radius: 0.1, side: 1}",
+    "{joint: sheaveJt, radius: 0.07, side: 1}",
+    "{body: second, at: [0, 0, 0.05], axis: [0, -1, 0], radius: 0.1, side: 1}",
     "{body: second, at: [0.4, 0, -0.2]}",
 ]  # fmt: skip
 
@@ -210,7 +212,7 @@ routed_cables:
 
 
 def test_steps_of_controlled_error_and_linear_models_of_slack_ropes_are_refused_by_name():
-    with pytest.raises(TensegrityError, match="rope does not stretch.*'rk4'"):
+    with pytest.raises(TensegrityError, match=r"rope does not stretch.*'rk4'"):
         Simulation(atwood(), integrator="adaptive")
     with pytest.raises(TensegrityError, match="rope hangs slack"):
         Simulation(ball("0.6, 0, -0.8", 1.2), time_step=1e-3, start="file").linearise()
