@@ -2,8 +2,8 @@
 
 The block turns about an axis of the body that carries it, so that the pulley's plane can follow the anchor; the pulley
 turns in the block; the cable's end meets its anchor on another body in a ball joint. Block frame: z the block's axis,
-y the pulley's axis; pulley frame: z its axis, x the block's axis. Where the axes are skew to each other, y and x are the
-parts of them that are square to z. The pulley's centre may stand off the block's axis and turn about it.
+y the pulley's axis; pulley frame: z its axis, x the block's axis. Where the axes are skew to each other, y and x are
+the parts of them that are square to z. The pulley's centre may stand off the block's axis and turn about it.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class RigidTensions:
 
     Attributes:
         names: of these cables.
-        strands: (s,) rows where strands of routed cables without stretch begin. strand_tensions: (s,) N of the last call.
+        strands: (s,) rows where strands of routed cables without stretch begin. strand_tensions: (s,) N, last found.
     """
 
     def __init__(self, model: MechanismModel) -> None:
