@@ -71,9 +71,12 @@ class RouteReading:
     sag: float = 0.0
 
 
-def read_routes(mechanism: Mechanism, work: Workspace) -> dict[str, RouteReading]:
-    """Readings by name, from what `evaluate` left in the arrays."""
+def read_routes(
+    mechanism: Mechanism, work: Workspace, gravity: NDArray[np.float64] | None = None
+) -> dict[str, RouteReading]:
+    """Readings by name, from what `evaluate` left in the arrays; gravity (3,) m/s^2 where it is not the mechanism's."""
     readings = {}
+    gravity = mechanism.gravity if gravity is None else gravity
     for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
         first = int(cable[FIRST])
         rows = first + route.holding
@@ -81,7 +84,7 @@ def read_routes(mechanism: Mechanism, work: Workspace) -> dict[str, RouteReading
         state = work.route_state[first : first + int(cable[COUNT])]
         tensions, sag = strands[:, TENSION], 0.0
         if route.line_mass:
-            tensions, sag = state[:, TENSION], _sag(cable, state, mechanism.gravity)
+            tensions, sag = state[:, TENSION], _sag(cable, state, gravity)
         readings[route.name] = RouteReading(
             float(result[PATH_LENGTH]), float(strands[:, REST_NOW].sum()), float(result[HIGHEST]),
             float(strands[:, STRAIN].max()), tuple(tensions.tolist()), tuple(state[:, WRAP].tolist()),

@@ -327,13 +327,25 @@ class MechanismSimulator(Simulator):
         state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
         arrays = [self._q, self._v, self._works, self._flat.resistances]
         arrays += [self._work.route_state, self._work.route_results]
-        arrays += [getattr(self._drives, name) for name in state]
+        driven = [getattr(self._drives, name) for name in state]
+        arrays += driven
 
         def save() -> list[NDArray]:
             return [array.copy() for array in arrays]
 
         def restore(saved: list[NDArray]) -> None:
             for array, values in zip(arrays, saved, strict=True):
+                array[:] = values
+
+        def keep() -> list[NDArray]:
+            return [array.copy() for array in driven]
+
+        def hold(kept: list[NDArray]) -> None:
+            resume(kept)
+            self._drives.mode[:], self._drives.command[:], self._drives.lead[:] = EFFORT, self._drives.torque, 0.0
+
+        def resume(kept: list[NDArray]) -> None:
+            for array, values in zip(driven, kept, strict=True):
                 array[:] = values
 
         def tensions() -> NDArray[np.float64]:
@@ -347,8 +359,9 @@ class MechanismSimulator(Simulator):
             self.events.append((self._now + time, cable, kind))
 
         return Stepper(
-            self._strands, (self._q, self._v), self._reduction, self._advance_by, save, restore, tensions, lose, note
-        )
+            self._strands, (self._q, self._v), self._reduction, self._advance_by, save, restore, keep, hold, resume,
+            tensions, lose, note,
+        )  # fmt: skip
 
     def _advance_by(self, length: float) -> None:
         """One step of another length [s]."""
@@ -393,7 +406,7 @@ class MechanismSimulator(Simulator):
         names, drives = self.model.cable_names, self._drives
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
-        routes = read_routes(self._mechanism, self._work)
+        routes = read_routes(self._mechanism, self._work, self._flat.gravity)
         touching = read_contacts(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
@@ -423,7 +436,7 @@ class MechanismSimulator(Simulator):
     def details(self) -> dict[str, str]:
         if not self.model.routes:
             return {}
-        readings = read_routes(self._mechanism, self._work)
+        readings = read_routes(self._mechanism, self._work, self._flat.gravity)
         words = {f"cable {name}": said for name, said in slip_words(readings).items()}
         for name in dict.fromkeys(self._strands.names):
             slack = [k for k, tension in enumerate(readings[name].tensions) if tension == 0.0]

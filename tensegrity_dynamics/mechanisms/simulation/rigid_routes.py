@@ -6,7 +6,8 @@ strands that pull and leave none too short, the one that leaves the least kineti
 
     p = argmin 1/2 |v - M^-1 J' p|_M^2  over  p >= 0   (inelastic; what it takes is lost).
 
-Both instants are found within the step by root finding on steps of other lengths, so that a step ends or begins there.
+Both instants are found within the step by bisection on steps of other lengths, so that a step ends or begins there. The
+actuators give over all of them what they would have given over the whole step, as digital servos do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from ...errors import TensegrityError
 from ..dynamics.equations_of_motion import evaluate
 from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, reduce_rows
 from ..mechanism import FlatMechanism, Mechanism
-from ..routing.columns import FIRST, LENGTH, LOOP_ROW, REST_NOW, SLACK
+from ..routing.columns import (
+    COUNT,
+    FIRST,
+    GRADIENT,
+    LENGTH,
+    LENGTH_RATE,
+    LOOP_ROW,
+    REST_NOW,
+    SLACK,
+    TURNING_V,
+    WIDTH,
+)
 from ..workspace import Workspace
 
 ONSET = 1e-11
@@ -42,14 +54,18 @@ class RigidRoutes:
     def __init__(self, mechanism: Mechanism, flat: FlatMechanism, work: Workspace) -> None:
         self._flat, self._work = flat, work
         self.names: list[str] = []
-        rows, loops = [], []
+        rows: list[int] = []
+        ends: list[int] = []
+        loops: list[int] = []
         for cable, route in zip(flat.routed_cables, mechanism.routes, strict=True):
             if route.rigid:
                 strands = int(cable[FIRST]) + route.holding
                 rows += strands.tolist()
+                ends += [*strands[1:].tolist(), int(cable[FIRST]) + int(cable[COUNT]) - 1]
                 loops += (int(cable[LOOP_ROW]) + np.arange(strands.size)).tolist()
                 self.names += [route.name] * strands.size
         self.rows, self._loops = np.array(rows, dtype=np.int64), np.array(loops, dtype=np.int64)
+        self._ends = ends
 
     @property
     def slack(self) -> NDArray[np.bool_]:
@@ -65,6 +81,18 @@ class RigidRoutes:
         evaluate(self._flat, q, v, self._work)
         state = self._work.route_state[self.rows]
         return np.asarray(state[:, LENGTH] / state[:, REST_NOW] - 1.0)
+
+    def closing(self, v: NDArray) -> NDArray[np.float64]:
+        """(s,) m/s at which the paths grow longer than the rest lengths, slack or not, at the state of `gaps`."""
+        state, flat = self._work.route_state, self._flat
+        rates = []
+        for row, end in zip(self.rows, self._ends, strict=True):
+            passed = 0.0
+            for sign, e in ((1.0, int(row)), (-1.0, int(end))):
+                turning = int(flat.route_elements[e, TURNING_V])
+                passed += sign * state[e, GRADIENT] * v[turning] if turning >= 0 else 0.0
+            rates.append(state[row, LENGTH_RATE] - passed)
+        return np.array(rates)
 
     def fit(self, q: NDArray, v: NDArray) -> None:
         """Hold the strands that are as long as their path at a state, and let the shorter paths hang slack."""
@@ -87,7 +115,14 @@ class RigidRoutes:
         reduce_rows(work.loop, work.loop_bias, reduction, False)
         count = independent_basis(v.size, reduction)
         basis, free = reduction.basis[:, :count], reduction.independent[:count]
-        factor = np.linalg.cholesky(basis.T @ work.mass @ basis)
+        try:
+            factor = np.linalg.cholesky(basis.T @ work.mass @ basis)
+        except np.linalg.LinAlgError:
+            name = self.names[int(np.argmax(taut))]
+            raise TensegrityError(
+                f"cable {name} goes taut on something without mass, which moves on its own while it hangs slack; give "
+                "that a mass."
+            ) from None
         speeds = np.array(v[free])
         across = rows @ basis
         impulses, _ = nnls(np.linalg.solve(factor, across.T), factor.T @ speeds)
@@ -107,6 +142,8 @@ class Stepper:
     Args:
         routes: the strands. state: q (nq,) and v (nv,), changed in place. step: makes one step of a length [s].
         save: returns what a step changes, restore: brings it back. tensions: N of the strands at the state.
+        keep: returns what the actuators are like after a step, hold: lets them give the efforts of that from now on,
+            resume: brings them back to it.
         lose: takes an energy [J] that is lost. note: takes the name of a cable and "slack" or "taut".
     """
 
@@ -118,19 +155,26 @@ class Stepper:
         step: Callable[[float], None],
         save: Callable[[], Any],
         restore: Callable[[Any], None],
+        keep: Callable[[], Any],
+        hold: Callable[[Any], None],
+        resume: Callable[[Any], None],
         tensions: Callable[[], NDArray[np.float64]],
         lose: Callable[[float], None],
         note: Callable[[str, str, float], None],
     ) -> None:
         self._routes, self._q, self._v, self._reduction = routes, *state, reduction
         self._step, self._save, self._restore = step, save, restore
+        self._keep, self._hold, self._resume = keep, hold, resume
         self._tensions, self._lose, self._note = tensions, lose, note
 
     def advance(self, length: float) -> None:
         """One step of a length [s]; where it fails the state stays as it was."""
         begin = self._save()
+        self._kept: Any = None
         try:
             self._advance(length)
+            if self._kept is not None:
+                self._resume(self._kept)
         except TensegrityError:
             self._restore(begin)
             raise
@@ -148,6 +192,11 @@ class Stepper:
             if not (measure > 0.0).any():
                 return
             which = np.flatnonzero(measure > 0.0)
+            if self._kept is None:
+                self._kept = self._keep()
+                self._restore(before)
+                self._hold(self._kept)
+                before = self._save()
             share = left * self._earliest(before, left, which)
             self._restore(before)
             if share > 1e-9 * length:
@@ -160,9 +209,11 @@ class Stepper:
         """(s,) above zero where something changes: a slack strand is too short, or a taut one pushes."""
         slack = self._routes.slack
         tensions = self._tensions()
-        gaps = self._routes.gaps(self._q, self._v)
+        gaps, closing = self._routes.gaps(self._q, self._v), self._routes.closing(self._v)
         scale = max(float(np.abs(tensions).max(initial=0.0)), 1e-300)
-        return np.where(slack, gaps - ONSET, -tensions - PUSH * scale if tensions.any() else -1.0)
+        return np.where(
+            slack, np.where(closing > 0.0, gaps - ONSET, -1.0), -tensions - PUSH * scale if tensions.any() else -1.0
+        )
 
     def _earliest(self, before: Any, left: float, which: NDArray[np.int64]) -> float:
         """Part of a step of `left` s from the state before at which the first of the changes comes."""
@@ -209,8 +260,6 @@ class Stepper:
 
 def refuse_adaptive(mechanism: Mechanism) -> None:
     """Raise TensegrityError where steps of controlled error cannot follow a mechanism's routed cables."""
-    from ..routing.columns import WIDTH
-
     for route in mechanism.routes:
         if route.rigid:
             raise TensegrityError(
