@@ -86,6 +86,11 @@ class Simulation:
         return "; ".join(part for part in (self._energy_note, self._simulator.note) if part)
 
     @property
+    def details(self) -> dict[str, str]:
+        """What diagnostics say of parts of the robot at the present state, by name, such as cables that slip."""
+        return self._simulator.details
+
+    @property
     def energy_error(self) -> float:
         """J that the integrator itself has put in (below zero: taken out) since the start, or since a state was set."""
         return self.energy().balance - self._balance

@@ -118,6 +118,11 @@ class Simulator(ABC):
         return ""
 
     @property
+    def details(self) -> dict[str, str]:
+        """What diagnostics say of parts of the robot at the present state, by name, such as cables that slip."""
+        return {}
+
+    @property
     @abstractmethod
     def time(self) -> float:
         """s since the start; counted in steps, so that it never drifts."""

@@ -2,7 +2,8 @@
 
 The block turns about an axis of the body that carries it, so that the pulley's plane can follow the anchor; the pulley
 turns in the block; the cable's end meets its anchor on another body in a ball joint. Block frame: z the block's axis,
-y the pulley's axis; pulley frame: z its axis, x the block's axis.
+y the pulley's axis; pulley frame: z its axis, x the block's axis. Where the axes are skew to each other, y and x are
+the parts of them that are square to z. The pulley's centre may stand off the block's axis and turn about it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .primitives import Primitive, body_from
 from .resistance import Resistance
 
 VARIANTS = ("rigid", "u", "epsilon", "length")
+LEAST_SQUARE = 0.05
+"""Sine of the angle between the axes of block and pulley below which a block cannot turn its pulley to the anchor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +32,10 @@ class CableEntry:
     Args:
         name: of the cable, and prefix of the names of its bodies and joints.
         carrier: body that carries the block; "world" is allowed.
-        at: (3,) m, centre of the pulley on the carrier, which lies on the block's axis.
-        block_axis, pulley_axis: (3,) on the carrier, square to each other, at block angle zero. Seen along the pulley
+        at: (3,) m on the carrier, a point of the block's axis.
+        block_axis, pulley_axis: (3,) on the carrier, not along each other, at block angle zero. Seen along the pulley
             axis, the cable leaves so that (cable direction) x (from pulley centre to where it leaves) is the axis.
+        swivel: (3,) m on the carrier, from `at` to the centre of the pulley at block angle zero.
         radius: of the pulley [m].
         anchor_body, anchor: where the cable ends, (3,) m on that body.
         young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
@@ -64,6 +68,7 @@ class CableEntry:
     block_resistance: Resistance | None = None
     pulley_resistance: Resistance | None = None
     pulley_armature: float = 0.0
+    swivel: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
 
     @property
     def joints(self) -> tuple[str, str, str]:
@@ -76,11 +81,7 @@ class CableEntry:
             raise TensegrityError(f"cable {self.name}: variant {self.variant!r} is not one of {', '.join(VARIANTS)}.")
         name = self.name
         block, pulley, joint = self.joints
-        block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
-        if abs(block_axis @ pulley_axis) > 1e-9:
-            raise TensegrityError(f"cable {name}: the pulley axis must be square to the block axis.")
-        turn = Frame(self.at, np.column_stack((np.cross(pulley_axis, block_axis), pulley_axis, block_axis)))
-        spin = Frame(np.zeros(3), np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+        turn, spin = self._frames()
         bodies = [
             body_from(f"{name}-block", self.block),
             body_from(f"{name}-pulley", self.pulley),
@@ -105,22 +106,47 @@ class CableEntry:
         area = np.pi * self.cable_radius**2
         return bodies, made, loop, Cable(name, joint, area, self.young, self.damping, self.longest)
 
+    def _frames(self) -> tuple[Frame, Frame]:
+        """Frames of the block on its carrier, and of the pulley in the block."""
+        block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
+        skew = float(block_axis @ pulley_axis)
+        square = float(np.sqrt(max(0.0, 1.0 - skew * skew)))
+        if square < LEAST_SQUARE:
+            raise TensegrityError(
+                f"cable {self.name}: the pulley axis lies along the block axis, so that the block cannot turn the "
+                "pulley towards its anchor; turn one of them."
+            )
+        if abs(skew) < 1e-9:
+            skew, square = 0.0, 1.0
+        y = (pulley_axis - skew * block_axis) / square
+        turn = Frame(self.at, np.column_stack((np.cross(y, block_axis), y, block_axis)))
+        axes = np.array([[0.0, 1.0, 0.0], [-skew, 0.0, square], [square, 0.0, skew]])
+        return turn, Frame(turn.axes.T @ np.asarray(self.swivel, dtype=np.float64), axes)
+
     def start(self, target: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
         """Block angle, pulley angle [rad] and involute position for an anchor at target (3,) m in carrier axes.
 
         Raises:
             TensegrityError: the anchor lies within the pulley, or unwinding to it takes more cable than there is.
         """
-        block_axis, pulley_axis = _unit(self.block_axis), _unit(self.pulley_axis)
-        side = np.cross(pulley_axis, block_axis)
-        offset = np.asarray(target, dtype=np.float64) - np.asarray(self.at, dtype=np.float64)
-        # the block turns until the anchor is in the plane of block axis and `side`, by the smaller angle
-        x, y, z = offset @ side, offset @ pulley_axis, offset @ block_axis
-        block = np.arctan2(y, x)
-        flip = abs(block) > 0.5 * np.pi
-        if flip:
-            block -= np.copysign(np.pi, block)
-        reach = -np.hypot(x, y) if flip else np.hypot(x, y)
+        turn, spin = self._frames()
+        x, y, z = turn.axes.T @ (np.asarray(target, dtype=np.float64) - turn.origin)
+        square, skew = spin.axes[1, 2], spin.axes[2, 2]
+        # the block turns until the anchor is in the pulley's plane, by the smaller angle
+        arm = float(np.hypot(x, y))
+        across = spin.origin[1] - skew / square * (z - spin.origin[2])
+        if abs(across) > arm * (1.0 + 1e-12) + 1e-12:
+            raise TensegrityError(
+                f"cable {self.name}: however its block turns, its anchor stays {abs(across) - arm:.4g} m beside the "
+                "pulley's plane; move the anchor, the swivel or the pulley's axis."
+            )
+        lean = float(np.arcsin(np.clip(across / arm, -1.0, 1.0))) if arm else 0.0
+        angles = np.arctan2(y, x) - np.array([lean, np.pi - lean])
+        angles -= 2.0 * np.pi * np.round(angles / (2.0 * np.pi))
+        block = float(angles[np.argmin(np.abs(angles))]) if arm else 0.0
+        c, s = np.cos(block), np.sin(block)
+        local = spin.axes.T @ (np.array([c * x + s * y, c * y - s * x, z]) - spin.origin)
+        z, reach = float(local[0]), float(local[1])
         distance = float(np.hypot(reach, z))
         if distance <= self.radius:
             raise TensegrityError(

@@ -13,7 +13,7 @@ from ..numerics.rotations import matrix_from_vector
 from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
 from .body_frame import BodyFrame
-from .cable_routing import CableEntry
+from .cable_routing import LEAST_SQUARE, CableEntry
 from .file_contact import read_contact_parts, stand_on_ground
 from .file_loads import read_loads, with_drive_trains
 from .file_resistance import ResistanceReader
@@ -328,16 +328,24 @@ def _entry(block: MechanismFile, i: int, reader: ResistanceReader, problems: Pro
     block_axis = _direction(item.block_axis, ("cables", i, "block_axis"), problems)
     pulley_axis = _direction(item.pulley_axis, ("cables", i, "pulley_axis"), problems)
     assert block_axis is not None and pulley_axis is not None
-    if abs(block_axis @ pulley_axis) > 1e-6:
+    if abs(block_axis @ pulley_axis) > 1e-6 and not item.skew:
         problems.add(
             ("cables", i, "pulley_axis"),
-            f"it must be square to block_axis; their product is {block_axis @ pulley_axis:.3g}.",
+            f"it must be square to block_axis; their product is {block_axis @ pulley_axis:.3g}. Where that is meant, "
+            "say skew: true.",
+        )
+        return None
+    if np.linalg.norm(np.cross(block_axis, pulley_axis)) < LEAST_SQUARE:
+        problems.add(
+            ("cables", i, "pulley_axis"),
+            "it lies along block_axis, so that the block cannot turn the pulley towards its anchor; turn one of them.",
         )
         return None
     if not item.strain > -1.0:
         problems.add(("cables", i, "strain"), f"a strain is above -1; found {item.strain:g}.")
         return None
-    pulley_axis = pulley_axis - (pulley_axis @ block_axis) * block_axis
+    if not item.skew:
+        pulley_axis = pulley_axis - (pulley_axis @ block_axis) * block_axis
     return CableEntry(
         item.name, item.body, np.array(item.at), block_axis, pulley_axis, item.pulley_radius, item.anchor.body,
         np.array(item.anchor.at), item.young, item.cable_radius, item.damping, item.variant,
@@ -346,6 +354,7 @@ def _entry(block: MechanismFile, i: int, reader: ResistanceReader, problems: Pro
         _primitives(item.pulley, block.density, ("cables", i, "pulley"), problems),
         item.pulley_joint or "",
         reader.of_cable(item, "block", ("cables", i)), reader.of_cable(item, "pulley", ("cables", i)),
+        swivel=np.array(item.swivel),
     )  # fmt: skip
 
 

@@ -51,6 +51,8 @@ def _cable(
     if len(given) > 1:
         problems.add(path, f"give one of strain, tension and length; found {' and '.join(given)}.")
         return None
+    if not _fits_its_kind(item, path, problems):
+        return None
     last = len(item.route) - 1
     points = [
         _point(each, k in (0, last), block, joints, (*path, "route", k), problems) for k, each in enumerate(item.route)
@@ -58,14 +60,61 @@ def _cable(
     if any(point is None for point in points):
         return None
     route = tuple(point for point in points if point is not None)
-    area = np.pi * item.cable_radius**2
+    young, radius = item.young or 1.0, item.cable_radius or 0.0
+    area = np.pi * radius**2
     strain = item.strain or 0.0
     if item.tension is not None:
-        strain = item.tension / (item.young * area)
+        strain = item.tension / (young * area)
     if not strain > -1.0:
         problems.add((*path, "strain"), f"a strain is above -1; found {strain:g}.")
         return None
-    return RoutedCable(item.name, route, item.young, item.cable_radius, item.damping, strain, item.length)
+    line_mass = area * item.density if item.sag and item.density is not None else 0.0
+    return RoutedCable(item.name, route, young, radius, item.damping, strain, item.length, item.rigid, line_mass)
+
+
+def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bool:
+    """Whether a cable that stretches, one that does not, or one that sags has what it needs and nothing else."""
+    wrong: list[str] = []
+
+    def refuse(message: str, *field: str | int) -> None:
+        wrong.append(message)
+        problems.add((*path, *field), message)
+
+    if item.rigid and item.sag:
+        refuse("a cable that sags stretches; take one of rigid and sag.", "sag")
+    if item.rigid:
+        for name in ("young", "strain", "tension"):
+            if getattr(item, name) is not None:
+                refuse("a rigid cable does not stretch; leave it out.", name)
+        if item.damping:
+            refuse("a rigid cable has no strain to be damped; leave it out.", "damping")
+        for k, point in enumerate(item.route):
+            if point.friction:
+                refuse(
+                    "slip of a rigid cable is not followed; take one that stretches, or no friction.",
+                    "route", k, "friction",
+                )  # fmt: skip
+            if point.layers is not None:
+                refuse(
+                    "a rigid cable lies on its drum in one layer; take one that stretches, or no layers.",
+                    "route", k, "layers",
+                )  # fmt: skip
+    else:
+        for name in ("young", "cable_radius"):
+            if getattr(item, name) is None:
+                refuse("a cable that stretches needs it; or say rigid: true.", name)
+    if item.sag:
+        if len(item.route) > 2 or any(point.radius is not None for point in item.route):
+            refuse("a cable that sags hangs between two points of bodies; pulleys, holes and drums are not for it.")
+        if item.density is None:
+            refuse("a cable that sags needs its density (kg/m^3).", "density")
+        if item.damping:
+            refuse("a cable that sags moves through its shapes at rest, without damping; leave it out.", "damping")
+        if item.length is None:
+            refuse("a cable that sags needs its rest length.", "length")
+    elif item.density is not None:
+        refuse("only a cable that sags has weight; say sag: true, or leave it out.", "density")
+    return not wrong
 
 
 def _point(
@@ -102,6 +151,8 @@ def _point(
             refuse("a point has no wrap angle to rub on; make it a pulley of small radius.", "friction")
     if item.joint is not None and item.radius is None:
         refuse("give the radius at which the cable lies.")
+    if item.friction_speed is not None and not item.friction:
+        refuse("regularises friction; give friction, too, or leave it out.", "friction_speed")
     if is_end and item.joint is None and item.radius is not None:
         refuse("the end of a cable is a point of a body, or a drum: the joint that turns it.")
     if is_end and item.friction is not None:
@@ -126,5 +177,6 @@ def _point(
     return RoutePoint(
         item.body or "", None if item.at is None else np.array(item.at), item.joint or "", item.radius or 0.0,
         None if item.axis is None else np.array(item.axis), item.side, item.friction,
+        item.friction_speed or 0.0,
         np.inf if item.wound is None else item.wound, layers, item.may_be_clear, item.turns,
     )  # fmt: skip

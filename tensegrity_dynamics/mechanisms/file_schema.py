@@ -28,6 +28,7 @@ from ..robots.schema import (
     PositiveLength,
     PositiveNumber,
     RigidMovement,
+    Speed,
     Stress,
     Turn,
     Viscosity,
@@ -148,6 +149,8 @@ class CableBlock(Block):
     at: Point
     block_axis: Direction
     pulley_axis: Direction
+    skew: Yes = False
+    swivel: Point = Field(default=[0.0, 0.0, 0.0])
     pulley_joint: Name | None = None
     pulley_radius: PositiveLength
     anchor: AnchorBlock
@@ -167,6 +170,7 @@ class CableBlock(Block):
             self.at = movement.point(self.at)
             self.block_axis = movement.direction(self.block_axis)
             self.pulley_axis = movement.direction(self.pulley_axis)
+            self.swivel = (np.array(movement.point(self.swivel)) - movement.point([0.0, 0.0, 0.0])).tolist()
         if not is_copied("anchor.body"):
             self.anchor.at = movement.point(self.anchor.at)
 
@@ -190,6 +194,7 @@ class RoutePointBlock(Block):
     axis: Direction | None = None
     side: Literal[1, -1] = 1
     friction: Annotated[Number, Field(ge=0)] | None = None
+    friction_speed: Annotated[Speed, Field(gt=0)] | None = None
     turns: Annotated[int, Field(ge=0, strict=True)] = 0
     may_be_clear: Yes = False
     wound: Annotated[Number, Field(ge=0)] | None = None
@@ -201,9 +206,12 @@ class RoutedCableBlock(Block):
 
     name: Name
     route: Annotated[list[RoutePointBlock], Field(min_length=2)]
-    young: Annotated[Stress, Field(gt=0)]
+    rigid: Yes = False
+    sag: Yes = False
+    young: Annotated[Stress, Field(gt=0)] | None = None
     damping: Annotated[Viscosity, Field(ge=0)] = 0.0
-    cable_radius: PositiveLength
+    density: Annotated[Density, Field(gt=0)] | None = None
+    cable_radius: PositiveLength | None = None
     strain: Number | None = None
     tension: Annotated[Force, Field(ge=0)] | None = None
     length: PositiveLength | None = None

@@ -6,6 +6,9 @@ Each row gives an error, its direction T (a force vector: row of K = T' (v_s - v
 * about: a direction b of the successor must stay square to a direction a of the predecessor: error -(a . b),
   T = [a x b, 0].
 
+A third form, "routed", is the length of a strand of a routed cable without stretch beyond its rest length; its row is
+filled with the bodies' motion (`routing.rigid_rows`).
+
 With rows fixed in the predecessor, K is the exact derivative of the error everywhere, not only where it vanishes.
 """
 
@@ -22,7 +25,7 @@ from ..errors import TensegrityError, unknown_name
 from .frame import Frame
 from .resistance import BALL_LOOPS, SLIDING_LOOPS, TURNING_LOOPS, Resistance
 
-ALONG, ABOUT = 0, 1
+ALONG, ABOUT, ROUTED = 0, 1, 2
 
 # What each kind of loop holds: linear rows along axes of the predecessor frame, and pairs (a of the predecessor frame,
 # b of the successor frame) that stay square to each other. The free axis is z.
@@ -99,3 +102,8 @@ def loop_rows(loop: Loop, index: Mapping[str, int]) -> list[Row]:
         Row(ABOUT, *ends, predecessor.axes[:, "xyz".index(a)], successor.axes[:, "xyz".index(b)]) for a, b in about
     ]
     return rows
+
+
+def routed_row() -> Row:
+    """A row that a strand of a routed cable fills."""
+    return Row(ROUTED, -1, -1, np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))

@@ -19,9 +19,9 @@ from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from . import joints
 from .frame import Frame
-from .late_kernels import CONTACTS, ENTRIES, PLACES, ROUTES
+from .late_kernels import CONTACTS, ENTRIES, PLACES, RIGID_ROUTES, ROUTES
 from .loads import LOAD_COLUMNS, Load, Payload
-from .loop_joints import Loop, loop_rows
+from .loop_joints import Loop, loop_rows, routed_row
 from .resistance import (
     BALL_LOOPS,
     LOOP_BALL,
@@ -33,7 +33,7 @@ from .resistance import (
     Resistance,
 )
 from .routing.columns import BODY as ROUTE_BODY
-from .routing.placed_route import PlacedRoute, route_arrays
+from .routing.placed_route import PlacedRoute, rigid_row_count, route_arrays
 from .touch.parts import ContactPart, contact_array
 
 WORLD = "world"
@@ -341,6 +341,10 @@ class Mechanism:
             from .routing.late_call import kernel_address  # here, so that others do not wait for its compilation
 
             entries[ROUTES] = kernel_address()
+        if rigid_row_count(self.routes):
+            from .routing.late_call import rigid_kernel_address  # as above
+
+            entries[RIGID_ROUTES] = rigid_kernel_address()
         if self.touches:
             from .touch.late_call import kernel_address as contact_address  # as above
 
@@ -405,6 +409,8 @@ class Mechanism:
                 above = v_start[i] + d
             last[i] = above
         rows = [row for loop in self.loops for row in loop_rows(loop, index)]
+        first_routed = len(rows)
+        rows += [routed_row()] * rigid_row_count(self.routes)
         cable_joint = [index[self.joint(cable.joint).body] for cable in self.cables]
         inertias = [
             loaded_inertia(body, [each for each in self.payloads if each.body == body.name]) for body in ordered
@@ -441,7 +447,7 @@ class Mechanism:
                 [[index[load.body], *load.point, *load.moment, *load.force] for load in self.loads], dtype=np.float64
             ).reshape(-1, LOAD_COLUMNS),
             resistances=np.array(self._resistances(v_start), dtype=np.float64).reshape(-1, RESISTANCE_COLUMNS),
-            **route_arrays(self.routes),
+            **route_arrays(self.routes, first_routed),
             contact=contact_array(self.ground, self.contact_parts, index),
             late_kernels=self._late_kernels(),
         )

@@ -297,13 +297,20 @@ class _Writer:
                     f"cable {route.name}: MJCF has no pulleys such as {route.place_name(k)}, on which a cable lies, "
                     "turns or rubs; only cables through points are exported."
                 )
+        if route.line_mass:
+            self.differences.append(f"cable {route.name} sags here; MuJoCo's tendons have no weight.")
+        if route.rigid:
+            self.differences.append(f"cable {route.name} does not stretch; MuJoCo limits its length by a soft limit.")
         work = make_workspace(self.flat)
         evaluate(self.flat, np.array(self.q), np.zeros(self.mechanism.velocity_count), work)
         rest = read_routes(self.mechanism, work)[route.name].rest_length
-        spatial = add(
-            tendons, "spatial", name=route.name, stiffness=route.stiffness / rest,
-            damping=route.damping * route.area / rest or None, springlength=[0.0, rest],
-        )  # fmt: skip
+        if route.rigid:
+            spatial = add(tendons, "spatial", name=route.name, limited="true", range=[0.0, rest])
+        else:
+            spatial = add(
+                tendons, "spatial", name=route.name, stiffness=route.stiffness / rest,
+                damping=route.damping * route.area / rest or None, springlength=[0.0, rest],
+            )  # fmt: skip
         for k, point in enumerate(route.route):
             site = f"{route.name}.{k}"
             add(self.bodies[point.body], "site", name=site, pos=np.array(point.at))

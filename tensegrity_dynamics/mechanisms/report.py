@@ -266,10 +266,11 @@ def _route_parts(shape: MechanismEquilibrium) -> list[Section | str]:
             f"{each.rest_length:.6g} m",
             ", ".join(f"{tension:.4g}" for tension in each.tensions) + " N",
             ", ".join(f"{np.rad2deg(wrap):.1f} deg" for wrap in each.wraps[1:-1] if wrap) or "-",
+            f"{1e3 * each.sag:.5g} mm" if each.sag else "-",
         )
         for name, each in shape.routes.items()
     ]
-    heads = ("cable", "length", "rest length", "tensions along it", "wrapped by")
+    heads = ("cable", "length", "rest length", "tensions along it", "wrapped by", "sags by")
     return [Section("routed cables", heads, rows)] if rows else []
 
 

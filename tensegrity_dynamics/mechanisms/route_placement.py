@@ -29,6 +29,7 @@ from .routing.columns import (
     LAYER_TURN,
     LAYERS,
     LENGTH,
+    LIFTED,
     MARK,
     OVERLAP,
     PITCH,
@@ -48,12 +49,15 @@ from .routing.columns import (
     W_IN,
     W_OUT,
     WHERE,
+    WIDTH,
     WOUND,
 )  # fmt: skip
 from .routing.placed_route import PlacedRoute
 from .routing.route import MOST_STRAIN, RoutedCable, RoutePoint
 from .workspace import Workspace, make_workspace
 
+ROUNDING = 1e-9
+"""Strain that a cable without stretch may seem to have at the start."""
 FAR = 20.0 * np.pi
 """A turn at which nothing passes for clear of its pulley."""
 
@@ -91,6 +95,7 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
             holding.append(e)
     rows[:, REST] = 1.0
     rows[1:, TURN_IN] = rows[:-1, TURN_OUT] = FAR
+    # as if it stretched, until its rest lengths are known
     route = PlacedRoute(cable.name, rows, cable.stiffness, cable.damping * cable.area)
     work = _evaluated(mechanism, q, route)
     _refuse(cable, work)
@@ -100,6 +105,11 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     lengths = work.route_state[holding[:-1], LENGTH]
     total = float(lengths.sum())
     strain = cable.strain if cable.length is None else total / cable.length - 1.0
+    if cable.rigid and strain > ROUNDING:
+        raise TensegrityError(
+            f"it is too short: its route is {total:.6g} m long, it has {cable.length:.6g} m, and it does not stretch; "
+            "make it longer, or start nearer."
+        )
     if strain > MOST_STRAIN:
         raise TensegrityError(
             f"it is too short: over its route of {total:.4g} m it would be stretched by {100.0 * strain:.3g} %; give "
@@ -108,7 +118,7 @@ def _place(mechanism: Mechanism, q: NDArray[np.float64], cable: RoutedCable) -> 
     if not lengths.min() > 0.0:
         raise TensegrityError("two places of its route that hold it lie upon each other; leave some cable between.")
     rows[holding[:-1], REST] = lengths / (1.0 + strain)
-    return route
+    return replace(route, rigid=cable.rigid, line_mass=cable.line_mass)
 
 
 def _row(mechanism: Mechanism, q: NDArray[np.float64], point: RoutePoint) -> NDArray[np.float64]:
@@ -118,7 +128,7 @@ def _row(mechanism: Mechanism, q: NDArray[np.float64], point: RoutePoint) -> NDA
     row[TURNING_Q] = row[TURNING_V] = -1
     row[LAYERS] = row[LAYER_TURN] = np.inf
     row[WOUND] = 2.0 * np.pi * point.wound
-    row[RAMP] = 1.0
+    row[RAMP], row[WIDTH] = 1.0, point.friction_speed
     friction = point.friction
     axis: NDArray[np.float64] | None
     origin: NDArray[np.float64] | None
@@ -211,6 +221,8 @@ def route_problem(cable: RoutedCable, status: int, number: int) -> str:
         )
     if status == TURNED_TOO_FAR:
         return f"at {place} it has turned by half a turn since the start, beyond which its turns cannot be told apart."
+    if status == LIFTED:
+        return f"it has lifted off {place}, which holds a cable without stretch; take one that stretches."
     if status == DRUM_EMPTY:
         return f"the drum at {place} is empty: nothing of the cable is left on it."
     if status == DRUM_FULL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,14 +11,21 @@ from numpy.typing import NDArray
 from .mechanism import Mechanism
 from .routing.columns import (
     COUNT,
+    CREEP,
     FIRST,
+    FRICTION,
     HIGHEST,
+    HOLDS,
     KIND,
+    LINE_MASS,
+    MODE,
     PATH_LENGTH,
     POINT,
+    RATE,
     REST,
     REST_NOW,
     SLIP,
+    STIFFNESS,
     STRAIN,
     TENSION,
     TOUCHES,
@@ -26,7 +34,9 @@ from .routing.columns import (
     W_ENTRY,
     W_EXIT,
     W_IN,
+    W_OUT,
     W_RADIUS,
+    WIDTH,
     WRAP,
 )  # fmt: skip
 from .workspace import Workspace
@@ -41,7 +51,12 @@ class RouteReading:
 
     Attributes:
         length, rest_length: m, of the path between both ends. tension: N, the highest along it. strain: the highest.
-        tensions: N of its strands, from the first end to the last. wraps: rad, at each element of the route.
+        tensions: N of its strands, from the first end to the last; of one that sags at both of its ends. wraps: rad, at
+            each element of the route.
+        contacts: at each element whether the cable "sticks", "slips", "creeps" (regularised friction below its speed)
+            or is "clear" of it, empty where nothing rubs. slipped: m of rest length that has slipped over it towards
+            the last end; slip_speeds: m/s.
+        sag: m, how far it hangs below the straight line between its ends; zero for cables without weight.
     """
 
     length: float
@@ -50,21 +65,104 @@ class RouteReading:
     strain: float
     tensions: tuple[float, ...]
     wraps: tuple[float, ...]
+    contacts: tuple[str, ...] = ()
+    slipped: tuple[float, ...] = ()
+    slip_speeds: tuple[float, ...] = ()
+    sag: float = 0.0
 
 
-def read_routes(mechanism: Mechanism, work: Workspace) -> dict[str, RouteReading]:
-    """Readings by name, from what `evaluate` left in the arrays."""
+def read_routes(
+    mechanism: Mechanism, work: Workspace, gravity: NDArray[np.float64] | None = None
+) -> dict[str, RouteReading]:
+    """Readings by name, from what `evaluate` left in the arrays; gravity (3,) m/s^2 where it is not the mechanism's."""
     readings = {}
+    gravity = mechanism.gravity if gravity is None else gravity
     for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
         first = int(cable[FIRST])
         rows = first + route.holding
         strands = work.route_state[rows]
+        state = work.route_state[first : first + int(cable[COUNT])]
+        tensions, sag = strands[:, TENSION], 0.0
+        if route.line_mass:
+            tensions, sag = state[:, TENSION], _sag(cable, state, gravity)
         readings[route.name] = RouteReading(
             float(result[PATH_LENGTH]), float(strands[:, REST_NOW].sum()), float(result[HIGHEST]),
-            float(strands[:, STRAIN].max()), tuple(strands[:, TENSION].tolist()),
-            tuple(work.route_state[first : first + int(cable[COUNT]), WRAP].tolist()),
+            float(strands[:, STRAIN].max()), tuple(tensions.tolist()), tuple(state[:, WRAP].tolist()),
+            tuple(_contact(row, own) for row, own in zip(route.elements, state, strict=True)),
+            tuple(state[:, TRIAL].tolist()), tuple(state[:, RATE].tolist()), sag,
         )  # fmt: skip
     return readings
+
+
+def _contact(row: NDArray[np.float64], own: NDArray[np.float64]) -> str:
+    """How the cable touches an element, from its row and its state."""
+    if not row[HOLDS] or not 0.0 < row[FRICTION] < np.inf:
+        return ""
+    if not own[TOUCHES]:
+        return "clear"
+    if own[CREEP]:
+        return "slips" if abs(own[RATE]) > row[WIDTH] else "creeps"
+    return "slips" if own[MODE] and own[RATE] else "sticks"
+
+
+def slip_words(routes: Mapping[str, RouteReading]) -> dict[str, str]:
+    """For people and diagnostics, by cable: how each of its contacts that rub stands."""
+    words = {}
+    for name, each in routes.items():
+        parts = [
+            f"route[{k}] {contact}" + (f" at {1e3 * speed:.3g} mm/s" if contact in ("slips", "creeps") else "")
+            + (f", {1e3 * slipped:.4g} mm so far" if slipped else "")
+            for k, contact, slipped, speed in zip(
+                range(len(each.contacts)), each.contacts, each.slipped, each.slip_speeds, strict=True
+            )
+            if contact
+        ]  # fmt: skip
+        if parts:
+            words[name] = "; ".join(parts)
+    return words
+
+
+def _hanging(
+    cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n, 3) m of a cable that sags, at shares (n,) of its rest length from its first end (Irvine 1981, 1.3)."""
+    begin, pull = state[0, W_EXIT : W_EXIT + 3], state[0, TENSION] * state[0, W_OUT : W_OUT + 3]
+    weight, along = -cable[LINE_MASS] * gravity, shares[:, None] * state[0, REST_NOW]
+    whole = float(np.linalg.norm(weight))
+    tension = np.linalg.norm(pull + along * weight, axis=1)[:, None]
+    rise = float(pull @ weight) / whole if whole else 0.0
+    up = weight / whole if whole else np.zeros(3)
+    level = pull - rise * up
+    ends = rise + along * whole
+    size = max(float(np.linalg.norm(level)), 1e-300)
+    first, rises = np.hypot(size, rise), rise * ends > 0.0
+    cross = np.where(
+        rises,
+        size**2 * along * whole * (rise + ends) / np.where(rises, ends * first + rise * tension, 1.0),
+        ends * first - rise * tension,
+    )
+    bend = np.arcsinh(cross / size**2) / whole if whole else along / size
+    height = along * (rise + ends) * (0.5 / cable[STIFFNESS] + 1.0 / (first + tension))
+    return np.asarray(begin + level * (along / cable[STIFFNESS] + bend) + height * up)
+
+
+def _sag(cable: NDArray[np.float64], state: NDArray[np.float64], gravity: NDArray[np.float64]) -> float:
+    """m that a cable hangs below the line between its ends where it is parallel to it."""
+    whole = float(np.linalg.norm(gravity))
+    if not whole:
+        return 0.0
+    up = -gravity / whole
+    reach = state[1, W_ENTRY : W_ENTRY + 3] - state[0, W_EXIT : W_EXIT + 3]
+    pull = state[0, TENSION] * state[0, W_OUT : W_OUT + 3]
+    across = float(np.linalg.norm(reach - (reach @ up) * up))
+    rise, weight = float(pull @ up), float(cable[LINE_MASS]) * whole
+    level = float(np.linalg.norm(pull - rise * up))
+    if not across > 1e-9 * float(np.linalg.norm(reach)):
+        return 0.0
+    share = (level * float(reach @ up) / across - rise) / (weight * state[0, REST_NOW])
+    point = _hanging(cable, state, gravity, np.array([min(max(share, 0.0), 1.0)]))[0] - state[0, W_EXIT : W_EXIT + 3]
+    level_part = float(np.linalg.norm(point - (point @ up) * up))
+    return level_part / across * float(reach @ up) - float(point @ up)
 
 
 def slips(work: Workspace) -> NDArray[np.float64]:
@@ -99,6 +197,10 @@ def polylines(mechanism: Mechanism, work: Workspace) -> list[NDArray[np.float64]
     lines = []
     for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True):
         first, count = int(cable[FIRST]), int(cable[COUNT])
+        if route.line_mass:
+            shares = np.linspace(0.0, 1.0, ARC_PIECES + 1)
+            lines.append(_hanging(cable, work.route_state[first : first + count], mechanism.gravity, shares))
+            continue
         points = [work.route_state[first, W_EXIT : W_EXIT + 3]]
         for e in range(first + 1, first + count):
             state, entry = work.route_state[e], work.route_state[e, W_ENTRY : W_ENTRY + 3]

@@ -259,6 +259,7 @@ class SimulatorNode(RobotNode):
             said = slow if late else "running"
             notes = {"note": self._simulation.note} if self._simulation.note else {}
             notes |= {"integrator": self._choice} if self._choice else {}
+            notes |= self._simulation.details
             self.tell(WARN if late else OK, said, real_time_factor=f"{factor:.2f}", time=f"{self._now:.2f} s", **notes)
 
     def _hold(self) -> None:

@@ -83,7 +83,7 @@ class MechanismPicture(Picture):
         self.smallest_full_scale = smallest_full_scale(
             [
                 *(entry.young * np.pi * entry.cable_radius**2 for entry in model.entries),
-                *(route.stiffness for route in model.routes),
+                *(route.stiffness for route in model.routes if not route.rigid),
             ]
         )
         self.has_orientation = bool(robot.outputs)

@@ -11,7 +11,8 @@ from tensegrity_dynamics.errors import TensegrityError
 
 
 def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Samples as CSV: time [s], output [m and quaternion wxyz], tensions [N], and forces of the ground [N] by foot.
+    """Samples as CSV: time [s], output [m and quaternion wxyz], tensions [N], forces of the ground [N] by foot,
+    and of routed cables that rub slip [m], its speed [m/s] and whether they slip (1) by element.
 
     Raises:
         TensegrityError: the file cannot be written.
@@ -21,6 +22,8 @@ def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
     head = ["time_s", *([*(f"{axis}_m" for axis in "xyz"), "qw", "qx", "qy", "qz"] if posed else [])]
     head += [f"{name}_N" for name in tensions]
     head += [f"ground_{name}_{axis}_N" for name in feet for axis in "xyz"]
+    rubbing = list(samples[0].get("slip", {}))
+    head += [f"{name}_{what}" for name in rubbing for what in ("slip_m", "slip_m_per_s", "slips")]
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
@@ -30,6 +33,9 @@ def write_table(samples: Sequence[Mapping[str, Any]], path: Path) -> None:
                 row += [*sample["position_m"], *sample["quaternion_wxyz"]] if posed else []
                 row += [sample["tensions_N"][name] for name in tensions]
                 row += [force for name in feet for force in sample["contacts_N"].get(name, (0.0, 0.0, 0.0))]
+                for name in rubbing:
+                    contact, slipped, speed = sample["slip"][name]
+                    row += [slipped, speed, float(contact == "slips")]
                 table.writerow([repr(float(value)) for value in row])
     except OSError as error:
         raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error

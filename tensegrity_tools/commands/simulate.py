@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -173,6 +174,12 @@ def simulate(
         feet = ", ".join(f"{name} {np.linalg.norm(force):.4g}" for name, force in last["contacts_N"].items())
         carried = np.linalg.norm(sum(last["contacts_N"].values()))
         rows.append(("ground carries", f"{carried:.5g} N: {feet} N"))
+    for name, said in simulation.details.items():
+        rows.append((name, said))
+    for name, (contact, _, _) in last["slip"].items():
+        changes = sum(a["slip"][name][0] != b["slip"][name][0] for a, b in pairwise(samples))
+        if changes:
+            rows.append((f"changes at {name}", f"{changes} from sample to sample ({len(samples)}), now {contact}"))
     rows.append(("energy", f"{energy.total:.6g} J, of it kinetic {energy.kinetic:.2g} J"))
     if energy.friction or energy.damping:
         rows.append(("turned to heat", f"{energy.damping:.3g} J by damping, {energy.friction:.3g} J by friction"))
@@ -248,6 +255,12 @@ def _sample(simulation: Any) -> dict[str, Any]:
         "quaternion_wxyz": quaternion,
         "tensions_N": dict(seen.tensions),
         "contacts_N": dict(seen.contacts),
+        "slip": {
+            f"{name}_{k}": (contact, each.slipped[k], each.slip_speeds[k])
+            for name, each in getattr(seen, "routes", {}).items()
+            for k, contact in enumerate(each.contacts)
+            if contact
+        },
     }
 
 

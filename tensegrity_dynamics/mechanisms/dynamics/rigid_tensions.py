@@ -1,4 +1,4 @@
-"""Tensions of rigid cables: the forces of the loops that tie their ends to the anchors (000, 1.2.30).
+"""Tensions of rigid cables: the forces of the loops that hold them (000, 1.2.30).
 
 A rigid cable has no strain to take its tension from. What holds its end at its anchor is the multiplier of its loop,
 
@@ -6,6 +6,8 @@ A rigid cable has no strain to take its tension from. What holds its end at its 
 
 and its part along the cable is the tension. The equations hold such a cable in both directions; where the tension would
 be below zero it would have to push, and the motion or the equilibrium is not that of a cable.
+
+A strand of a routed cable without stretch is a row of the loops itself, whose multiplier is minus its tension.
 """
 
 from __future__ import annotations
@@ -14,11 +16,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..loop_joints import loop_rows
+from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
+from ..routing.columns import DRIVE, FIRST, HIGHEST, LOOP_ROW, SLACK, TENSION
 from ..workspace import Workspace
 
 ROUNDING = 1e-7
 """Part of the largest effort at play below which a push is rounding."""
+
+
+def rigid_strands(mechanism: Mechanism) -> NDArray[np.int64]:
+    """(s,) rows of elements at which strands of routed cables begin that do not stretch."""
+    rows = [
+        int(cable[FIRST]) + route.holding
+        for cable, route in zip(mechanism.flat.routed_cables, mechanism.routes, strict=True)
+        if route.rigid
+    ]
+    return np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+
+
+def route_tensions(
+    mechanism: Mechanism, work: Workspace, multipliers: NDArray[np.float64], scale: float
+) -> NDArray[np.float64]:
+    """(s,) N of the strands of routed cables that do not stretch, from forces of all loops (nc,); kept for readings.
+
+    A strand that hangs slack has none. scale: N, the largest effort at play, of which pushes may be rounding.
+    """
+    found = []
+    for cable, route, result in zip(mechanism.flat.routed_cables, mechanism.routes, work.route_results, strict=True):
+        if not route.rigid:
+            continue
+        strands = int(cable[FIRST]) + route.holding
+        row = int(cable[LOOP_ROW])
+        tensions = -multipliers[row : row + strands.size]
+        tensions[(tensions < 0.0) & (tensions > -ROUNDING * scale)] = 0.0
+        tensions[work.route_state[strands, SLACK] != 0.0] = 0.0
+        work.route_state[strands, TENSION] = work.route_state[strands, DRIVE] = tensions
+        result[HIGHEST] = tensions.max()
+        found.append(tensions)
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 class RigidTensions:
@@ -26,10 +62,13 @@ class RigidTensions:
 
     Attributes:
         names: of these cables.
+        strands: (s,) rows where strands of routed cables without stretch begin. strand_tensions: (s,) N, last found.
     """
 
     def __init__(self, model: MechanismModel) -> None:
-        mechanism = model.mechanism
+        mechanism = self._mechanism = model.mechanism
+        self.strands = rigid_strands(mechanism)
+        self.strand_tensions = np.zeros(self.strands.size)
         entries = [entry for entry in model.entries if entry.variant == "rigid"]
         self.names = tuple(entry.name for entry in entries)
         first, rows = {}, 0
@@ -45,11 +84,12 @@ class RigidTensions:
 
         Where loops depend on each other it is the solution of least forces.
         """
-        if not self.names:
+        if not self.names and not self.strands.size:
             return {}
         force = work.mass @ acceleration + work.bias - work.passive - effort
         multipliers = np.linalg.lstsq(work.loop.T, force, rcond=None)[0]
         scale = float(np.max(np.abs(force), initial=0.0))
+        self.strand_tensions = route_tensions(self._mechanism, work, multipliers, scale)
         result = {}
         for name, row, anchor, end in zip(self.names, self._rows, self._anchors, self._ends, strict=True):
             axes = np.eye(3) if anchor < 0 else work.rotation[anchor]

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...numerics.compilation import allocation_free, inlined
 from ..joints import FLOATING, REVOLUTE, SPHERICAL, joint_motion, rotation_about
+from ..late_kernels import RIGID_ROUTES
+from ..routing.late_call import call_rigid_rows
 from ..spatial import cross_motion, multiply, rotate, to_world
 
 
@@ -59,7 +61,10 @@ def revolute_motion(flat, i, q, v, work):
 
 @allocation_free
 def body_kinematics(flat, q, v, work):
-    """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians."""
+    """Fill rotation, position, velocity, velocity-product acceleration (with -gravity) and the joint Jacobians.
+
+    With routed cables that do not stretch their loop rows, too, which need the positions of the joints.
+    """
     for i in range(flat.kind.shape[0]):
         a, b = flat.q_start[i], flat.v_start[i]
         n, kind = flat.v_count[i], flat.kind[i]
@@ -110,6 +115,8 @@ def body_kinematics(flat, q, v, work):
         to_world(work.rotation[i], work.position[i], work.joint_bias, work.six)
         for k in range(6):
             work.acceleration[i, k] += work.six[k]
+    if flat.late_kernels[RIGID_ROUTES] != 0:
+        call_rigid_rows(flat, q, v, work)
 
 
 @allocation_free

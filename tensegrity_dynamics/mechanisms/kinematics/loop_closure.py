@@ -13,7 +13,7 @@ from ...errors import TensegrityError
 from ...numerics.compilation import allocation_free
 from ..loop_joints import LOOP_KINDS
 from ..mechanism import Mechanism, check_state
-from ..workspace import make_workspace
+from ..workspace import Workspace, make_workspace
 from .body_kinematics import body_kinematics
 from .configuration_space import configuration_rate, displaced, normalise_quaternions
 from .loop_equations import loop_equations
@@ -27,17 +27,19 @@ def assemble(
     hold: tuple[str, ...] = (),
     tolerance: float = 1e-13,
     maximum_iterations: int = 50,
+    work: Workspace | None = None,
 ) -> NDArray[np.float64]:
     """Position (nq,) near start with all loops closed to `tolerance` (m, or sine of an angle).
 
     Args:
         start: (nq,) position to start from.
-        hold: names of joints whose coordinates stay as they are.
+        hold: names of joints whose coordinates stay as they are. work: arrays to use, with their slack strands of
+            routed cables.
 
     Raises:
         TensegrityError: a loop cannot close; it is named, with the gap that is left.
     """
-    flat, work = mechanism.flat, make_workspace(mechanism.flat)
+    flat, work = mechanism.flat, make_workspace(mechanism.flat) if work is None else work
     q, v = check_state(mechanism, start, np.zeros(mechanism.velocity_count))
     free = np.ones(v.size, dtype=bool)
     for name in hold:
@@ -81,6 +83,11 @@ def loop_of_row(mechanism: Mechanism, row: int) -> str:
         count = len(LOOP_KINDS[loop.kind][0]) + len(LOOP_KINDS[loop.kind][1])
         if row < count:
             return loop.name
+        row -= count
+    for route in mechanism.routes:
+        count = route.holding.size if route.rigid else 0
+        if row < count:
+            return route.name
         row -= count
     raise IndexError(row)
 

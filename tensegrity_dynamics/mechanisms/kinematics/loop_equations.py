@@ -7,7 +7,7 @@ k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed 1.2.27 drops the veloci
 from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, inlined
-from ..loop_joints import ALONG
+from ..loop_joints import ALONG, ROUTED
 from ..spatial import cross
 from .body_kinematics import last_dof, world_direction, world_point
 
@@ -48,6 +48,8 @@ def loop_equations(flat, work):
     """Fill K, k and the loop errors from the last `body_kinematics`; entries of K off the chains stay zero."""
     first, second, three, direction, change = work.first, work.second, work.three, work.direction, work.change
     for r in range(flat.row_kind.shape[0]):
+        if flat.row_kind[r] == ROUTED:  # `body_kinematics` has filled it
+            continue
         p, s = flat.row_predecessor[r], flat.row_successor[r]
         world_direction(work.rotation, p, flat.row_first[r], first)
         for k in range(6):

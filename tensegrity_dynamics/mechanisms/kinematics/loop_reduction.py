@@ -15,6 +15,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...numerics.compilation import allocation_free, inlined
+from ..loop_joints import ROUTED
 from ..mechanism import FlatMechanism
 
 ReductionWorkspace = namedtuple(
@@ -40,6 +41,9 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
     in_pattern = np.zeros((rows, dofs), dtype=np.bool_)
     touched = np.zeros(dofs)
     for r in range(rows):
+        if flat.row_kind[r] == ROUTED:  # it may run over any of the bodies
+            in_pattern[r] = True
+            touched += 1.0
         for body in (flat.row_predecessor[r], flat.row_successor[r]):
             while body >= 0:
                 moving = slice(flat.v_start[body], flat.v_start[body] + flat.v_count[body])

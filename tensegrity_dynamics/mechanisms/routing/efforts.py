@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..point_forces import add_force
+from .catenary import sagging_efforts
 from .columns import (
     BEFORE,
     BODY,
     CLIMB,
     COUNT,
+    CREEP,
     DAMPED,
     DAMPING,
     DRIVE,
@@ -27,6 +29,9 @@ from .columns import (
     GRADIENT,
     HIGHEST,
     HOLDS,
+    LINE_MASS,
+    LOOP_ROW,
+    PERIOD,
     PUSH,
     RATE,
     REST_NOW,
@@ -36,6 +41,7 @@ from .columns import (
     STRAIN,
     STRAIN_RATE,
     TENSION,
+    TOUCHES,
     TRIAL,
     TURNING_V,
     W_ENTRY,
@@ -44,6 +50,7 @@ from .columns import (
     W_OUT,
     W_TURN_IN,
     W_TURN_OUT,
+    WIDTH,
 )  # fmt: skip
 from .path import trace
 from .slip import find_rates, find_slip
@@ -73,44 +80,65 @@ def find_tensions(elements, cable, first, last, state, result):
 
 
 @for_compiled_callers
+def pull_bodies(
+    elements, first, last, state, tension, drive, v_start, v_count, parent, dof_parent, jacobian, efforts
+):  # fmt: skip
+    """Add to efforts (nv,) what one cable does to bodies and joints; tension and drive are columns of its state."""
+    strand = first
+    for e in range(first, last + 1):
+        row, own = elements[e], state[e]
+        body, before = int(row[BODY]), strand
+        if e > first and row[HOLDS] != 0.0 and e < last:
+            strand = e
+        if e > first:
+            add_force(
+                body, own[W_ENTRY:], own[W_IN:], -state[before, tension], v_start, v_count, parent, dof_parent,
+                jacobian, efforts,
+            )  # fmt: skip
+        if e < last:
+            add_force(
+                body, own[W_EXIT:], own[W_OUT:], state[strand, tension], v_start, v_count, parent, dof_parent,
+                jacobian, efforts,
+            )  # fmt: skip
+        turning = int(row[TURNING_V])
+        if turning < 0:
+            continue
+        effort = 0.0
+        if e > first:
+            effort -= own[GRADIENT] * state[before, drive] + own[CLIMB] * own[W_TURN_IN] * state[before, tension]
+        if e < last:
+            effort += own[GRADIENT] * state[strand, drive] - own[CLIMB] * own[W_TURN_OUT] * state[strand, tension]
+        efforts[turning] += effort
+
+
+@for_compiled_callers
 def routed_efforts(
-    elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, state,
-    results, passive, scratch,
+    elements, cables, q, v, rotation, position, velocity, jacobian, v_start, v_count, parent, dof_parent, gravity,
+    state, results, passive, scratch,
 ):  # fmt: skip
     """Fill paths, slip, strains and tensions of all routed cables, and add their efforts to passive (nv,)."""
     for c in range(cables.shape[0]):
         cable, result = cables[c], results[c]
         first, count = int(cable[FIRST]), int(cable[COUNT])
         last = first + count - 1
+        if cable[LOOP_ROW] >= 0.0:  # the loops hold it
+            continue
         trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch)
+        if cable[LINE_MASS] > 0.0:
+            sagging_efforts(
+                elements, cable, first, state, result, gravity, v_start, v_count, parent, dof_parent, jacobian, passive,
+                scratch,
+            )  # fmt: skip
+            result[DAMPED] = result[RUBBED] = 0.0
+            continue
+        for e in range(first + 1, last):
+            state[e, CREEP] = elements[e, WIDTH] * result[PERIOD] if state[e, TOUCHES] != 0.0 else 0.0
         find_slip(elements, first, last, state)
         find_rates(elements, first, last, state)
         find_tensions(elements, cable, first, last, state, result)
-        strand = first
-        for e in range(first, last + 1):
-            row, own = elements[e], state[e]
-            body, before = int(row[BODY]), strand
-            if e > first and row[HOLDS] != 0.0 and e < last:
-                strand = e
-            if e > first:
-                add_force(
-                    body, own[W_ENTRY:], own[W_IN:], -state[before, TENSION], v_start, v_count, parent, dof_parent,
-                    jacobian, passive,
-                )  # fmt: skip
-            if e < last:
-                add_force(
-                    body, own[W_EXIT:], own[W_OUT:], state[strand, TENSION], v_start, v_count, parent, dof_parent,
-                    jacobian, passive,
-                )  # fmt: skip
-            turning = int(row[TURNING_V])
-            if turning < 0:
-                continue
-            effort = 0.0
-            if e > first:
-                effort -= own[GRADIENT] * state[before, DRIVE] + own[CLIMB] * own[W_TURN_IN] * state[before, TENSION]
-            if e < last:
-                effort += own[GRADIENT] * state[strand, DRIVE] - own[CLIMB] * own[W_TURN_OUT] * state[strand, TENSION]
-            passive[turning] += effort
+        pull_bodies(
+            elements, first, last, state, TENSION, DRIVE, v_start, v_count, parent, dof_parent, jacobian, passive
+        )
 
 
 @allocation_free

@@ -11,9 +11,10 @@ from numba import types
 
 from ...numerics.compilation import allocation_free, callback
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
-from ..late_kernels import ROUTES
+from ..late_kernels import RIGID_ROUTES, ROUTES
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
 from .efforts import routed_efforts
+from .rigid_rows import rigid_rows
 
 
 @allocation_free
@@ -28,15 +29,15 @@ def routed_cables_by_table(flat, q, v, work):
     table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
     table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
     table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
-    table[19], table[20] = address_of(work.passive), address_of(work.axes)
+    table[19], table[20], table[21] = address_of(work.passive), address_of(work.axes), address_of(flat.gravity)
     call_at(flat.late_kernels[ROUTES], table)
 
 
 def _routed_cables_without_compilation(flat, q, v, work):  # type: ignore[no-untyped-def]
     routed_efforts(
         flat.route_elements, flat.routed_cables, q, v, work.rotation, work.position, work.velocity, work.jacobian,
-        flat.v_start, flat.v_count, flat.parent, flat.dof_parent, work.route_state, work.route_results, work.passive,
-        work.axes,
+        flat.v_start, flat.v_count, flat.parent, flat.dof_parent, flat.gravity, work.route_state, work.route_results,
+        work.passive, work.axes,
     )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ def _kernel(table_address):  # type: ignore[no-untyped-def]
         numba.carray(pointer_to(table[14]), (bodies,), np.int64),
         numba.carray(pointer_to(table[15]), (bodies,), np.int64),
         numba.carray(pointer_to(table[16]), (dofs,), np.int64),
+        numba.carray(pointer_to(table[21]), (3,), np.float64),
         numba.carray(pointer_to(table[17]), (rows, STATE_COLUMNS), np.float64),
         numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
         numba.carray(pointer_to(table[19]), (dofs,), np.float64),
@@ -74,3 +76,71 @@ def _compiled_kernel() -> Any:
 def kernel_address() -> int:
     """Address of the kernel of routed cables; compiles it, or reads it from disk, at the first call."""
     return 1 if WITHOUT_COMPILATION else int(_compiled_kernel().address)
+
+
+@allocation_free
+def rigid_rows_by_table(flat, q, v, work):
+    """`rigid_rows` of a mechanism that has routed cables without stretch, through the address of its kernel."""
+    table = work.late_table
+    table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
+    table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
+    table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
+    table[7], table[8] = address_of(q), address_of(v)
+    table[9], table[10], table[11] = address_of(work.rotation), address_of(work.position), address_of(work.velocity)
+    table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
+    table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
+    table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
+    table[19], table[20], table[21] = address_of(work.loop), address_of(work.axes), address_of(flat.gravity)
+    table[22], table[23] = address_of(work.acceleration), address_of(work.three)
+    table[24], table[25] = address_of(work.loop_bias), address_of(work.loop_error)
+    table[26] = work.loop_error.shape[0]
+    call_at(flat.late_kernels[RIGID_ROUTES], table)
+
+
+def _rigid_rows_without_compilation(flat, q, v, work):  # type: ignore[no-untyped-def]
+    rigid_rows(
+        flat.route_elements, flat.routed_cables, q, v, work.rotation, work.position, work.velocity, work.acceleration,
+        work.jacobian, flat.v_start, flat.v_count, flat.parent, flat.dof_parent, flat.gravity, work.route_state,
+        work.route_results, work.axes, work.three, work.loop, work.loop_bias, work.loop_error,
+    )  # fmt: skip
+
+
+call_rigid_rows = _rigid_rows_without_compilation if WITHOUT_COMPILATION else rigid_rows_by_table
+
+
+def _rigid_kernel(table_address):  # type: ignore[no-untyped-def]
+    table = numba.carray(pointer_to(table_address), (TABLE_COLUMNS,), np.int64)
+    rows, cables, bodies, dofs, positions, held = table[0], table[1], table[2], table[3], table[4], table[26]
+    rigid_rows(
+        numba.carray(pointer_to(table[5]), (rows, ELEMENT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[6]), (cables, CABLE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[7]), (positions,), np.float64),
+        numba.carray(pointer_to(table[8]), (dofs,), np.float64),
+        numba.carray(pointer_to(table[9]), (bodies, 3, 3), np.float64),
+        numba.carray(pointer_to(table[10]), (bodies, 3), np.float64),
+        numba.carray(pointer_to(table[11]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[22]), (bodies, 6), np.float64),
+        numba.carray(pointer_to(table[12]), (dofs, 6), np.float64),
+        numba.carray(pointer_to(table[13]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[14]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[15]), (bodies,), np.int64),
+        numba.carray(pointer_to(table[16]), (dofs,), np.int64),
+        numba.carray(pointer_to(table[21]), (3,), np.float64),
+        numba.carray(pointer_to(table[17]), (rows, STATE_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[18]), (cables, RESULT_COLUMNS), np.float64),
+        numba.carray(pointer_to(table[20]), (3, 3), np.float64),
+        numba.carray(pointer_to(table[23]), (3,), np.float64),
+        numba.carray(pointer_to(table[19]), (held, dofs), np.float64),
+        numba.carray(pointer_to(table[24]), (held,), np.float64),
+        numba.carray(pointer_to(table[25]), (held,), np.float64),
+    )
+
+
+@cache
+def _compiled_rigid_kernel() -> Any:
+    return callback(_rigid_kernel, types.int64)
+
+
+def rigid_kernel_address() -> int:
+    """Address of the kernel of routed cables without stretch; compiles it, or reads it from disk, at the first call."""
+    return 1 if WITHOUT_COMPILATION else int(_compiled_rigid_kernel().address)

@@ -19,12 +19,15 @@ class PlacedRoute:
         name: unique among cables.
         elements: (n, ELEMENT_COLUMNS), see `columns`; row numbers count from the cable's own first row.
         stiffness: E A [N]. damping: mu A [N s].
+        rigid: it does not stretch, and every strand is a row of the loops. line_mass: kg/m where it sags, else 0.
     """
 
     name: str
     elements: NDArray[np.float64]
     stiffness: float
     damping: float
+    rigid: bool = False
+    line_mass: float = 0.0
 
     @property
     def holding(self) -> NDArray[np.int64]:
@@ -33,16 +36,22 @@ class PlacedRoute:
         return np.union1d([0], inner)
 
 
-def route_arrays(routes: Sequence[PlacedRoute]) -> dict[str, NDArray]:
-    """The arrays of a mechanism's routed cables, by the names of their fields."""
+def rigid_row_count(routes: Sequence[PlacedRoute]) -> int:
+    """Number of loop rows that hold the strands of routed cables without stretch."""
+    return sum(route.holding.size for route in routes if route.rigid)
+
+
+def route_arrays(routes: Sequence[PlacedRoute], row: int) -> dict[str, NDArray]:
+    """The arrays of a mechanism's routed cables, by the names of their fields; loop rows of theirs begin at `row`."""
     elements: list[NDArray[np.float64]] = []
     cables, first = [], 0
     for route in routes:
         rows = np.array(route.elements)
         rows[:, BEFORE] += first
         elements.append(rows)
-        cables.append([first, len(rows), route.stiffness, route.damping])
+        cables.append([first, len(rows), route.stiffness, route.damping, row if route.rigid else -1, route.line_mass])
         first += len(rows)
+        row += route.holding.size if route.rigid else 0
     return {
         "route_elements": np.vstack(elements) if elements else np.zeros((0, ELEMENT_COLUMNS)),
         "routed_cables": np.array(cables, dtype=np.float64).reshape(-1, CABLE_COLUMNS),

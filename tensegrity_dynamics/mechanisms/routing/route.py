@@ -46,7 +46,8 @@ class RoutePoint:
         radius: m, of the cable's middle; zero for points.
         axis: (3,) on the body; not with a joint.
         side: 1 where the cable, followed from its first end, turns about the axis by the right-hand rule, else -1.
-        friction: coefficient between cable and pulley; None for no slip on joints, none on others.
+        friction: coefficient between cable and pulley; None for no slip on joints, none on others. friction_speed: m/s
+            of slip that regularises it, zero for friction that sticks.
         wound: turns on a drum at the start, without end by default. layers: how they lie; None for one layer.
         may_be_clear: whether the cable may start beside this pulley.
         turns: full turns beyond the first at the start.
@@ -59,6 +60,7 @@ class RoutePoint:
     axis: NDArray[np.float64] | None = None
     side: int = 1
     friction: float | None = None
+    friction_speed: float = 0.0
     wound: float = np.inf
     layers: Layers | None = None
     may_be_clear: bool = False
@@ -80,6 +82,8 @@ class RoutedCable:
         young, damping: E [Pa] and mu [Pa s]; cable_radius: m.
         strain: at the start, everywhere; or length: rest length [m] at the start, between the ends (of a drum: from
             where the cable leaves it).
+        rigid: it does not stretch; young, damping and strain do not count. line_mass: kg/m of one that sags, between
+            two points; zero for one without weight.
     """
 
     name: str
@@ -89,6 +93,8 @@ class RoutedCable:
     damping: float = 0.0
     strain: float = 0.0
     length: float | None = None
+    rigid: bool = False
+    line_mass: float = 0.0
 
     @property
     def area(self) -> float:

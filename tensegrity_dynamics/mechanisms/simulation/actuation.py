@@ -43,7 +43,7 @@ from ..loads import LOAD_BODY, LOAD_FORCE, LOAD_MOMENT, LOAD_POINT
 from ..resistance import CARRIED, LAW
 from ..routing.columns import DAMPED as ROUTE_DAMPED
 from ..routing.columns import ELASTIC as ROUTE_ELASTIC
-from ..routing.columns import FINE, STATUS
+from ..routing.columns import FINE, PERIOD, STATUS
 from ..routing.efforts import keep_slip
 from ..routing.late_call import call_routed_cables
 from ..touch.columns import DAMPED as GROUND_DAMPED
@@ -392,6 +392,8 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     and by what friction takes. Where a cable would be wound past its end, the state stays as before that step.
     """
     before_q, before_v = scratch.before_q, scratch.before_v
+    for c in range(work.route_results.shape[0]):
+        work.route_results[c, PERIOD] = step
     powers_of(flat, q, v, work, powers)
     for done in range(steps):
         status, known = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)

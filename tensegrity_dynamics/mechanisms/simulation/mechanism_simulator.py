@@ -53,12 +53,13 @@ from ..resistance import (
     TREE,
 )
 from ..route_placement import route_problem
-from ..route_readings import RouteReading, read_routes, set_slips, slips, with_slips
+from ..route_readings import RouteReading, read_routes, set_slips, slip_words, slips, with_slips
 from ..routing.columns import SLIP, STATUS, WHERE
 from ..statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
 from ..workspace import make_stage_workspace, make_workspace
 from .actuation import BROKEN_ROUTE, PAST_END, Drives, Ends, drive, load_gears, make_drives, powers_of, servo_torques
 from .adaptive import integrate
+from .rigid_routes import RigidRoutes, Stepper, refuse_adaptive
 
 SOFTEST_HOLD = 0.01
 """Part of its position range by which the feed-forward of an impedance may bend it where it is to hold; softer ones
@@ -67,8 +68,8 @@ GIVEN = ("gravity", "mass", "centre", "inertia", "cable_young")
 """Arrays of a mechanism that may be given other numbers while it is simulated."""
 CHANGING = (*GIVEN, "resistances")
 """Those, and what its gears carry."""
-FORCES = 3
-"""Entry of the works of `drive` that loads have done."""
+DAMPING_WORK, FORCES = 1, 3
+"""Entries of the works of `drive`: what damping has taken, and what loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
 
@@ -150,6 +151,9 @@ class MechanismSimulator(Simulator):
         rows = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
         self._tension_rows = [(name, rows.get(name, -1)) for name in model.cable_names]
         self._rigid = RigidTensions(model)
+        self._strands = RigidRoutes(self._mechanism, self._flat, self._work)
+        if integrator == "adaptive":
+            refuse_adaptive(self._mechanism)
         self._effort = np.zeros(self._mechanism.velocity_count)
         self._works, self._powers, self._steps = np.zeros(5), np.zeros(4), 0
         self.events: list[tuple[float, str, str]] = []
@@ -158,6 +162,7 @@ class MechanismSimulator(Simulator):
         self._q, self._v = self._start.copy(), np.zeros(self._mechanism.velocity_count)
         self._ends = self._make_ends()
         self._drives = self._make_drives()
+        self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
         self.time_step = min(1e-3, self.shortest_period / 20.0) if time_step is None else float(time_step)
         self.reset()
@@ -180,7 +185,7 @@ class MechanismSimulator(Simulator):
             np.array(configuration, dtype=np.float64),
             np.array(zero if velocity is None else velocity, dtype=np.float64),
         )
-        self._q[:] = assemble(self._mechanism, q)
+        self._q[:] = self._assembled(q)
         self._v[:] = v
         project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
         self._drives.set_point[:] = self._q[self._drives.q]
@@ -188,6 +193,8 @@ class MechanismSimulator(Simulator):
     def place(self, q: NDArray[np.float64], v: NDArray[np.float64]) -> None:
         """As `set_state`, for a state (nq,), (nv,) whose loops are closed already; nothing is looked at."""
         self._q[:], self._v[:] = q, v
+        if self._strands.names:
+            self._strands.fit(self._q, self._v)
         self._drives.set_point[:] = q[self._drives.q]
 
     def give_efforts(self, efforts: NDArray[np.float64]) -> None:
@@ -286,7 +293,7 @@ class MechanismSimulator(Simulator):
             TensegrityError: a cable is wound past its end, a body without mass moves on its own, or the motion is too
                 fast for the step; the state stays at the last good one.
         """
-        if self._rigid.names:
+        if self._rigid.names or self._strands.names:
             for _ in range(steps):
                 self._advance_watched()
             return
@@ -295,7 +302,12 @@ class MechanismSimulator(Simulator):
     def _advance_watched(self) -> None:
         """One step, taken back where a rigid cable would have to push at its end."""
         q, v, works, count = self._q.copy(), self._v.copy(), self._works.copy(), self._steps
-        self._advance_steps(1)
+        if self._strands.names:
+            self._now = self.time
+            self._stepper.advance(self.time_step)
+            self._steps = count + 1
+        else:
+            self._advance_steps(1)
         if reason := pushing(self._rigid_tensions()):
             when = self.time
             self._q[:], self._v[:], self._works[:], self._steps = q, v, works, count
@@ -303,12 +315,61 @@ class MechanismSimulator(Simulator):
 
     def _rigid_tensions(self) -> dict[str, float]:
         """N of the rigid cables at the present state and efforts."""
-        if not self._rigid.names:
+        if not self._rigid.names and not self._strands.names:
             return {}
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
         accelerate(self._flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
         return self._rigid.tensions(self._work, self._reduction.acceleration, effort)
+
+    def _make_stepper(self) -> Stepper:
+        """What makes steps that end where strands without stretch go slack or taut."""
+        state = "mode command set_point torque speed feed feed_forward stiffness damping age lead".split()
+        arrays = [self._q, self._v, self._works, self._flat.resistances]
+        arrays += [self._work.route_state, self._work.route_results]
+        driven = [getattr(self._drives, name) for name in state]
+        arrays += driven
+
+        def save() -> list[NDArray]:
+            return [array.copy() for array in arrays]
+
+        def restore(saved: list[NDArray]) -> None:
+            for array, values in zip(arrays, saved, strict=True):
+                array[:] = values
+
+        def keep() -> list[NDArray]:
+            return [array.copy() for array in driven]
+
+        def hold(kept: list[NDArray]) -> None:
+            resume(kept)
+            self._drives.mode[:], self._drives.command[:], self._drives.lead[:] = EFFORT, self._drives.torque, 0.0
+
+        def resume(kept: list[NDArray]) -> None:
+            for array, values in zip(driven, kept, strict=True):
+                array[:] = values
+
+        def tensions() -> NDArray[np.float64]:
+            self._rigid_tensions()
+            return np.array(self._rigid.strand_tensions)
+
+        def lose(energy: float) -> None:
+            self._works[DAMPING_WORK] += energy
+
+        def note(cable: str, kind: str, time: float) -> None:
+            self.events.append((self._now + time, cable, kind))
+
+        return Stepper(
+            self._strands, (self._q, self._v), self._reduction, self._advance_by, save, restore, keep, hold, resume,
+            tensions, lose, note,
+        )  # fmt: skip
+
+    def _advance_by(self, length: float) -> None:
+        """One step of another length [s]."""
+        before, self.time_step = self.time_step, length
+        try:
+            self._advance_steps(1)
+        finally:
+            self.time_step = before
 
     def _advance_steps(self, steps: int) -> None:
         if self.integrator == "adaptive":
@@ -345,7 +406,7 @@ class MechanismSimulator(Simulator):
         names, drives = self.model.cable_names, self._drives
         elastic = self._work.tension.tolist()
         tensions = {name: elastic[row] if row >= 0 else rigid[name] for name, row in self._tension_rows}
-        routes = read_routes(self._mechanism, self._work)
+        routes = read_routes(self._mechanism, self._work, self._flat.gravity)
         touching = read_contacts(self._mechanism, self._work)
         tensions |= {name: each.tension for name, each in routes.items()}
         pose, twist = poses.output(self.output) if self.output is not None else (None, None)
@@ -371,6 +432,18 @@ class MechanismSimulator(Simulator):
             contacts=contact_forces(touching),
         )
 
+    @property
+    def details(self) -> dict[str, str]:
+        if not self.model.routes:
+            return {}
+        readings = read_routes(self._mechanism, self._work, self._flat.gravity)
+        words = {f"cable {name}": said for name, said in slip_words(readings).items()}
+        for name in dict.fromkeys(self._strands.names):
+            slack = [k for k, tension in enumerate(readings[name].tensions) if tension == 0.0]
+            if slack:
+                words[f"cable {name}"] = "slack"
+        return words
+
     def energy(self) -> Energy:
         evaluate(self._flat, self._q, self._v, self._work)
         work, flat = self._work, self._flat
@@ -385,6 +458,12 @@ class MechanismSimulator(Simulator):
         """At the present state, under the efforts that the actuators gave last."""
         if inputs not in ("", "efforts"):
             raise TensegrityError(unknown_name("kind of inputs of mechanisms", inputs, ("efforts",)))
+        if self._strands.slack.any():
+            name = self._strands.names[int(np.argmax(self._strands.slack))]
+            raise TensegrityError(
+                f"cable {name} hangs slack, and does not stretch: what is linear on one side of its being taut is not "
+                "on the other. Take the model where it is taut, or let it stretch."
+            )
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
         powers_of(self._flat, self._q, self._v, self._work, np.zeros(4))
@@ -404,6 +483,8 @@ class MechanismSimulator(Simulator):
         drives.lead[:] = 0.0
         drives.torque[:] = self._start_effort[drives.v]
         self._flat.resistances[:, LAW + CARRIED] = 0.0
+        if self._strands.names:
+            self._strands.fit(self._q, self._v)
         self.events.clear()
 
     def hold(self) -> None:
@@ -429,12 +510,18 @@ class MechanismSimulator(Simulator):
         if isinstance(start, str):
             return self.model.start.copy(), none, stuck
         if start is not None:
-            return assemble(self._mechanism, np.array(start, dtype=np.float64)), none, stuck
+            return self._assembled(np.array(start, dtype=np.float64)), none, stuck
         try:
             shape = MechanismEquilibriumSolver(self._mechanism, self._joints).solve(self.model.start)
         except NoEquilibriumError:
             return self.model.start.copy(), none, stuck
         return shape.q, shape.effort, shape.slip
+
+    def _assembled(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Position (nq,) near q with closed loops; strands without stretch that have a shorter way hang slack there."""
+        if self._strands.names:
+            self._strands.fit(q, np.zeros(self._mechanism.velocity_count))
+        return assemble(self._mechanism, q, work=self._work)
 
     def _make_ends(self) -> Ends:
         joints = [self._mechanism.joint(entry.joints[2]) for entry in self.model.entries]

@@ -21,6 +21,7 @@ from ...numerics.one_sided import weakest_direction
 from .. import joints
 from ..contact_readings import place_jacobians, place_normals, read_contacts, set_standing, touching_places
 from ..dynamics.equations_of_motion import evaluate
+from ..dynamics.rigid_tensions import rigid_strands, route_tensions
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import close_loops
@@ -28,6 +29,7 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, m
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, slips
+from ..routing.columns import LENGTH, REST_NOW, SLACK, TENSION
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
 LEAST_DRAG = 1e-2
@@ -155,6 +157,7 @@ class MechanismEquilibriumSolver:
         self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
         self._force = np.zeros(mechanism.velocity_count)
+        self._strands = rigid_strands(mechanism)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
         self._stands = mechanism.touches and mechanism.is_free
         if self._stands:
@@ -181,6 +184,63 @@ class MechanismEquilibriumSolver:
             NoEquilibriumError: Newton's method does not converge or the loops cannot close; the message states the
                 force that is left.
         """
+        if not self._strands.size:
+            return self._solve(start, positions, effort, tolerance, maximum_iterations)
+        self._work.route_state[:, SLACK] = 0.0
+        try:
+            return self._solve_one_sided(start, positions, effort, tolerance, maximum_iterations)
+        except NoEquilibriumError:
+            self._at(np.array(start, dtype=np.float64))
+            gaps = self._gaps()
+            if not gaps.min() < -EDGE_STRAIN:
+                raise
+            self._work.route_state[self._strands, SLACK] = gaps < -EDGE_STRAIN
+            return self._solve_one_sided(start, positions, effort, tolerance, maximum_iterations)
+
+    def _gaps(self) -> NDArray[np.float64]:
+        """(s,) path less rest length of the strands without stretch, as part of their rest length."""
+        state = self._work.route_state[self._strands]
+        return np.asarray(state[:, LENGTH] / state[:, REST_NOW] - 1.0)
+
+    def _solve_one_sided(
+        self,
+        start: ArrayLike,
+        positions: Mapping[str, ArrayLike] | None,
+        effort: ArrayLike | None,
+        tolerance: float,
+        maximum_iterations: int,
+    ) -> MechanismEquilibrium:
+        """As `solve`; strands that would push go slack, and those that would be too short come back."""
+        state = self._work.route_state
+        for _ in range(4 * self._strands.size + 4):
+            shape = self._solve(start, positions, effort, tolerance, maximum_iterations)
+            slack = state[self._strands, SLACK] != 0.0
+            pushes = np.where(slack, 0.0, -state[self._strands, TENSION])
+            gaps = np.where(slack, self._gaps(), 0.0)
+            if gaps.max() > EDGE_STRAIN:
+                state[self._strands[int(np.argmax(gaps))], SLACK] = 0.0
+            elif pushes.max() > 0.0:
+                state[self._strands[int(np.argmax(pushes))], SLACK] = 1.0
+            else:
+                return shape
+            start = shape.q
+        raise NoEquilibriumError(
+            "no equilibrium found: rigid cables go slack and taut in turns; start nearer, or let them stretch."
+        )
+
+    def _at(self, q: NDArray) -> None:
+        """Evaluate everything at rest at a position."""
+        evaluate(self._flat, np.ascontiguousarray(q), np.zeros(self.mechanism.velocity_count), self._work)
+
+    def _solve(
+        self,
+        start: ArrayLike,
+        positions: Mapping[str, ArrayLike] | None,
+        effort: ArrayLike | None,
+        tolerance: float,
+        maximum_iterations: int,
+    ) -> MechanismEquilibrium:
+        """As `solve`, with strands without stretch held or slack as they are marked."""
         mechanism = self.mechanism
         zero = np.zeros(mechanism.velocity_count)
         q, _ = check_state(mechanism, np.array(start, dtype=np.float64), zero)
@@ -369,6 +429,7 @@ class MechanismEquilibriumSolver:
         free = ~self._held
         multipliers = np.linalg.lstsq(work.loop[:, free].T, -open_effort[free], rcond=None)[0]
         effort = np.where(free, tau, tau - (open_effort + work.loop.T @ multipliers))
+        route_tensions(self.mechanism, work, multipliers, float(np.max(np.abs(open_effort), initial=0.0)))
         return MechanismEquilibrium(
             q.copy(), work.position.copy(), work.rotation.copy(), work.strain.copy(), work.tension.copy(),
             effort, residual, iterations, stable, softest, slips(work), read_routes(self.mechanism, work),

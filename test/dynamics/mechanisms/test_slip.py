@@ -1,0 +1,84 @@
+"""Slip of routed cables: the regularised law beside the exact one, and what is seen of stick and slip."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_tools.commands.motion_table import write_table
+from tensegrity_tools.commands.simulate import _sample
+from tensegrity_tools.experiments import routing
+
+
+def dragged(friction, *, mass=2.0, push=0.05, rest=0.0, step=2e-4):
+    """A mass on a spring that drags a tendon round a guide."""
+    text = routing.GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]").format(
+        mass=mass, spring=4000, rest=rest, damping=0, side=1, friction=friction
+    )
+    simulation = Simulation(parse_robot(text, "here"), time_step=step, start="file")
+    simulation.set_motion([push])
+    return simulation
+
+
+def test_regularised_friction_comes_to_the_exact_law_in_proportion_to_its_speed():
+    exact = dragged(0.15)
+    exact.advance(150)
+    distances = []
+    for speed in (1e-3, 1e-4):
+        soft = dragged(f"0.15, friction_speed: {speed}")
+        soft.advance(150)
+        distances.append(abs(float(soft.state.q[0] - exact.state.q[0])))
+        found = soft.observe().routes["tendon"]
+        rubbed = np.exp(0.15 * found.wraps[1] * np.tanh(abs(found.slip_speeds[1]) / speed))
+        assert max(found.tensions) / min(found.tensions) == pytest.approx(rubbed, rel=1e-8)
+        assert soft.energy().friction > 0.0
+    assert distances[1] < 2e-4 * abs(float(exact.state.q[0]))
+    assert distances[0] == pytest.approx(10.0 * distances[1], rel=0.1)
+
+
+def test_regularised_friction_creeps_where_the_exact_one_sticks_and_never_gives_energy():
+    taken = []
+    pull = 0.004 * 1e9 * np.pi * 0.001**2  # of the tendon at the start, which the spring balances
+    soft, exact = (dragged(f"0.3{more}", push=0.002, rest=pull / 4000) for more in (", friction_speed: 1e-3", ""))
+    for _ in range(8):
+        soft.advance(20)
+        taken.append(soft.energy().friction)
+    exact.advance(160)
+    assert exact.observe().routes["tendon"].slipped[1] == 0.0
+    assert soft.observe().routes["tendon"].contacts[1] == "creeps"
+    assert abs(soft.observe().routes["tendon"].slipped[1]) > 1e-9
+    assert (np.diff([0.0, *taken]) >= -1e-15).all()
+
+
+def test_stick_and_slip_are_seen_in_observations_tables_and_diagnostics(tmp_path):
+    simulation = dragged(0.15)
+    samples = [_sample(simulation)]
+    assert simulation.observe().routes["tendon"].contacts == ("", "sticks", "")
+    states = []
+    for _ in range(40):
+        simulation.advance(10)
+        found = simulation.observe().routes["tendon"]
+        samples.append(_sample(simulation))
+        states.append(found.contacts[1])
+        assert (found.slip_speeds[1] != 0.0) == (found.contacts[1] == "slips")
+        assert found.contacts[1] in simulation.details["cable tendon"]
+    assert {"sticks", "slips"} == set(states)
+    write_table(samples, tmp_path / "motion.csv")
+    rows = list(csv.DictReader((tmp_path / "motion.csv").open()))
+    assert [float(row["tendon_1_slips"]) for row in rows[1:]] == [float(each == "slips") for each in states]
+    assert float(rows[-1]["tendon_1_slip_m"]) == found.slipped[1]
+
+
+def test_what_regularised_friction_cannot_be_is_refused_by_name():
+    with pytest.raises(RobotFileError, match="friction_speed"):
+        dragged("0.15, friction_speed: 0")
+    with pytest.raises(RobotFileError, match="friction"):
+        dragged("-0.15")
+    text = routing.GUIDE.replace("[0.05, 0, -0.4]", "[-0.05, 0, -0.4]").format(
+        mass=2, spring=0, rest=0, damping=0, side=1, friction="0.15, friction_speed: 0.001"
+    )
+    with pytest.raises(TensegrityError, match=r"tendon has regularised friction.*'rk4'"):
+        Simulation(parse_robot(text, "here"), integrator="adaptive")
