@@ -29,6 +29,7 @@ from ..robots.schema import (
     PositiveNumber,
     RigidMovement,
     Stress,
+    Text,
     Turn,
     Viscosity,
     Yes,
@@ -61,8 +62,19 @@ class PrimitiveBlock(Block):
     frame: FrameBlock = FrameBlock()
 
 
+class MeshBlock(Block):
+    """A file with triangles: how the body looks, and what it weighs where a density or a mass is given."""
+
+    file: Annotated[Text, Field(min_length=1)]
+    scale: PositiveNumber = 1.0
+    frame: FrameBlock = FrameBlock()
+    density: Annotated[Density, Field(ge=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+
+
 class BodyBlock(Block):
     shapes: list[PrimitiveBlock] = Field(default=[])
+    mesh: MeshBlock | Annotated[list[MeshBlock], Field(min_length=1)] | None = None
     mass: Annotated[Mass, Field(ge=0)] | None = None
     centre: Point | None = None
     inertia: Annotated[list[Inertia], Field(min_length=3, max_length=6)] | None = None
