@@ -15,8 +15,8 @@ from ..robots.robot_types import BuiltModel
 from .body_frame import BodyFrame
 from .cable_routing import CableEntry
 from .file_contact import read_contact_parts, stand_on_ground
-from .file_meshes import read_meshes
 from .file_loads import read_loads, with_drive_trains
+from .file_meshes import read_meshes
 from .file_resistance import ResistanceReader
 from .file_routes import place_in, read_routes
 from .file_schema import BodyBlock, CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock

@@ -19,11 +19,9 @@ def read_meshes(
     item: BodyBlock, frame_of: Callable[[FrameBlock, Path, Problems], Frame], path: Path, problems: Problems
 ) -> tuple[BodyMesh, ...]:
     """The meshes of a body; what is wrong with one goes to the problems."""
-    if item.mesh is None:
-        return ()
     made = []
-    for i, block in enumerate(item.mesh if isinstance(item.mesh, list) else [item.mesh]):
-        where = (*path, "mesh", i) if isinstance(item.mesh, list) else (*path, "mesh")
+    for i, block in enumerate(item.mesh):
+        where = (*path, "mesh") if _is_one(problems.source.data, path) else (*path, "mesh", i)
         if block.density is not None and block.mass is not None:
             problems.add(where, "give either its density or its mass, not both.")
             continue
@@ -44,3 +42,10 @@ def read_meshes(
                 continue
         made.append(each)
     return tuple(made)
+
+
+def _is_one(data: Any, path: Path) -> bool:
+    """Whether the file has one mesh there, not a list of them."""
+    for step in path:
+        data = data[step]
+    return isinstance(data["mesh"], dict)

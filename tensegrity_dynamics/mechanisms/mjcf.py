@@ -140,7 +140,7 @@ class _Writer:
             self.add_mesh(element, f"{body.name}.{k}", mesh)
 
     def add_mesh(self, element: ET.Element, name: str, mesh: BodyMesh) -> None:
-        """What is drawn, with its triangles in the document, so that this stays one file; it neither weighs nor collides."""
+        """What is drawn, its triangles within the document, which stays one file; it neither weighs nor collides."""
         if len(mesh.mesh.vertices) < LEAST_VERTICES:
             self.differences.append(f"mesh {name} is left out: MuJoCo wants {LEAST_VERTICES} vertices at least.")
             return

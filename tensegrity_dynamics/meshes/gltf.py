@@ -133,7 +133,9 @@ class _Reader:
         if "sparse" in accessor or "bufferView" not in accessor:
             raise TensegrityError("it has sparse accessors, which are not read here; save it without.")
         if accessor["type"] != kind or (kind == "VEC3" and accessor["componentType"] != 5126):
-            raise TensegrityError(f"its positions are no vectors of floats, or its indices no numbers (accessor {row}).")
+            raise TensegrityError(
+                f"its positions are no vectors of floats, or its indices no numbers (accessor {row})."
+            )
         view = self.document["bufferViews"][accessor["bufferView"]]
         width = 3 if kind == "VEC3" else 1
         item = np.dtype(COMPONENTS[accessor["componentType"]])

@@ -139,9 +139,6 @@ def _winding(mesh: Mesh, chosen: NDArray[np.bool_], point: NDArray[np.float64]) 
     x, y, z = (np.linalg.norm(each, axis=1) for each in (a, b, c))
     above = np.einsum("ti,ti->t", a, np.cross(b, c))
     below = (
-        x * y * z
-        + np.einsum("ti,ti->t", a, b) * z
-        + np.einsum("ti,ti->t", b, c) * x
-        + np.einsum("ti,ti->t", c, a) * y
+        x * y * z + np.einsum("ti,ti->t", a, b) * z + np.einsum("ti,ti->t", b, c) * x + np.einsum("ti,ti->t", c, a) * y
     )
     return float(np.arctan2(above, below).sum() / (2.0 * np.pi))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ..errors import TensegrityError
 from .mesh import Mesh, make_mesh
 
@@ -25,8 +27,7 @@ def read_obj(data: bytes) -> Mesh:
                 corners = [_row(each, len(vertices)) for each in rest.split()]
                 if len(corners) < 3:
                     raise ValueError("a face has three corners at least")
-                first = corners[0]
-                triangles += [(first, a, b) for a, b in zip(corners[1:], corners[2:], strict=False)]
+                triangles += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
         except ValueError as error:
             raise TensegrityError(f"line {number}, {line.strip()[:60]!r}, is not readable as OBJ: {error}.") from None
     if not triangles:
