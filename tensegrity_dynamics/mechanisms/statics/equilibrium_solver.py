@@ -235,31 +235,39 @@ class MechanismEquilibriumSolver:
         size = float(np.linalg.norm(np.ptp(place_centres(mechanism, q), axis=0)))
         size = max(size, float(mechanism.contact_places[:, RADIUS].max(initial=0.0)), 1e-6)
         stiffness = self._load / (SOFTEST_SINKING * size)
-        steps, flat = 0, self._flat
+        steps, shift, flat = 0, 1.0, self._flat
         try:
             while 0.0 < stiffness < real.stiffness / STIFFER**0.5:
                 self._ground = replace(real, stiffness=stiffness)
                 touching = contact_array(self._ground, mechanism.contact_parts, mechanism.body_index)
                 self._flat = flat._replace(contact=touching)
-                q, _, more, _ = self._descend(q, tau, 1e-6, maximum_iterations)
-                steps += more
+                q, _, more, is_there = self._descend(q, tau, 1e-6, maximum_iterations, shift)
+                steps, shift = steps + more, 0.0 if is_there else 1.0
                 stiffness *= STIFFER
         finally:
             self._flat, self._ground = flat, real
-        found, worst, more, is_there = self._descend(q, tau, tolerance, maximum_iterations)
+        found, worst, more, is_there = self._descend(q, tau, tolerance, maximum_iterations, shift)
         return found, worst, steps + more, is_there
 
+    def _rounding(self, q: NDArray) -> float:
+        """N or N m: what the last digit of a position changes of the ground's forces, which no search gets below."""
+        if not self.mechanism.touches or self._ground is None:
+            return 0.0
+        centres = place_centres(self.mechanism, q)
+        reach = float(np.abs(centres).max(initial=0.0))
+        return float(np.finfo(np.float64).eps) * self._ground.stiffness * reach * len(centres)
+
     def _descend(
-        self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int
+        self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int, shift: float = 1.0
     ) -> tuple[NDArray[np.float64], float, int, bool]:
-        """Newton's method from q; where it ends, the largest force left there, steps, and whether that is small."""
-        shift, last, worst, iteration = 1.0, np.inf, np.inf, 0
+        """Newton's method from q, at first with a shift of inertia (see `_step`); where it ends, the largest force left there, steps, and whether that is small."""
+        last, worst, iteration, rounding = np.inf, np.inf, 0, self._rounding(q)
         for iteration in range(maximum_iterations + 1):
             # the pivots of this iterate serve all that is compared with it
             force = self._residual(q, tau, reuse=False)
             scale = 1.0 + float(np.max(np.abs(self._reduction.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
-            if worst <= tolerance * scale:
+            if worst <= tolerance * scale + rounding:
                 return q, worst, iteration, True
             # a falling residual: nearer to Newton's method; a growing one: nearer to gradient descent
             if worst < 1e-3 * scale:
