@@ -19,7 +19,14 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
 from .. import joints
-from ..contact_readings import place_centres, place_jacobians, place_normals, read_contacts, set_standing, touching_places
+from ..contact_readings import (
+    place_centres,
+    place_jacobians,
+    place_normals,
+    read_contacts,
+    set_standing,
+    touching_places,
+)
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
