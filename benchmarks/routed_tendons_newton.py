@@ -2,11 +2,11 @@
 
     python benchmarks/routed_tendons_newton.py --newton PYTHON      where PYTHON is an interpreter with newton installed
 
-newton's own examples `tendon_pulley` (a body on a string) and `tendon_pinhole` (two bodies on a cable through a hole) as it
-ships them, at its step and at a tenth of it, and the same bodies, masses, stiffness and damping as robot files here. The
-reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within 1e-13. The
-error is the largest distance of any body's origin from it, at 60 frames a second, before a body meets the hole. Without --newton the
-part of newton is left out. Its compilation takes minutes the first time and counts for neither side.
+newton's own examples `tendon_pulley` (a body on a string) and `tendon_pinhole` (two bodies on a cable through a hole)
+as it ships them, at its step and at a tenth of it, and the same bodies, masses, stiffness and damping as robot files
+here. The reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within
+1e-13. The error is the largest distance of any body's origin from it, at 60 frames a second, before a body meets the
+hole. Without --newton its part is left out. Its compilation takes minutes the first time and counts for neither side.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def robot_text(case: Case) -> str:
     young, damping = case.stiffness * case.length / area, case.damping * case.length / area
     bodies = [f"  {b.name}: {{mass: {b.mass}, inertia: [{b.inertia}, {b.inertia}, {b.inertia}]}}" for b in case.bodies]
     joints = [
-        f"  - {{name: {b.name}Jt, kind: floating, parent: world, body: {b.name}, start: [{b.start[0]}, 0, {b.start[1]}]}}"
+        f"  - {{name: {b.name}Jt, kind: floating, parent: world, body: {b.name},"
+        f" start: [{b.start[0]}, 0, {b.start[1]}]}}"
         for b in case.bodies
     ]
     ends = [f"{{body: {b.name}, at: [0, 0, {b.end}]}}" for b in case.bodies]

@@ -267,7 +267,10 @@ class MechanismEquilibriumSolver:
     def _descend(
         self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int, shift: float = 1.0
     ) -> tuple[NDArray[np.float64], float, int, bool]:
-        """Newton's method from q, at first with a shift of inertia (see `_step`); where it ends, the largest force left there, steps, and whether that is small."""
+        """Newton's method from q, at first with a shift of inertia (see `_step`).
+
+        Returns where it ends, the largest force left there, the steps, and whether that force is small.
+        """
         last, worst, iteration, rounding = np.inf, np.inf, 0, self._rounding(q)
         for iteration in range(maximum_iterations + 1):
             # the pivots of this iterate serve all that is compared with it
@@ -408,8 +411,8 @@ class MechanismEquilibriumSolver:
         evaluate(self._flat, q, zero, self._work)
         if self._stands:
             # Sliding as a whole costs nothing, so equilibria are many and Newton's matrix is singular. Feet that resist
-            # sliding in proportion to the force that is left keep the steps small and the convergence quadratic (Fan and
-            # Yuan, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity, 2005).
+            # sliding in proportion to the force that is left keep the steps small and the convergence quadratic (Fan
+            # and Yuan, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity, 2005).
             left = min(1.0, float(np.max(np.abs(force), initial=0.0)) / self._load) if self._load > 0.0 else 1.0
             stiffness = stiffness + left * self._held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
