@@ -16,6 +16,7 @@ from .body_frame import BodyFrame
 from .cable_routing import LEAST_SQUARE, CableEntry
 from .file_contact import read_contact_parts, stand_on_ground
 from .file_loads import read_loads, with_drive_trains
+from .file_meshes import read_meshes
 from .file_resistance import ResistanceReader
 from .file_routes import place_in, read_routes
 from .file_schema import BodyBlock, CableBlock, FrameBlock, JointBlock, MechanismFile, PrimitiveBlock
@@ -40,7 +41,7 @@ def build_mechanism(block: MechanismFile, problems: Problems) -> BuiltModel:
     reader = ResistanceReader(block, problems)
     bodies = [
         _stated(
-            _body(name, item.shapes, block.density, ("bodies", name, "shapes"), problems),
+            _body(name, item, block.density, ("bodies", name), problems),
             item,
             ("bodies", name),
             problems,
@@ -231,8 +232,9 @@ def _direction(value: Sequence[float] | None, path: Path, problems: Problems) ->
     return np.array(value) / norm
 
 
-def _body(name: str, shapes: Sequence[PrimitiveBlock], density: float, path: Path, problems: Problems) -> Body:
-    return body_from(name, _primitives(shapes, density, path, problems))
+def _body(name: str, item: BodyBlock, density: float, path: Path, problems: Problems) -> Body:
+    primitives = _primitives(item.shapes, density, (*path, "shapes"), problems)
+    return body_from(name, primitives, read_meshes(item, frame_of, path, problems))
 
 
 def _stated(body: Body, item: BodyBlock, path: Path, problems: Problems) -> Body:
@@ -266,7 +268,7 @@ def _stated(body: Body, item: BodyBlock, path: Path, problems: Problems) -> Body
         inertia = body.inertia * (item.mass / body.mass)
     try:
         centre = body.centre if item.centre is None else np.array(item.centre)
-        return Body(body.name, item.mass, centre, inertia, body.shapes)
+        return Body(body.name, item.mass, centre, inertia, body.shapes, body.meshes)
     except TensegrityError as error:
         problems.add(path, str(error))
         return body

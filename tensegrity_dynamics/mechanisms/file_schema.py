@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ..contact.file_schema import ContactBlock
 from ..numerics.rotations import matrix_from_vector, rotation_vector
@@ -30,6 +30,7 @@ from ..robots.schema import (
     RigidMovement,
     Speed,
     Stress,
+    Text,
     Turn,
     Viscosity,
     Yes,
@@ -62,8 +63,23 @@ class PrimitiveBlock(Block):
     frame: FrameBlock = FrameBlock()
 
 
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+class MeshBlock(Block):
+    """A file with triangles: how the body looks, and what it weighs where a density or a mass is given."""
+
+    file: Annotated[Text, Field(min_length=1)]
+    scale: PositiveNumber = 1.0
+    frame: FrameBlock = FrameBlock()
+    density: Annotated[Density, Field(ge=0)] | None = None
+    mass: Annotated[Mass, Field(ge=0)] | None = None
+
+
 class BodyBlock(Block):
     shapes: list[PrimitiveBlock] = Field(default=[])
+    mesh: Annotated[list[MeshBlock], Field(min_length=1), BeforeValidator(_as_list)] = Field(default=[])
     mass: Annotated[Mass, Field(ge=0)] | None = None
     centre: Point | None = None
     inertia: Annotated[list[Inertia], Field(min_length=3, max_length=6)] | None = None

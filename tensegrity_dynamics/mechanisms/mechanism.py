@@ -51,6 +51,7 @@ class Body:
         centre: (3,) m, centre of mass in the body frame.
         inertia: (3, 3) kg m^2 about the centre of mass, in body axes.
         shapes: what to draw (`Primitive`).
+        meshes: what to draw instead of them (`BodyMesh`).
     """
 
     name: str
@@ -58,6 +59,7 @@ class Body:
     centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
     shapes: tuple = ()
+    meshes: tuple = ()
 
     def __post_init__(self) -> None:
         centre, inertia = np.array(self.centre, dtype=np.float64), np.array(self.inertia, dtype=np.float64)

@@ -29,6 +29,7 @@ from ..robots.mjcf import (
     orientation,
 )
 from ..robots.robot import Robot
+from .body_mesh import BodyMesh
 from .body_poses import BodyPoses
 from .cable_routing import CableEntry
 from .dynamics.equations_of_motion import evaluate
@@ -45,6 +46,9 @@ from .workspace import make_workspace
 
 LOOP_SOLVER = {"solref": [2e-4, 1.0], "solimp": [0.9999, 0.9999, 1e-3, 0.5, 2.0]}
 """As stiff as MuJoCo lets an equality be at the exported time step."""
+
+LEAST_VERTICES = 4
+"""Of a mesh there."""
 
 FREE_MOTIONS: dict[str, tuple[str, ...]] = {
     "point": (), "point_xy": ("slide z",), "point_z": ("slide x", "slide y"), "fixed": (), "revolute": ("hinge z",),
@@ -87,6 +91,8 @@ class _Writer:
         mechanism = self.mechanism
         root = new_document(self.robot.name, mechanism.gravity)
         self.root = root
+        if any(body.meshes for body in mechanism.bodies):
+            self.assets = add(root, "asset")
         self.world = add(root, "worldbody")
         self.bodies: dict[str, ET.Element] = {WORLD: self.world}
         for joint in mechanism.joints:
@@ -127,8 +133,30 @@ class _Writer:
             self.add_involute(element, joint)
         else:
             self.add_joint(element, joint)
-        for shape in next(body.shapes for body in self.mechanism.bodies if body.name == joint.body):
+        body = next(body for body in self.mechanism.bodies if body.name == joint.body)
+        for shape in () if body.meshes else body.shapes:
             _add_shape(element, shape)
+        for k, mesh in enumerate(body.meshes):
+            self.add_mesh(element, f"{body.name}.{k}", mesh)
+
+    def add_mesh(self, element: ET.Element, name: str, mesh: BodyMesh) -> None:
+        """What is drawn, its triangles within the document, which stays one file; it neither weighs nor collides."""
+        if len(mesh.mesh.vertices) < LEAST_VERTICES:
+            self.differences.append(f"mesh {name} is left out: MuJoCo wants {LEAST_VERTICES} vertices at least.")
+            return
+        try:
+            _ = mesh.solid
+            inertia = None
+        except TensegrityError:  # MuJoCo looks for a volume in every mesh that is not called a shell
+            inertia = "shell"
+        add(
+            self.assets, "mesh", name=name, vertex=mesh.mesh.vertices, inertia=inertia,
+            face=" ".join(map(str, mesh.mesh.triangles.ravel().tolist())),
+        )  # fmt: skip
+        add(
+            element, "geom", type="mesh", mesh=name, pos=mesh.placement.origin,
+            quat=orientation(mesh.placement.axes), contype="0", conaffinity="0", mass="0", group="1",
+        )  # fmt: skip
 
     def add_inertia(self, element: ET.Element, body: str) -> None:
         i = self.index[body]

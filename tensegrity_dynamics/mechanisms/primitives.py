@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
+from .body_mesh import BodyMesh
 from .frame import Frame
 from .mechanism import Body
 
@@ -95,14 +96,21 @@ class Primitive:
         return np.diag([y * y + z * z, x * x + z * z, x * x + y * y]) / 12.0
 
 
-def body_from(name: str, primitives: Sequence[Primitive]) -> Body:
-    """A body made of primitives: masses add up, inertias by the parallel axis theorem."""
-    mass = float(sum(each.weight for each in primitives))
+def body_from(name: str, primitives: Sequence[Primitive], meshes: Sequence[BodyMesh] = ()) -> Body:
+    """A body made of primitives and meshes: masses add up, inertias by the parallel axis theorem.
+
+    Raises:
+        TensegrityError: a mesh that is to weigh something encloses nothing, see `solid_properties`.
+    """
+    parts = [(each.weight, each.placement, np.zeros(3), each.unit_inertia()) for each in primitives if each.weight]
+    parts += [(each.weight, each.placement, each.solid.centre, each.solid.inertia) for each in meshes if each.weight]
+    mass = float(sum(weight for weight, *_ in parts))
     if mass == 0.0:
-        return Body(name, shapes=tuple(primitives))
-    centre = np.sum([each.weight * each.placement.origin for each in primitives], axis=0) / mass
+        return Body(name, shapes=tuple(primitives), meshes=tuple(meshes))
+    centres = [frame.origin + frame.axes @ own for _, frame, own, _ in parts]
+    centre = np.sum([part[0] * at for part, at in zip(parts, centres, strict=True)], axis=0) / mass
     inertia = np.zeros((3, 3))
-    for each in primitives:
-        axes, arm = each.placement.axes, each.placement.origin - centre
-        inertia += each.weight * (axes @ each.unit_inertia() @ axes.T + arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return Body(name, mass, centre, 0.5 * (inertia + inertia.T), tuple(primitives))
+    for (weight, frame, _, unit_inertia), at in zip(parts, centres, strict=True):
+        axes, arm = frame.axes, at - centre
+        inertia += weight * (axes @ unit_inertia @ axes.T + arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Body(name, mass, centre, 0.5 * (inertia + inertia.T), tuple(primitives), tuple(meshes))

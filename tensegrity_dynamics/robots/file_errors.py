@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -42,10 +43,11 @@ class Problems:
 
     Args:
         source: the file, for lines and found values.
+        folder: where relative names of other files in it begin.
     """
 
-    def __init__(self, source: YamlSource) -> None:
-        self.source = source
+    def __init__(self, source: YamlSource, folder: Path = Path()) -> None:
+        self.source, self.folder = source, folder
         self._found: dict[tuple[int, str], None] = {}
         self._reported: set[tuple[tuple, str]] = set()
 

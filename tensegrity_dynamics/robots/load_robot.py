@@ -52,13 +52,13 @@ def load_robot(robot: str | Path) -> Robot:
 
 
 def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = None) -> Robot:
-    """A robot from the text of a file; errors call it `source_name`.
+    """A robot from the text of a file; errors call it `source_name`, and files that it names are beside `path`.
 
     Raises:
         RobotFileError: the text does not describe a robot; see the module.
     """
     source = YamlSource(text, source_name)
-    problems = Problems(source)
+    problems = Problems(source, Path() if path is None else path.parent)
     kind = _kind(source, problems)
     units = _units(source, problems)
     problems.stop_if_any()

@@ -56,6 +56,7 @@ KINDS = {
     "cylinder": MarkerMessage.CYLINDER,
     "box": MarkerMessage.CUBE,
     "sphere": MarkerMessage.SPHERE,
+    "mesh": MarkerMessage.MESH_RESOURCE,
     "lines": MarkerMessage.LINE_LIST,
     "triangles": MarkerMessage.TRIANGLE_LIST,
     "spheres": MarkerMessage.SPHERE_LIST,
@@ -228,7 +229,9 @@ def _transform(parent: str, child: str, pose: Pose, stamp: Any) -> TransformStam
 
 def _marker(marker: Marker, mount: Mount, stamp: Any) -> MarkerMessage:
     """The message of a marker, put into the world by the mount."""
-    message = MarkerMessage(ns=marker.namespace, id=marker.number, type=KINDS[marker.kind], text=marker.text)
+    message = MarkerMessage(
+        ns=marker.namespace, id=marker.number, type=KINDS[marker.kind], text=marker.text, mesh_resource=marker.resource
+    )
     message.header.frame_id, message.header.stamp = WORLD, stamp
     if marker.position is None and not len(marker.points):
         message.action = MarkerMessage.DELETE

@@ -13,6 +13,7 @@ EDGES = np.array([[i, i + step] for step in (1, 2, 4) for i in range(8) if not i
 CIRCLE = 2.0 * np.pi * np.arange(24) / 24.0
 OUTLINES = {
     "box": CORNERS,
+    "mesh": CORNERS,
     "sphere": 0.5 * np.vstack((np.eye(3), -np.eye(3))),
     "cylinder": 0.5
     * np.vstack([np.column_stack((np.cos(CIRCLE), np.sin(CIRCLE), np.full(CIRCLE.size, z))) for z in (-1.0, 1.0)]),

@@ -18,7 +18,7 @@ class Marker:
     Args:
         namespace: what it shows; RViz switches namespaces on and off.
         number: its number within the namespace.
-        kind: "cylinder", "box", "sphere" or "text" at a pose; "lines", "strip" (one line through all points),
+        kind: "cylinder", "box", "sphere", "mesh" or "text" at a pose; "lines", "strip" (one line through all points),
             "triangles" or "spheres" at points.
         scale: (3,) m; of lines and of spheres at points the first is the width.
         colours: (3,) for all or (k, 3) one per point, 0 to 1.
@@ -27,6 +27,7 @@ class Marker:
         opacity: 0 to 1.
         position, quaternion: of a cylinder along z, a box or a sphere; (3,) m and (4,) wxyz.
         text: what a text says; its height is the third scale.
+        resource: of a mesh, the address of its file; its scale is that of the file's unit.
     """
 
     namespace: str
@@ -39,3 +40,4 @@ class Marker:
     position: NDArray[np.float64] | None = None
     quaternion: NDArray[np.float64] | None = None
     text: str = ""
+    resource: str = ""

@@ -9,7 +9,7 @@ from ..numerics.rotations import matrix_from_quaternion
 from ..robots.output_frame import Pose
 from .geometry import dashes, patch
 from .marker import Marker
-from .picture import LineSet, Picture, Snapshot
+from .picture import LineSet, Picture, Snapshot, Solid, Surface
 from .style import (
     CONTACT_COLOUR,
     EDGE_COLOUR,
@@ -124,6 +124,9 @@ class MarkerDrawer:
             self._picture.solids, self._numbers, self._colours, poses, strict=True
         ):
             opacity = LOOKS[solid.role].opacity
+            if solid.surface is not None:
+                markers.append(_draw_mesh(solid, solid.surface, number, colour, opacity, position, quaternion))
+                continue
             markers.append(
                 Marker(
                     solid.role, number, solid.kind, (size[0], size[1], size[2]), colour, opacity=opacity,
@@ -179,6 +182,24 @@ class MarkerDrawer:
             Marker(name, 0, "lines", (1.5 * sizes.tendon, 0.0, 0.0), axes_colours, axes),
             Marker(name, 1, kind, scale, rgb(colour), points, opacity=GOAL_OPACITY),
         ]
+
+
+def _draw_mesh(
+    solid: Solid, surface: Surface, number: int, colour: NDArray[np.float64], opacity: float,
+    position: NDArray[np.float64], quaternion: NDArray[np.float64],
+) -> Marker:  # fmt: skip
+    """By its file, which is sent nowhere, or by its triangles where there is none."""
+    if not surface.uri:
+        points = surface.vertices[surface.triangles].reshape(-1, 3)
+        return Marker(
+            solid.role, number, "triangles", (1.0, 1.0, 1.0), colour, points, opacity=opacity, position=position,
+            quaternion=quaternion,
+        )  # fmt: skip
+    origin = position + matrix_from_quaternion(quaternion) @ surface.origin
+    return Marker(
+        solid.role, number, "mesh", (surface.scale,) * 3, colour, opacity=opacity, position=origin,
+        quaternion=quaternion, resource=surface.uri,
+    )  # fmt: skip
 
 
 def _draw_line_set(lines: LineSet, points: NDArray[np.float64], colours: NDArray[np.float64]) -> Marker:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.body_mesh import BodyMesh
 from ..mechanisms.body_poses import BodyPoses
 from ..mechanisms.cable_routing import CableEntry
 from ..mechanisms.contact_readings import contacts_at
@@ -20,10 +21,11 @@ from ..mechanisms.mechanism import WORLD, Body, loaded_inertia
 from ..mechanisms.mechanism_model import MechanismModel
 from ..mechanisms.primitives import Primitive
 from ..mechanisms.workspace import make_workspace
+from ..meshes.mesh_file import PACKAGE
 from ..numerics.rotations import matrix_from_quaternion
 from ..robots.robot import Robot
 from .geometry import OUTLINES, box_edges, cylinders_between, ground_surface
-from .picture import LineSet, Link, Picture, Snapshot, Solid, with_frame_names
+from .picture import LineSet, Link, Picture, Snapshot, Solid, Surface, with_frame_names
 from .style import Sizes, smallest_full_scale
 
 ARC_STEPS = 36  # straight pieces of the cable that is wound on a pulley
@@ -210,6 +212,9 @@ class MechanismPicture(Picture):
     def _list_solids(self, bodies: Mapping[str, Body], limits: Mapping[str, tuple[float, float]]) -> Iterator[Solid]:
         roles = _body_roles(self._model)
         for i, name in enumerate(self._model.body_names):
+            if bodies[name].meshes:  # they show what primitives only weigh
+                yield from (solid_of_mesh(mesh, i, roles[name]) for mesh in bodies[name].meshes)
+                continue
             for primitive in bodies[name].shapes:
                 yield solid_of(primitive, i, roles[name], 1.5 * self.sizes.node)
         yield from self._rods(bodies)
@@ -225,7 +230,7 @@ class MechanismPicture(Picture):
         mechanism = self._model.mechanism
         for point in (point for route in self._model.routes for point in route.route):
             joint = mechanism.joint(point.joint) if point.joint else None
-            if joint is not None and any(shape.kind != "point" for shape in bodies[joint.body].shapes):
+            if joint is not None and _has_extent(bodies[joint.body]):
                 continue
             link = self._index[point.body if joint is None else joint.body]
             if not point.is_pulley:
@@ -240,7 +245,7 @@ class MechanismPicture(Picture):
 
     def _rods(self, bodies: Mapping[str, Body]) -> Iterator[Solid]:
         for i, name, end in self._attachments():
-            if any(shape.kind != "point" for shape in bodies[name].shapes):
+            if _has_extent(bodies[name]):
                 continue
             yield _rod(i, "rods", np.zeros(3), end, 1.6 * self.sizes.bar)
             for at in (np.zeros(3), end):
@@ -303,6 +308,22 @@ def solid_of(primitive: Primitive, link: int, role: str, point_radius: float) ->
         return Solid(link, role, "box", sides, origin, axes)
     radius, shown = (s[0], role) if primitive.kind == "sphere" else (point_radius, "points")
     return Solid(link, shown, "sphere", (2.0 * radius,) * 3, origin, axes)
+
+
+def solid_of_mesh(mesh: BodyMesh, link: int, role: str) -> Solid:
+    """The solid that shows a mesh."""
+    low, high = mesh.mesh.box
+    centre, (x, y, z) = 0.5 * (low + high), (high - low).tolist()
+    uri = mesh.uri
+    if not uri.startswith(PACKAGE):
+        uri = "" if mesh.path is None else mesh.path.resolve().as_uri()
+    surface = Surface(mesh.mesh.vertices - centre, mesh.mesh.triangles, -centre, uri, mesh.scale)
+    at = mesh.placement.origin + mesh.placement.axes @ centre
+    return Solid(link, role, "mesh", (x, y, z), at, mesh.placement.axes, surface)
+
+
+def _has_extent(body: Body) -> bool:
+    return bool(body.meshes) or any(shape.kind != "point" for shape in body.shapes)
 
 
 def _rod(link: int, role: str, first: NDArray[np.float64], second: NDArray[np.float64], width: float) -> Solid:

@@ -42,16 +42,34 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class Surface:
+    """The triangles of a solid, for viewers that draw them, and the file that they come from, for those that read it.
+
+    Args:
+        vertices: (v, 3) m from the solid's centre, along its axes. triangles: (t, 3) rows of them.
+        origin: (3,) m, where the file's own frame stands, from the solid's centre along its axes.
+        uri: of the file, package:// or file://; empty where there is none. scale: m per unit of the file.
+    """
+
+    vertices: NDArray[np.float64]
+    triangles: NDArray[np.int64]
+    origin: NDArray[np.float64]
+    uri: str = ""
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
 class Solid:
     """A solid fixed to a link.
 
     Args:
         link: index in `Picture.links`, -1 for the world.
         role: what it is in the robot; a key of `style.LOOKS`.
-        kind: "cylinder" (along its z), "box" or "sphere".
+        kind: "cylinder" (along its z), "box", "sphere" or "mesh", which `size` is the box around.
         size: extents (3,) [m] along its own axes; the nominal ones where they change with the configuration.
         position: of its centre (3,) [m] in the link's frame.
         axes: its axes as columns (3, 3) in the link's frame.
+        surface: of a mesh.
     """
 
     link: int
@@ -60,6 +78,7 @@ class Solid:
     size: tuple[float, float, float]
     position: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     axes: NDArray[np.float64] = field(default_factory=lambda: np.eye(3))
+    surface: Surface | None = None
 
 
 @dataclass(frozen=True, eq=False)

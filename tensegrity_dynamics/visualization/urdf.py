@@ -76,7 +76,10 @@ def _add_link(root: ET.Element, link: Link, solids: Sequence[Solid]) -> None:
     for solid in solids:
         for kind in ("visual", "collision") if solid.role in COLLIDING else ("visual",):
             part = ET.SubElement(element, kind)
-            ET.SubElement(part, "origin", xyz=_text(solid.position), rpy=_text(roll_pitch_yaw(solid.axes)))
+            at = solid.position
+            if solid.surface is not None and solid.surface.uri:  # the file has its own origin
+                at = at + solid.axes @ solid.surface.origin
+            ET.SubElement(part, "origin", xyz=_text(at), rpy=_text(roll_pitch_yaw(solid.axes)))
             _add_geometry(ET.SubElement(part, "geometry"), solid)
             if kind == "visual":
                 ET.SubElement(part, "material", name=solid.role)
@@ -92,7 +95,10 @@ def _add_link(root: ET.Element, link: Link, solids: Sequence[Solid]) -> None:
 def _add_geometry(geometry: ET.Element, solid: Solid) -> None:
     if solid.kind == "cylinder":
         ET.SubElement(geometry, "cylinder", radius=f"{0.5 * solid.size[0]:.9g}", length=f"{solid.size[2]:.9g}")
-    elif solid.kind == "box":
+    elif solid.surface is not None and solid.surface.uri:
+        scale = _text([solid.surface.scale] * 3)
+        ET.SubElement(geometry, "mesh", filename=solid.surface.uri, scale=scale)
+    elif solid.kind in ("box", "mesh"):
         ET.SubElement(geometry, "box", size=_text(solid.size))
     else:
         ET.SubElement(geometry, "sphere", radius=f"{0.5 * solid.size[0]:.9g}")

@@ -248,7 +248,7 @@ class _Parts:
             shown = {"colour": list(look.colour), "opacity": look.opacity}
             if solid.kind == "cylinder":
                 self._add("rod", 2, radius=round(0.5 * float(size[0]), 6), **shown)
-            elif solid.kind == "box":
+            elif solid.kind in ("box", "mesh"):  # a mesh as the box around it: the page stays small
                 self._add("box", 8, **shown)
             else:
                 self._add("ball", 1, radius=round(0.5 * float(size[0]), 6), **shown)
@@ -281,7 +281,7 @@ class _Parts:
             axes = matrix_from_quaternion(quaternion)
             if solid.kind == "cylinder":
                 found += [position - half[2] * axes[:, 2], position + half[2] * axes[:, 2]]
-            elif solid.kind == "box":
+            elif solid.kind in ("box", "mesh"):
                 corners = [(x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
                 found += [position + axes @ (half * np.array(corner)) for corner in corners]
             else:

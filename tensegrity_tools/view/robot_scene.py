@@ -25,6 +25,8 @@ from .stage import set_up_stage
 
 UNIT_EXTENTS = {"cylinder": (0.5, 0.5, 1.0), "box": (1.0, 1.0, 1.0), "sphere": (0.5, 0.5, 0.5)}
 """Scale that gives each mesh extents of 1: cylinder and ball have radius 1, a box has sides of 1."""
+SHARP = ("box", "mesh")
+"""Kinds of solids whose edges are not rounded by the shading."""
 
 
 MOST_CORNERS = 8
@@ -32,7 +34,7 @@ MOST_CORNERS = 8
 
 
 class SolidBatch:
-    """Solids of one kind and opacity as one batched mesh: one message moves them all.
+    """Solids of one kind and opacity as one batched mesh: one message moves them all. Surfaces go one by one.
 
     Args:
         rows: (k,) which solids of the picture.
@@ -43,18 +45,24 @@ class SolidBatch:
     ) -> None:
         solids = [picture.solids[row] for row in rows]
         kind, opacity = solids[0].kind, LOOKS[solids[0].role].opacity
-        mesh = {"cylinder": lambda: meshes.cylinder(40), "box": meshes.box, "sphere": lambda: meshes.ball(14, 24)}
-        self._rows, self._unit = rows, np.array(UNIT_EXTENTS[kind])
+        self._rows = rows
         self._sizes = start.solid_sizes[rows]
+        if (surface := solids[0].surface) is not None:
+            mesh = surface.vertices, surface.triangles
+            self._unit = 1.0 / np.where(self._sizes > 0.0, self._sizes, 1.0)
+        else:
+            make = {"cylinder": lambda: meshes.cylinder(40), "box": meshes.box, "sphere": lambda: meshes.ball(14, 24)}
+            mesh = make[kind]()
+            self._unit = np.array(UNIT_EXTENTS[kind])
         self._handle = server.scene.add_batched_meshes_simple(
             name,
-            *mesh[kind](),
+            *mesh,
             batched_wxyzs=start.solid_quaternions[rows],
             batched_positions=start.solid_positions[rows],
             batched_scales=self._sizes * self._unit,
             batched_colors=np.array([LOOKS[solid.role].colour for solid in solids], dtype=np.uint8),
             opacity=None if opacity == 1.0 else opacity,
-            flat_shading=kind == "box",
+            flat_shading=kind in SHARP,
             cast_shadow=opacity == 1.0,
             lod="off",
         )
@@ -120,9 +128,10 @@ class RobotScene:
         self._server, self._picture, sizes = server, picture, picture.sizes
         self._snapshot = start = picture.at(picture.start)
         self.cell, self.grid = set_up_stage(server, picture.outline, sizes.span)
-        groups: dict[tuple[str, float], list[int]] = {}
+        groups: dict[tuple[str, float, int], list[int]] = {}
         for row, solid in enumerate(picture.solids):
-            groups.setdefault((solid.kind, LOOKS[solid.role].opacity), []).append(row)
+            alone = -1 if solid.surface is None else row
+            groups.setdefault((solid.kind, LOOKS[solid.role].opacity, alone), []).append(row)
         self._solids = [
             SolidBatch(server, f"/robot/solids/{k}", picture, np.array(rows), start)
             for k, rows in enumerate(groups.values())

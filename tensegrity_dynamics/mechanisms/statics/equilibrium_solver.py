@@ -10,7 +10,7 @@ edge between slack and tight resists one direction only: there the weakest direc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,14 @@ from ...errors import NoEquilibriumError, TensegrityError
 from ...numerics.compilation import compiled
 from ...numerics.one_sided import weakest_direction
 from .. import joints
-from ..contact_readings import place_jacobians, place_normals, read_contacts, set_standing, touching_places
+from ..contact_readings import (
+    place_centres,
+    place_jacobians,
+    place_normals,
+    read_contacts,
+    set_standing,
+    touching_places,
+)
 from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.rigid_tensions import rigid_strands, route_tensions
 from ..dynamics.tangents import make_tangent_workspace, static_slopes
@@ -30,10 +37,16 @@ from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, slips
 from ..routing.columns import LENGTH, REST_NOW, SLACK, TENSION
+from ..touch.columns import RADIUS
+from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
 
-LEAST_DRAG = 1e-2
-"""Part of the ground's stiffness that holds feet in the steps of the search."""
+MOST_DIRECT_STEPS = 40
+"""On a ground as stiff as it is, before the search goes by softer ones."""
+SOFTEST_SINKING = 0.05
+"""Of the size of what touches the ground: how far the whole load sinks one point into the softest ground."""
+STIFFER = 10.0
+"""From one ground to the next one."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -83,14 +96,19 @@ def set_joint_position(mechanism: Mechanism, q: NDArray, name: str, value: Array
                 q[at_cable.start + 1] = length - rest
 
 
+def _whole_load(mechanism: Mechanism) -> NDArray[np.float64]:
+    """(3,) N: weight and pushes of a mechanism together."""
+    flat = mechanism.flat
+    return np.asarray(flat.mass.sum() * flat.gravity + flat.loads[:, LOAD_FORCE : LOAD_FORCE + 3].sum(axis=0))
+
+
 def standing_direction(mechanism: Mechanism) -> NDArray[np.float64]:
     """(3,) unit vector against the load of a mechanism that only its ground holds; zeros where nothing loads it.
 
     Raises:
         NoEquilibriumError: on a plane it would slide, or be lifted off.
     """
-    flat, ground = mechanism.flat, mechanism.ground
-    load = flat.mass.sum() * flat.gravity + flat.loads[:, LOAD_FORCE : LOAD_FORCE + 3].sum(axis=0)
+    ground, load = mechanism.ground, _whole_load(mechanism)
     size = float(np.linalg.norm(load))
     if size == 0.0 or ground is None:
         return np.zeros(3)
@@ -159,6 +177,8 @@ class MechanismEquilibriumSolver:
         self._force = np.zeros(mechanism.velocity_count)
         self._strands = rigid_strands(mechanism)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
+        self._ground = mechanism.ground
+        self._load = float(np.linalg.norm(_whole_load(mechanism)))
         self._stands = mechanism.touches and mechanism.is_free
         if self._stands:
             set_standing(self._work, standing_direction(mechanism))
@@ -253,15 +273,72 @@ class MechanismEquilibriumSolver:
         tau = np.array(zero if effort is None else effort, dtype=np.float64)
         if not self._close(q):
             raise NoEquilibriumError("the loops cannot close near the start; start nearer or check the positions.")
-        shift, last = 1.0, np.inf
+        direct = min(MOST_DIRECT_STEPS, maximum_iterations) if self._stands else maximum_iterations
+        found, worst, steps, is_there = self._descend(q, tau, tolerance, direct)
+        if not is_there and self._stands:
+            found, worst, more, is_there = self._stiffen(q, tau, tolerance, maximum_iterations)
+            steps += more
+        if is_there:
+            self._check_ends(found)
+            return self._shape(found, tau, worst, steps)
+        raise NoEquilibriumError(
+            f"no equilibrium found: a force of {worst:.3g} is left after {steps + 1} Newton steps. "
+            "Tendons may be slack, or the start is too far; start nearer or tighten them."
+        )
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _stiffen(
+        self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int
+    ) -> tuple[NDArray[np.float64], float, int, bool]:
+        """As `_descend`, on grounds from a soft one to the real one, each from the shape on the one before.
+
+        On a stiff ground feet that touch and leave again in turn can keep Newton's method from getting anywhere; on
+        one so soft that all feet touch at once they cannot, and its shape is near that on a somewhat stiffer one.
+        """
+        mechanism, real = self.mechanism, self._ground
+        assert real is not None
+        evaluate(self._flat, q, np.zeros(tau.size), self._work)
+        size = float(np.linalg.norm(np.ptp(place_centres(mechanism, q), axis=0)))
+        size = max(size, float(mechanism.contact_places[:, RADIUS].max(initial=0.0)), 1e-6)
+        stiffness = self._load / (SOFTEST_SINKING * size)
+        steps, shift, flat = 0, 1.0, self._flat
+        try:
+            while 0.0 < stiffness < real.stiffness / STIFFER**0.5:
+                self._ground = replace(real, stiffness=stiffness)
+                touching = contact_array(self._ground, mechanism.contact_parts, mechanism.body_index)
+                self._flat = flat._replace(contact=touching)
+                q, _, more, is_there = self._descend(q, tau, 1e-6, maximum_iterations, shift)
+                steps, shift = steps + more, 0.0 if is_there else 1.0
+                stiffness *= STIFFER
+        finally:
+            self._flat, self._ground = flat, real
+        found, worst, more, is_there = self._descend(q, tau, tolerance, maximum_iterations, shift)
+        return found, worst, steps + more, is_there
+
+    def _rounding(self, q: NDArray) -> float:
+        """N or N m: what the last digit of a position changes of the ground's forces, which no search gets below."""
+        if not self.mechanism.touches or self._ground is None:
+            return 0.0
+        centres = place_centres(self.mechanism, q)
+        reach = float(np.abs(centres).max(initial=0.0))
+        return float(np.finfo(np.float64).eps) * self._ground.stiffness * reach * len(centres)
+
+    def _descend(
+        self, q: NDArray, tau: NDArray, tolerance: float, maximum_iterations: int, shift: float = 1.0
+    ) -> tuple[NDArray[np.float64], float, int, bool]:
+        """Newton's method from q, at first with a shift of inertia (see `_step`).
+
+        Returns where it ends, the largest force left there, the steps, and whether that force is small.
+        """
+        last, worst, iteration, rounding = np.inf, np.inf, 0, self._rounding(q)
         for iteration in range(maximum_iterations + 1):
             # the pivots of this iterate serve all that is compared with it
             force = self._residual(q, tau, reuse=False)
             scale = 1.0 + float(np.max(np.abs(self._reduction.effort), initial=0.0))
             worst = float(np.max(np.abs(force), initial=0.0))
-            if worst <= tolerance * scale:
-                self._check_ends(q)
-                return self._shape(q, tau, worst, iteration)
+            if worst <= tolerance * scale + rounding:
+                return q, worst, iteration, True
             # a falling residual: nearer to Newton's method; a growing one: nearer to gradient descent
             if worst < 1e-3 * scale:
                 shift = 0.0
@@ -277,12 +354,7 @@ class MechanismEquilibriumSolver:
             if moved is None:
                 break
             q = moved
-        raise NoEquilibriumError(
-            f"no equilibrium found: a force of {worst:.3g} is left after {iteration + 1} Newton steps. "
-            "Tendons may be slack, or the start is too far; start nearer or tighten them."
-        )
-
-    # -- parts ----------------------------------------------------------------------------------------------------
+        return q, worst, iteration, False
 
     def _check_ends(self, q: NDArray) -> None:
         for cable in self.mechanism.cables:
@@ -351,7 +423,7 @@ class MechanismEquilibriumSolver:
     def _held_by_friction(self, basis: NDArray) -> NDArray[np.float64]:
         """(y, y): feet that stand do not slide; as stiff as the ground is, wherever friction acts."""
         held = np.zeros((basis.shape[1], basis.shape[1]))
-        ground = self.mechanism.ground
+        ground = self._ground
         if not self.mechanism.touches or ground is None or ground.friction == 0.0:
             return held
         normals, jacobians = place_normals(self._work), place_jacobians(self._flat, self._work)
@@ -397,8 +469,12 @@ class MechanismEquilibriumSolver:
 
         zero = np.zeros(basis.shape[0])
         evaluate(self._flat, q, zero, self._work)
-        if self._stands:  # feet drag on the way, so that motions that cost nothing stay small
-            stiffness = stiffness + LEAST_DRAG * self._held_by_friction(basis)
+        if self._stands:
+            # Sliding as a whole costs nothing, so equilibria are many and Newton's matrix is singular. Feet that resist
+            # sliding in proportion to the force that is left keep the steps small and the convergence quadratic (Fan
+            # and Yuan, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity, 2005).
+            left = min(1.0, float(np.max(np.abs(force), initial=0.0)) / self._load) if self._load > 0.0 else 1.0
+            stiffness = stiffness + left * self._held_by_friction(basis)
         mass = basis.T @ self._work.mass @ basis
         mass += 1e-9 * np.trace(mass) / max(1, force.size) * np.eye(force.size)
         rates = eigh(0.5 * (stiffness + stiffness.T), mass, eigvals_only=True)

@@ -1,0 +1,1 @@
+"""Triangle meshes: files that hold them, and mass, centre and inertia of the solid that one encloses."""
