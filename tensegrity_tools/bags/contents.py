@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -40,6 +41,15 @@ class Contents:
     def topic(self, name: str) -> str:
         """Full name of a topic of the robot."""
         return name if name.startswith("/") else f"{self.namespace}/{name}"
+
+    @property
+    def robot_path(self) -> Path | None:
+        """Where the robot file was, if it still is there: files that it names are beside it."""
+        for parameters in self.parameters.values():
+            path = Path(str(parameters.get("robot", "")))
+            if path.suffix in (".yaml", ".yml") and path.is_file():
+                return path
+        return None
 
     def of_node(self, name: str) -> dict[str, Any] | None:
         """Parameters of one of the robot's nodes; None where it did not run or was not asked."""

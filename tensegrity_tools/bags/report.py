@@ -92,7 +92,7 @@ def write_report(path: Path | str, target: Path | str) -> int:
 
 def _robot(bag: Bag, contents: Contents) -> Robot:
     if contents.robot_text:
-        return parse_robot(contents.robot_text, f"{bag.path}: robot_file")
+        return parse_robot(contents.robot_text, f"{bag.path}: robot_file", contents.robot_path)
     for parameters in contents.parameters.values():
         if parameters.get("robot"):
             return load_robot(parameters["robot"])

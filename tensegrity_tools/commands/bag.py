@@ -176,7 +176,7 @@ def _robot_name(contents: Any) -> str:
 
     if contents.robot_text:
         with contextlib.suppress(TensegrityError):
-            return parse_robot(contents.robot_text).name
+            return parse_robot(contents.robot_text, path=contents.robot_path).name
     for parameters in contents.parameters.values():
         if parameters.get("robot"):
             return str(parameters["robot"])
