@@ -31,6 +31,7 @@ from ..command_streams import publisher_names
 from ..ending import Ending, end_within, leave_threads
 from ..errors import TensegrityError, unknown_name
 from .hand_over import HandOver, InsidePublisher, InsideSubscription, profile
+from .quick_wait import QuickWait, can_wait_quickly
 
 # States are published reliably, so that in lock-step nothing is lost; whoever only watches may ask for best effort.
 STATE = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
@@ -83,8 +84,13 @@ class RobotNode(Node):
 
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes until the end is asked for."""
+        quick = None
+        if can_wait_quickly(self):
+            each: Callable[[Any, Callable[[], Any]], None] = lambda _, step: self.survive(step)  # noqa: E731
+            quick = QuickWait(self, executor, lambda: handle_waiting(executor, 0.0, each), self.survive)
         while not ending.asked and self.context.ok():
-            self.survive(executor.spin_once)
+            if quick is None or not quick.turn():
+                self.survive(executor.spin_once)
 
     def begin_inside(self) -> None:
         """Called instead of `spin` where an executor works for several nodes."""
