@@ -21,7 +21,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
-from tensegrity_dynamics.numerics.compilation import allocation_free
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 from tensegrity_dynamics.numerics.types import Array
 
@@ -183,6 +183,7 @@ class MotionProgram:
         self._solver = make_solver(solver, Sizes(inputs, 0, rows))
         self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
         self._actuators = tuple(each.name for each in robot.actuators)
+        self._fill = QuickCall(fill_program)
         self.infeasible = self.failed = 0
         self._last = np.zeros(inputs)
 
@@ -202,7 +203,7 @@ class MotionProgram:
         """
         tight, program = self.equations.arrays, self._hard
         cables, inputs = tight.tension_1.shape
-        largest = fill_program(
+        largest = self._fill(
             tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass,
             program.P, program.q, program.C, self._residual, self._inertia,
         )  # fmt: skip

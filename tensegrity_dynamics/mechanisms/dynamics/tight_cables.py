@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -345,6 +345,7 @@ class TightCables:
         self._springs = np.array([cable.area * cable.young for cable in own])
         self.softness = np.ones(len(own))
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
+        self._equations, self._rate = QuickCall(tight_equations), QuickCall(configuration_rate)
         self._fresh = True
         still = np.zeros(mechanism.velocity_count)
         self.update(np.array(model.start), still)
@@ -352,7 +353,7 @@ class TightCables:
 
     def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
         """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
-        status = tight_equations(
+        status = self._equations(
             self._flat, self.parts, q, v, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
         )
         self._fresh = status != REGULAR
@@ -380,7 +381,7 @@ class TightCables:
     def moved(self, q: Array, v: Array, time: float) -> Array:
         """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
         rate = np.zeros_like(q)
-        configuration_rate(self._flat, q, v, rate)
+        self._rate(self._flat, q, v, rate)
         result = q + time * rate
         normalise_quaternions(self._flat, result)
         return np.asarray(result)
