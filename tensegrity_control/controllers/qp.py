@@ -50,6 +50,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .cable_stretch import CableStretch
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .output_task import Limits, OutputPath, OutputTask
@@ -77,10 +78,6 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
-SOFTENING, SOFTEST = 0.3, 2.0
-"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
-LEAST_LAG = 1.5
-"""Control periods in which tensions change at least, however little a cable is damped."""
 CORRECTED = 0.2
 """Part of what actuators were seen off their set points by which these go there within the time that commands need: an
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
@@ -171,9 +168,8 @@ class QPController(SampledController):
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)
-        self._elastic = self._elastic_rate = np.zeros(self._floor.size)
-        self._pulling: Array | None = None
-        self._elapsed = self._latest = self._held = period
+        self._stretch = CableStretch(self.equations, period)
+        self._elapsed = self._latest = period
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
@@ -247,7 +243,7 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
-        self._begin_stretch(q, v)
+        self._stretch.begin(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
@@ -258,11 +254,6 @@ class QPController(SampledController):
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
         super().reset(time, state)
-
-    def _begin_stretch(self, q: Array, v: Array) -> None:
-        """Take what the cables' strains pull from a state."""
-        amount, _, unit = self.equations.stretches(q, v)
-        self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -386,7 +377,7 @@ class QPController(SampledController):
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
-            self._begin_stretch(q, v)
+            self._stretch.begin(q, v)
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
@@ -405,11 +396,12 @@ class QPController(SampledController):
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._last_effort = solution.effort
-        more = self._stretching_effort(q, v, solution.tension)
+        holding = self._holding()
+        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
         self.solution = replace(
             solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
-        self._last_command = self._made(*before, time, acts, accelerations)
+        self._last_command = self._made(*before, time, acts, accelerations, holding)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
@@ -499,21 +491,16 @@ class QPController(SampledController):
         position = last.position + (began - self._last_time + gone) * last.velocity
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
-    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array) -> Command:
-        """The last solution as a command that begins to act at `acts` [s], for the state seen at `time`."""
+    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array, lasts: float) -> Command:
+        """The last solution as a command that acts from `acts` [s] on for `lasts` s, for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        lasts = self._holding()
         position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
         half = 0.5 * lasts * solution.actuator
-        stretched = np.zeros((position.size, 2))
-        if gains is not None and self.equations.parts.cable.size:
-            amount, stretching, unit = self.equations.stretches(q, v)
-            columns = np.column_stack((amount, stretching, unit * self._elastic, unit * self._elastic_rate))
-            moved = self.equations.actuator_moves(columns)
+        moved = self._stretch.moved
+        if gains is not None:
             position -= moved[:, 0]
             rate -= moved[:, 1]
-            stretched = moved[:, 2:]
         if acts > time and (told := self._under_way.told(time, acts)) is not None:
             share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
             position = told[2] + share * (position - told[0])
@@ -523,43 +510,9 @@ class QPController(SampledController):
         effort = solution.effort.copy()
         if gains is None:
             return Command(self.output_mode, self.names, effort)
-        position, rate = position + stretched[:, 0], rate + stretched[:, 1]
+        position, rate = position + moved[:, 2], rate + moved[:, 3]
         position -= (acts - time) * rate  # on its way until it acts
         return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
-
-    def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
-        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
-
-        Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e, over the time for which the last command was held; its rate is the mean one of the time for which
-        this command will be held, going by the last ones. Nothing is fed back, so that no delay makes it unstable.
-        """
-        if not tension.size:
-            return np.zeros(len(self.names))
-        lag, before = np.maximum(self.equations.relaxation, LEAST_LAG * self.period), self._elastic_rate
-        pulled = self._elastic
-        if self._pulling is not None:
-            pulled = self._pulling + (self._elastic - self._pulling) * np.exp(-self._elapsed / lag)
-        if self._elapsed != self._held:
-            before = before * np.exp((self._held - self._elapsed) / lag)
-        held = self._holding()
-        rate = (tension - pulled) * (1.0 - np.exp(-held / lag)) / held
-        if self._pulling is None:  # begun anew, without a jump
-            before = rate
-        self._elastic, self._pulling, self._elastic_rate, self._held = pulled, tension, rate, held
-        self._soften(q, v)
-        unit = self.equations.stretches(q, v)[2]
-        bend = unit * (rate - before) / held
-        return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
-
-    def _soften(self, q: Array, v: Array) -> None:
-        """Learn how much cables stretch under a newton: other than told, they would bend the actuators' impedances."""
-        amount, _, unit = self.equations.stretches(q, v)
-        taut = (self._elastic > 0.5 * self._floor) & (self._elastic > 0.0) & (amount > 0.0)
-        ratio = np.where(taut, amount, 1.0) / np.where(taut, unit * self._elastic, 1.0)
-        softness = self.equations.softness
-        softness *= 1.0 + min(1.0, self._elapsed / SOFTENING) * (np.clip(ratio, 1.0 / SOFTEST, SOFTEST) - 1.0)
-        np.clip(softness, 1.0 / SOFTEST, SOFTEST, out=softness)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""

@@ -297,7 +297,7 @@ class TightCables:
 
     Attributes:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
-            over stiffness of each. softness: (c,) by how much more they stretch than was told; 1 unless somebody finds
+            over stiffness of each. springs: (c,) N, what a strain of one would pull. softness: (c,) by how much more they stretch than was told; 1 unless somebody finds
             another. drive_q: (a,) actuators in q. arrays: what the last
             `update` filled, see `TightWorkspace`.
 
@@ -342,7 +342,7 @@ class TightCables:
         own = [mechanism.cables[k] for k in self.parts.cable]
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
         self._are_strains = bool((self.parts.kind == joints.INVOLUTE_EPSILON).all())
-        self._springs = np.array([cable.area * cable.young for cable in own])
+        self.springs = np.array([cable.area * cable.young for cable in own])
         self.softness = np.ones(len(own))
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
         self._equations, self._rate = QuickCall(tight_equations), QuickCall(configuration_rate)
@@ -397,7 +397,7 @@ class TightCables:
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
-        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self._springs
+        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self.springs
         if self._are_strains:
             return amount, rate, unit
         rest = parts.radius * q[parts.joint_q]
