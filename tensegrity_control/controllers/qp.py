@@ -15,6 +15,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,8 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, 
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -91,6 +94,24 @@ UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
 """Tension that is wanted at least, in parts of the floor."""
+
+
+@allocation_free
+def add_solution(matrix, right, share, result, factor, column, pivots):
+    """Add to result (k,) a share of the solution of matrix (k, k) times it = right (k,); False where it is singular."""
+    count = right.shape[0]
+    for i in range(count):
+        column[i] = right[i]
+        for k in range(count):
+            factor[i, k] = matrix[i, k]
+    lu_factor(factor, count, pivots)
+    for i in range(count):
+        if factor[i, i] == 0.0:
+            return False
+    lu_solve(factor, count, pivots, column)
+    for i in range(count):
+        result[i] += share * column[i]
+    return True
 
 
 class QPController(SampledController):
@@ -173,6 +194,8 @@ class QPController(SampledController):
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
+        self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
+        self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
@@ -418,7 +441,7 @@ class QPController(SampledController):
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
         for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
-            distance = float(np.sqrt(error[rows] @ error[rows]))
+            distance = math.hypot(*error[rows].tolist())
             if not distance < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
@@ -445,10 +468,14 @@ class QPController(SampledController):
         before, self._rate_seen = self._rate_seen, rate
         if before is None or not self._gains["learning"] > 0.0:
             return
-        change = self._under_way.change(self._last_time, time)
-        foreseen = before if change is None else before + change[0][-rate.size :]
+        change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
+        foreseen = before if change is None else before + change[0]
         share = min(1.0, self._gains["learning"] * w * self.period)
-        self._force += share * np.linalg.solve(self.equations.arrays.mobility, (rate - foreseen) / self._elapsed)
+        solved = self._solve(
+            self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch
+        )
+        if not solved:
+            raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -531,8 +558,8 @@ class QPController(SampledController):
             low = (1.0 + self._gains["floor_margin"]) * self._floor
             held = self._stiff.tensions(time, q, low, program.tension_high)
             program.tension_wanted[:] = held + left * (self._start_tension - held)
-        change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
-        fill_bounds(
+        change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
+        self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
             self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
             program.effort_low, program.effort_high, program.joint_low, program.joint_high,
@@ -551,17 +578,20 @@ class QPController(SampledController):
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, _ = self._active(time)
-        leash, behind = self._limits[0] / w, self._weights * error
-        error, wanted, rate = behind.copy(), self._weights * wanted, self._weights * rate
-        speed = float(np.sqrt(wanted @ wanted))
-        if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
-            behind -= (error @ wanted) / speed**2 * wanted
-        distance = float(np.sqrt(behind @ behind))
+        leash = self._limits[0] / w
+        behind, wanted = self._weights * error, self._weights * wanted
+        speed, ahead = math.sqrt(wanted @ wanted), float(behind @ wanted)
+        if speed > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
+            behind -= ahead / speed**2 * wanted
+        distance = math.sqrt(behind @ behind)
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
         presses = solution is not None and bool(solution.active)
-        stands = float(np.sqrt(rate @ rate)) < STANDING * self._limits[0]
-        if distance < leash or time >= clock.end or not (presses or stands):
+        if distance >= leash:
+            rate = self._weights * rate
+        if distance < leash or time >= clock.end or not (
+            presses or math.sqrt(rate @ rate) < STANDING * self._limits[0]
+        ):  # fmt: skip
             self._stuck = 0.0
             return
         self._stuck += self._elapsed

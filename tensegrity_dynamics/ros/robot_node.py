@@ -12,7 +12,7 @@ import inspect
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -75,6 +75,7 @@ class RobotNode(Node):
         self._said_level, self._said = WARN, "starting"
         self._said_values: dict[str, Any] = {}
         self._told = ""
+        self._later: Callable[[], Mapping[str, Any]] | None = None
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self.add_on_set_parameters_callback(self._check_parameters)
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -265,8 +266,15 @@ class RobotNode(Node):
 
     # -- diagnostics ----------------------------------------------------------------------------------------------
 
-    def tell(self, level: bytes, message: str, **values: Any) -> None:
-        """What the diagnostics say from now on; a new problem is published and logged at once."""
+    def tell(
+        self, level: bytes, message: str, later: Callable[[], Mapping[str, Any]] | None = None, **values: Any
+    ) -> None:
+        """What the diagnostics say from now on; a new problem is published and logged at once.
+
+        Args:
+            later: values that are asked for when they are published, once a second, and not in every period.
+        """
+        self._later = later or self._later
         if len(message) > LONGEST_WORDS:
             message = message[:LONGEST_WORDS] + " ..."
         fresh = message != self._told and level != OK
@@ -300,6 +308,11 @@ class RobotNode(Node):
 
     def report(self) -> None:
         """Publish the diagnostics now."""
+        if self._later is not None:
+            try:
+                self._said_values.update(self._later())
+            except Exception as error:  # words for people end no node
+                self._said_values["not_said"] = f"{type(error).__name__}: {error}"
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
         status = DiagnosticStatus(
             level=self._said_level, name=self.diagnostic_name, message=self._said, values=values,

@@ -86,7 +86,7 @@ def moving_states(
             q[i] = start[i] if k == 0 else positions[k - 1, i]
         for i in range(index.shape[0]):
             q[q_index[i]] = coordinates[k, i]
-        error, independent = self._moving_state(flat, q, v, index, held, rates[k], work, reduction, stages)
+        error, independent = moving_state(flat, q, v, index, held, rates[k], work, reduction, stages)
         if not independent:
             return k, error
         accelerate(flat, q, v, efforts[k], 0.0, work, reduction, True)
