@@ -25,6 +25,7 @@ from .quadratic_program import (
     without_ties,
 )
 
+FLOAT = np.dtype(np.float64)
 NOTHING = 1e-9  # below which a violation or a force is rounding
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
 CORRECTIONS = 10
@@ -172,8 +173,8 @@ class Daqp:
         n, p, r = self._sizes
         scaled = self._scaled
         x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
-        if not all(each.flags.c_contiguous for each in program):
-            program = QuadraticProgram(*map(np.ascontiguousarray, program))
+        if not all(each.dtype is FLOAT and each.flags.c_contiguous for each in program):
+            program = QuadraticProgram(*(np.ascontiguousarray(each, dtype=np.float64) for each in program))
         if not self._scale(program, scaled):
             return QPResult(NUMERICAL, x, y, z, w, 0)
         solution, _, flag, info = self._daqp(

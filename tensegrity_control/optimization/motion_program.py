@@ -237,7 +237,7 @@ class MotionProgram:
             TensegrityError: an input is not finite.
         """
         tight, program = self.equations.arrays, self._hard
-        inputs = tight.tension_1.shape[1]
+        inputs, wanted = tight.tension_1.shape[1], np.ascontiguousarray(wanted, dtype=np.float64)
         bounds = self.tension_low, self.tension_high, self.joint_low, self.joint_high
         largest, finite = self._fill(
             tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass, bounds,

@@ -213,7 +213,7 @@ class ReducedModel:
         Raises:
             TensegrityError: as these.
         """
-        q, v = start.copy(), np.empty(self._held.size)
+        q, v = np.array(start, dtype=np.float64), np.empty(self._held.size)
         q[self.q_index] = w
         rate = np.ascontiguousarray(rate, dtype=np.float64)
         error, independent = self._moving_state(

@@ -353,6 +353,7 @@ class TightCables:
 
     def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
         """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
+        q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         status = self._equations(
             self._flat, self.parts, q, v, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
         )
@@ -380,6 +381,7 @@ class TightCables:
 
     def moved(self, q: Array, v: Array, time: float) -> Array:
         """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
+        q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         rate = np.zeros_like(q)
         self._rate(self._flat, q, v, rate)
         result = q + time * rate
