@@ -275,19 +275,20 @@ class ControllerNode(RobotNode):
         self._door.publish_feedback(self._now)
         status = self._status()
         phase, given = status.phase, status.gave_way
+        self.tell_when_asked(self._values)
         if self._failed is not None:
-            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", later=self._values)
+            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
         elif self._period_mismatch(since):
             periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
-            self.tell(WARN, f"states come every {periods}; set control_period alike", later=self._values)
+            self.tell(WARN, f"states come every {periods}; set control_period alike")
         elif self._broken:
-            self.tell(WARN, self._broken, later=self._values)
+            self.tell(WARN, self._broken)
         elif given:
-            self.tell(WARN, f"{phase}; gave way: {'; '.join(given)}", later=self._values)
+            self.tell(WARN, f"{phase}; gave way: {'; '.join(given)}")
         elif message.converged:
-            self.tell(OK, phase, later=self._values)
+            self.tell(OK, phase)
         else:
-            self.tell(WARN, "the estimator has no shape; commands go on without feedback", later=self._values)
+            self.tell(WARN, "the estimator has no shape; commands go on without feedback")
         self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
 
     def _values(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -59,9 +60,9 @@ class QuickWait:
         left = BUSY if waiting else max(self._next_look - time.monotonic(), 0.0)
         subscriptions, timers, others = self._wait(left)
         for pointer in timers:
-            self._survive(lambda timer=self._ticking[pointer]: self._tick(timer))
+            self._survive(partial(self._tick, self._ticking[pointer]))
         for pointer in subscriptions:
-            self._survive(lambda heard=self._heard[pointer]: self._take(heard))
+            self._survive(partial(self._take, self._heard[pointer]))
         if others or waiting:
             self._next_look = 0.0
         return bool(subscriptions or timers or others or waiting)
@@ -129,7 +130,7 @@ class QuickWait:
 
 def can_wait_quickly(node: Node) -> bool:
     """Whether this rclpy has what is needed, and the node no coroutines among its callbacks."""
-    parts = [*node.subscriptions, *node.timers]
+    parts: list[Any] = [*node.subscriptions, *node.timers]
     return (
         hasattr(_rclpy, "WaitSet")
         and all(hasattr(timer.handle, "call_timer") for timer in node.timers)

@@ -87,8 +87,8 @@ class RobotNode(Node):
         """Handle what comes until the end is asked for."""
         quick = None
         if can_wait_quickly(self):
-            each: Callable[[Any, Callable[[], Any]], None] = lambda _, step: self.survive(step)  # noqa: E731
-            quick = QuickWait(self, executor, lambda: handle_waiting(executor, 0.0, each), self.survive)
+            look = functools.partial(handle_waiting, executor, 0.0, lambda _, step: self.survive(step))
+            quick = QuickWait(self, executor, look, self.survive)
         while not ending.asked and self.context.ok():
             if quick is None or not quick.turn():
                 self.survive(executor.spin_once)
@@ -266,15 +266,8 @@ class RobotNode(Node):
 
     # -- diagnostics ----------------------------------------------------------------------------------------------
 
-    def tell(
-        self, level: bytes, message: str, later: Callable[[], Mapping[str, Any]] | None = None, **values: Any
-    ) -> None:
-        """What the diagnostics say from now on; a new problem is published and logged at once.
-
-        Args:
-            later: values that are asked for when they are published, once a second, and not in every period.
-        """
-        self._later = later or self._later
+    def tell(self, level: bytes, message: str, **values: Any) -> None:
+        """What the diagnostics say from now on; a new problem is published and logged at once."""
         if len(message) > LONGEST_WORDS:
             message = message[:LONGEST_WORDS] + " ..."
         fresh = message != self._told and level != OK
@@ -287,6 +280,10 @@ class RobotNode(Node):
             if self._may_tell_now():
                 self.get_logger().warning(message)
                 self.report()
+
+    def tell_when_asked(self, values: Callable[[], Mapping[str, Any]]) -> None:
+        """Values that the diagnostics say as well; made when they are published, and not in every period."""
+        self._later = values
 
     def _may_tell_now(self) -> bool:
         """Whether there were not too many news within a second: a flood must fill neither the log nor the network."""
