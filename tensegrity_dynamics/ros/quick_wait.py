@@ -128,11 +128,13 @@ class QuickWait:
             group.ending_execution(heard)
 
 
-def can_wait_quickly(node: Node) -> bool:
+def can_wait_quickly(node: Node, executor: SingleThreadedExecutor) -> bool:
     """Whether this rclpy has what is needed, and the node no coroutines among its callbacks."""
     parts: list[Any] = [*node.subscriptions, *node.timers]
     return (
         hasattr(_rclpy, "WaitSet")
+        and hasattr(executor, "_tasks")
+        and hasattr(executor, "_guard")
         and all(hasattr(timer.handle, "call_timer") for timer in node.timers)
         and all(hasattr(each, "_callback_type") for each in node.subscriptions)
         and not any(inspect.iscoroutinefunction(each.callback) for each in parts)

@@ -86,7 +86,7 @@ class RobotNode(Node):
     def spin(self, executor: SingleThreadedExecutor, ending: Ending) -> None:
         """Handle what comes until the end is asked for."""
         quick = None
-        if can_wait_quickly(self):
+        if can_wait_quickly(self, executor):
             look = functools.partial(handle_waiting, executor, 0.0, lambda _, step: self.survive(step))
             quick = QuickWait(self, executor, look, self.survive)
         while not ending.asked and self.context.ok():

@@ -71,7 +71,7 @@ def worker():
 
 
 def test_messages_timers_and_answers_that_wait_for_others_are_all_served_and_none_ends_the_node(worker) -> None:
-    assert can_wait_quickly(worker)
+    assert can_wait_quickly(worker, worker.executor)
     other = rclpy.create_node("other")
     publisher, client = other.create_publisher(String, "said", STATE), other.create_client(Trigger, "late")
     worker.spin_until(lambda: publisher.get_subscription_count() and client.service_is_ready())
