@@ -81,19 +81,21 @@ class CommandsUnderWay:
             kept.append(each)
         self._sent = deque(kept, maxlen=KEPT)
 
-    def change(self, begin: float, end: float) -> tuple[Array, Array] | None:
-        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing."""
+    def change(self, begin: float, end: float, first_entry: int = 0) -> tuple[Array, Array] | None:
+        """(n,) by which rates change from `begin` to `end` [s], and (n,) what is travelled for it; None: by nothing.
+
+        Args:
+            first_entry: of the n that is asked for; those before it are left out.
+        """
         rate = travel = None
         until = np.inf
         for each in reversed(self._sent):
             first, last = max(each.begin, begin), min(until, each.begin + each.lasts, end)
             until = each.begin
             if last > first:
-                lasts = last - first
-                if rate is None or travel is None:
-                    rate, travel = np.zeros_like(each.acceleration), np.zeros_like(each.acceleration)
-                rate += lasts * each.acceleration
-                travel += lasts * (end - last + 0.5 * lasts) * each.acceleration
+                lasts, acceleration = last - first, each.acceleration[first_entry:]
+                more, further = lasts * acceleration, lasts * (end - last + 0.5 * lasts) * acceleration
+                rate, travel = (more, further) if rate is None or travel is None else (rate + more, travel + further)
             if each.begin <= begin:
                 break
         return None if rate is None or travel is None else (rate, travel)

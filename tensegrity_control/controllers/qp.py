@@ -15,6 +15,7 @@ move in the period after a goal, from whatever it was doing (`online`).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,8 @@ from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, 
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -50,6 +53,7 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .cable_stretch import CableStretch
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .output_task import Limits, OutputPath, OutputTask
@@ -77,10 +81,6 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
-SOFTENING, SOFTEST = 0.3, 2.0
-"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
-LEAST_LAG = 1.5
-"""Control periods in which tensions change at least, however little a cable is damped."""
 CORRECTED = 0.2
 """Part of what actuators were seen off their set points by which these go there within the time that commands need: an
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
@@ -94,6 +94,24 @@ UNMOVED = 1e-7
 """Of what efforts do to the axis of the output that they move most: what they move by less, they do not move."""
 TENSION_LEVEL = 1.1
 """Tension that is wanted at least, in parts of the floor."""
+
+
+@allocation_free
+def add_solution(matrix, right, share, result, factor, column, pivots):
+    """Add to result (k,) a share of the solution of matrix (k, k) times it = right (k,); False where it is singular."""
+    count = right.shape[0]
+    for i in range(count):
+        column[i] = right[i]
+        for k in range(count):
+            factor[i, k] = matrix[i, k]
+    lu_factor(factor, count, pivots)
+    for i in range(count):
+        if factor[i, i] == 0.0:
+            return False
+    lu_solve(factor, count, pivots, column)
+    for i in range(count):
+        result[i] += share * column[i]
+    return True
 
 
 class QPController(SampledController):
@@ -171,12 +189,13 @@ class QPController(SampledController):
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)
-        self._elastic = self._elastic_rate = np.zeros(self._floor.size)
-        self._pulling: Array | None = None
-        self._elapsed = self._latest = self._held = period
+        self._stretch = CableStretch(self.equations, period)
+        self._elapsed = self._latest = period
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
+        self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
+        self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
@@ -247,7 +266,7 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
-        self._begin_stretch(q, v)
+        self._stretch.begin(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
@@ -258,11 +277,6 @@ class QPController(SampledController):
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
         super().reset(time, state)
-
-    def _begin_stretch(self, q: Array, v: Array) -> None:
-        """Take what the cables' strains pull from a state."""
-        amount, _, unit = self.equations.stretches(q, v)
-        self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -386,7 +400,7 @@ class QPController(SampledController):
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
-            self._begin_stretch(q, v)
+            self._stretch.begin(q, v)
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
@@ -405,11 +419,12 @@ class QPController(SampledController):
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._last_effort = solution.effort
-        more = self._stretching_effort(q, v, solution.tension)
+        holding = self._holding()
+        more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
         self.solution = replace(
             solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
-        self._last_command = self._made(*before, time, acts, accelerations)
+        self._last_command = self._made(*before, time, acts, accelerations, holding)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
@@ -426,7 +441,7 @@ class QPController(SampledController):
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
         for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
-            distance = float(np.sqrt(error[rows] @ error[rows]))
+            distance = math.hypot(*error[rows].tolist())
             if not distance < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
@@ -453,10 +468,14 @@ class QPController(SampledController):
         before, self._rate_seen = self._rate_seen, rate
         if before is None or not self._gains["learning"] > 0.0:
             return
-        change = self._under_way.change(self._last_time, time)
-        foreseen = before if change is None else before + change[0][-rate.size :]
+        change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
+        foreseen = before if change is None else before + change[0]
         share = min(1.0, self._gains["learning"] * w * self.period)
-        self._force += share * np.linalg.solve(self.equations.arrays.mobility, (rate - foreseen) / self._elapsed)
+        solved = self._solve(
+            self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch
+        )
+        if not solved:
+            raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -499,21 +518,16 @@ class QPController(SampledController):
         position = last.position + (began - self._last_time + gone) * last.velocity
         return replace(last, position=position - (acts - time) * pace * last.velocity, velocity=pace * last.velocity)
 
-    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array) -> Command:
-        """The last solution as a command that begins to act at `acts` [s], for the state seen at `time`."""
+    def _made(self, q: Array, v: Array, time: float, acts: float, accelerations: Array, lasts: float) -> Command:
+        """The last solution as a command that acts from `acts` [s] on for `lasts` s, for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        lasts = self._holding()
         position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
         half = 0.5 * lasts * solution.actuator
-        stretched = np.zeros((position.size, 2))
-        if gains is not None and self.equations.parts.cable.size:
-            amount, stretching, unit = self.equations.stretches(q, v)
-            columns = np.column_stack((amount, stretching, unit * self._elastic, unit * self._elastic_rate))
-            moved = self.equations.actuator_moves(columns)
+        moved = self._stretch.moved
+        if gains is not None:
             position -= moved[:, 0]
             rate -= moved[:, 1]
-            stretched = moved[:, 2:]
         if acts > time and (told := self._under_way.told(time, acts)) is not None:
             share = CORRECTED * self._elapsed / (self._elapsed + acts - time)
             position = told[2] + share * (position - told[0])
@@ -523,43 +537,9 @@ class QPController(SampledController):
         effort = solution.effort.copy()
         if gains is None:
             return Command(self.output_mode, self.names, effort)
-        position, rate = position + stretched[:, 0], rate + stretched[:, 1]
+        position, rate = position + moved[:, 2], rate + moved[:, 3]
         position -= (acts - time) * rate  # on its way until it acts
         return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
-
-    def _stretching_effort(self, q: Array, v: Array, tension: Array) -> Array:
-        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
-
-        Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in
-        time for e, over the time for which the last command was held; its rate is the mean one of the time for which
-        this command will be held, going by the last ones. Nothing is fed back, so that no delay makes it unstable.
-        """
-        if not tension.size:
-            return np.zeros(len(self.names))
-        lag, before = np.maximum(self.equations.relaxation, LEAST_LAG * self.period), self._elastic_rate
-        pulled = self._elastic
-        if self._pulling is not None:
-            pulled = self._pulling + (self._elastic - self._pulling) * np.exp(-self._elapsed / lag)
-        if self._elapsed != self._held:
-            before = before * np.exp((self._held - self._elapsed) / lag)
-        held = self._holding()
-        rate = (tension - pulled) * (1.0 - np.exp(-held / lag)) / held
-        if self._pulling is None:  # begun anew, without a jump
-            before = rate
-        self._elastic, self._pulling, self._elastic_rate, self._held = pulled, tension, rate, held
-        self._soften(q, v)
-        unit = self.equations.stretches(q, v)[2]
-        bend = unit * (rate - before) / held
-        return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
-
-    def _soften(self, q: Array, v: Array) -> None:
-        """Learn how much cables stretch under a newton: other than told, they would bend the actuators' impedances."""
-        amount, _, unit = self.equations.stretches(q, v)
-        taut = (self._elastic > 0.5 * self._floor) & (self._elastic > 0.0) & (amount > 0.0)
-        ratio = np.where(taut, amount, 1.0) / np.where(taut, unit * self._elastic, 1.0)
-        softness = self.equations.softness
-        softness *= 1.0 + min(1.0, self._elapsed / SOFTENING) * (np.clip(ratio, 1.0 / SOFTEST, SOFTEST) - 1.0)
-        np.clip(softness, 1.0 / SOFTEST, SOFTEST, out=softness)
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
@@ -578,8 +558,8 @@ class QPController(SampledController):
             low = (1.0 + self._gains["floor_margin"]) * self._floor
             held = self._stiff.tensions(time, q, low, program.tension_high)
             program.tension_wanted[:] = held + left * (self._start_tension - held)
-        change = np.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
-        fill_bounds(
+        change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
+        self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
             self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
             program.effort_low, program.effort_high, program.joint_low, program.joint_high,
@@ -598,17 +578,20 @@ class QPController(SampledController):
         up, as it may be late for its computer's sake alone: only where a bound presses, or the output stands still.
         """
         clock, _ = self._active(time)
-        leash, behind = self._limits[0] / w, self._weights * error
-        error, wanted, rate = behind.copy(), self._weights * wanted, self._weights * rate
-        speed = float(np.sqrt(wanted @ wanted))
-        if speed > 0.0 and error @ wanted < 0.0:  # it is ahead; what counts is what it is beside its path
-            behind -= (error @ wanted) / speed**2 * wanted
-        distance = float(np.sqrt(behind @ behind))
+        leash = self._limits[0] / w
+        behind, wanted = self._weights * error, self._weights * wanted
+        speed, ahead = math.sqrt(wanted @ wanted), float(behind @ wanted)
+        if speed > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
+            behind -= ahead / speed**2 * wanted
+        distance = math.sqrt(behind @ behind)
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
         presses = solution is not None and bool(solution.active)
-        stands = float(np.sqrt(rate @ rate)) < STANDING * self._limits[0]
-        if distance < leash or time >= clock.end or not (presses or stands):
+        if distance >= leash:
+            rate = self._weights * rate
+        if distance < leash or time >= clock.end or not (
+            presses or math.sqrt(rate @ rate) < STANDING * self._limits[0]
+        ):  # fmt: skip
             self._stuck = 0.0
             return
         self._stuck += self._elapsed

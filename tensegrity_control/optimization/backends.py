@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
 from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import (
@@ -25,6 +25,7 @@ from .quadratic_program import (
     without_ties,
 )
 
+FLOAT = np.dtype(np.float64)
 NOTHING = 1e-9  # below which a violation or a force is rounding
 NEAR = 1e-4  # how far sharpening may move the unknowns, in parts of the largest
 CORRECTIONS = 10
@@ -157,6 +158,7 @@ class Daqp:
 
         n, p, r = self._sizes = sizes
         self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
+        self._scale, self._unscale = QuickCall(scale_program), QuickCall(unscale_result)
         self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
         self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
 
@@ -171,14 +173,16 @@ class Daqp:
         n, p, r = self._sizes
         scaled = self._scaled
         x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
-        if not scale_program(program, scaled):
+        if not all(each.dtype is FLOAT and each.flags.c_contiguous for each in program):
+            program = QuadraticProgram(*(np.ascontiguousarray(each, dtype=np.float64) for each in program))
+        if not self._scale(program, scaled):
             return QPResult(NUMERICAL, x, y, z, w, 0)
         solution, _, flag, info = self._daqp(
             scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
         )
         status = DAQP_FLAGS.get(flag, NUMERICAL)
         result = QPResult(status, x, y, z, w, int(info["iterations"]))
-        if status == SOLVED and unscale_result(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
+        if status == SOLVED and self._unscale(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
             return sharpened(program, result)
         return result
 

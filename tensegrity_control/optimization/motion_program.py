@@ -14,14 +14,14 @@ give way as little as possible, by a second program with one slack for each, and
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from operator import gt
 
 import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
-from tensegrity_dynamics.numerics.compilation import allocation_free
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 from tensegrity_dynamics.numerics.types import Array
 
@@ -66,10 +66,15 @@ class MotionSolution:
 
 
 @allocation_free
-def fill_program(tight, wanted, damping, tension_wanted, weight, places, total_mass, P, q, C, residual, inertia):
+def fill_program(
+    tight, wanted, damping, tension_wanted, weight, places, total_mass, bounds, P, q, C, c_low, c_high, residual,
+    inertia,
+):  # fmt: skip
     """Write the objective and the rows of the module; `wanted` (k,) is the output's acceleration.
 
-    The mean inertia at the output is that of its rows `places`, which move and do not turn; without any, `total_mass`.
+    Returns the largest entry of the diagonal of P, and whether the objective is finite. `bounds` are those of tensions
+    (c,) and of the actuators' accelerations (a,), low and high. The mean inertia at the output is that of its rows
+    `places`, which move and do not turn; without any, `total_mass`.
     """
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
@@ -121,7 +126,37 @@ def fill_program(tight, wanted, damping, tension_wanted, weight, places, total_m
             C[c, a] = tight.tension_1[c, a]
         for b in range(inputs):
             C[cables + a, b] = tight.joint_1[a, b]
-    return largest
+    tension_low, tension_high, joint_low, joint_high = bounds
+    for c in range(cables):
+        c_low[c], c_high[c] = tension_low[c] - tight.tension_0[c], tension_high[c] - tight.tension_0[c]
+    total = 0.0
+    for a in range(inputs):
+        c_low[cables + a] = joint_low[a] - tight.joint_0[a]
+        c_high[cables + a] = joint_high[a] - tight.joint_0[a]
+        total += q[a]
+    return largest, np.isfinite(total)
+
+
+@allocation_free
+def fill_solution(tight, wanted, effort, low, high, tension, output, joints, missing):
+    """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), and what is
+    missing of `wanted` (k,)."""
+    inputs = effort.shape[0]
+    for a in range(inputs):
+        effort[a] = min(max(effort[a], low[a]), high[a])
+    for c in range(tension.shape[0]):
+        tension[c] = tight.tension_0[c]
+        for a in range(inputs):
+            tension[c] += tight.tension_1[c, a] * effort[a]
+    for k in range(output.shape[0]):
+        output[k] = tight.output_0[k]
+        for a in range(inputs):
+            output[k] += tight.output_1[k, a] * effort[a]
+        missing[k] = wanted[k] - output[k]
+    for b in range(inputs):
+        joints[b] = tight.joint_0[b]
+        for a in range(inputs):
+            joints[b] += tight.joint_1[b, a] * effort[a]
 
 
 @allocation_free
@@ -168,7 +203,7 @@ class MotionProgram:
         outputs = equations.parts.axes.size
         self._places = np.flatnonzero(equations.parts.axes < 3)
         self._mass = float(sum(body.mass for body in equations.mechanism.bodies))
-        self._tolerance = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE)
+        self._tolerances = np.where(equations.parts.axes < 3, TRACKING_TOLERANCE, TURNING_TOLERANCE).tolist()
         self.effort_high = np.array([each.effort for each in robot.actuators])
         self.effort_low = -self.effort_high
         self.tension_low, self.tension_high = np.zeros(cables), np.full(cables, np.inf)
@@ -183,6 +218,7 @@ class MotionProgram:
         self._solver = make_solver(solver, Sizes(inputs, 0, rows))
         self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
         self._actuators = tuple(each.name for each in robot.actuators)
+        self._fill, self._evaluate = QuickCall(fill_program), QuickCall(fill_solution)
         self.infeasible = self.failed = 0
         self._last = np.zeros(inputs)
 
@@ -201,17 +237,14 @@ class MotionProgram:
             TensegrityError: an input is not finite.
         """
         tight, program = self.equations.arrays, self._hard
-        cables, inputs = tight.tension_1.shape
-        largest = fill_program(
-            tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass,
-            program.P, program.q, program.C, self._residual, self._inertia,
+        inputs, wanted = tight.tension_1.shape[1], np.ascontiguousarray(wanted, dtype=np.float64)
+        bounds = self.tension_low, self.tension_high, self.joint_low, self.joint_high
+        largest, finite = self._fill(
+            tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass, bounds,
+            program.P, program.q, program.C, program.c_low, program.c_high, self._residual, self._inertia,
         )  # fmt: skip
-        if not math.isfinite(program.q.sum()):
+        if not finite:
             raise TensegrityError("the state or the wanted acceleration is not finite; there are no efforts for it.")
-        np.subtract(self.tension_low, tight.tension_0, out=program.c_low[:cables])
-        np.subtract(self.tension_high, tight.tension_0, out=program.c_high[:cables])
-        np.subtract(self.joint_low, tight.joint_0, out=program.c_low[cables:])
-        np.subtract(self.joint_high, tight.joint_0, out=program.c_high[cables:])
         program.x_low[:], program.x_high[:] = self.effort_low, self.effort_high
         result = self._solver.solve(program)
         status = result.status
@@ -219,9 +252,7 @@ class MotionProgram:
             self.infeasible += status == INFEASIBLE
             result = self._relaxed(largest)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
-        effort = np.minimum(np.maximum(effort, self.effort_low), self.effort_high)
-        self._last = effort
-        return self._solution(wanted, effort, status, result if status == SOLVED else None)
+        return self._solution(wanted, effort.copy(), status)
 
     def _relaxed(self, largest: float) -> QPResult:
         """The program with a slack for each row, all of them scaled to one."""
@@ -244,11 +275,14 @@ class MotionProgram:
         self.failed += 1
         return self._last
 
-    def _solution(self, wanted: Array, effort: Array, status: str, result: QPResult | None) -> MotionSolution:
-        tight, names = self.equations.arrays, self.equations.cables
-        tension = tight.tension_0 + tight.tension_1 @ effort
-        output = tight.output_0 + tight.output_1 @ effort
-        missing = wanted - output
+    def _solution(self, wanted: Array, effort: Array, status: str) -> MotionSolution:
+        names = self.equations.cables
+        joints, output, missing = np.empty(effort.size), np.empty(wanted.size), np.empty(wanted.size)
+        tension = np.empty(len(names))
+        self._evaluate(
+            self.equations.arrays, wanted, effort, self.effort_low, self.effort_high, tension, output, joints, missing
+        )
+        self._last = effort
         broken: list[tuple[str, float]] = []
         active: list[str] = []
         if status != SOLVED:
@@ -257,15 +291,13 @@ class MotionProgram:
                 by = max(low[k], high[k])
                 if by > GIVES_WAY * self.tension_scale[k]:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
-        if broken or np.any(np.abs(missing) > self._tolerance):
-            active = self._active(effort, tension)
-        joints = tight.joint_0 + tight.joint_1 @ effort
+        if broken or any(map(gt, map(abs, missing.tolist()), self._tolerances)):
+            active = self._active(effort, tension, joints)
         return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))
 
-    def _active(self, effort: Array, tension: Array) -> list[str]:
+    def _active(self, effort: Array, tension: Array, joints: Array) -> list[str]:
         """Names of the bounds that are reached."""
-        tight, found = self.equations.arrays, []
-        joints = tight.joint_0 + tight.joint_1 @ effort
+        found = []
         for names, what, value, low, high in (
             (self._actuators, ("effort",) * 2, effort, self.effort_low, self.effort_high),
             (self.equations.cables, ("floor", "ceiling"), tension, self.tension_low, self.tension_high),

@@ -273,9 +273,28 @@ class ControllerNode(RobotNode):
         with suppress(TensegrityError):  # where there is no reference, which the command has said
             self._publish_feedback(message)
         self._door.publish_feedback(self._now)
-        phase = self._status().phase
+        status = self._status()
+        phase, given = status.phase, status.gave_way
+        self.tell_when_asked(self._values)
+        if self._failed is not None:
+            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
+        elif self._period_mismatch(since):
+            periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
+            self.tell(WARN, f"states come every {periods}; set control_period alike")
+        elif self._broken:
+            self.tell(WARN, self._broken)
+        elif given:
+            self.tell(WARN, f"{phase}; gave way: {'; '.join(given)}")
+        elif message.converged:
+            self.tell(OK, phase)
+        else:
+            self.tell(WARN, "the estimator has no shape; commands go on without feedback")
+        self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
+
+    def _values(self) -> dict[str, Any]:
+        """What the diagnostics say beside their sentence."""
         values = {"controller": self._settings.name, "late_states": self._late, "missed_deadlines": self._missed}
-        values |= {"phase": phase, "gaps": self._controller.gaps}
+        values |= {"phase": self._status().phase, "gaps": self._controller.gaps}
         values["command_latency"] = (
             f"{1e3 * self._latency.way:.3g} ms, {'measured' if self._latency.measured else 'told'}"
         )
@@ -283,8 +302,7 @@ class ControllerNode(RobotNode):
         distance = self._controller.singularity_distance
         if distance is not None:
             values["distance_to_singularity"] = f"{distance:.3g}"
-        told = self._controller.diagnostics()
-        values.update(told)
+        values.update(self._controller.diagnostics())
         if self._streamed or self._stream_refused:
             values["streamed_goals"] = self._streamed
         if self._stream_refused:
@@ -294,20 +312,7 @@ class ControllerNode(RobotNode):
             values["estimated_load"] = f"{force} N on {self._loads.estimate_of}"
         if self._load_refused:
             values["external_wrench_refused"] = self._load_refused
-        if self._failed is not None:
-            self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}", **values)
-        elif self._period_mismatch(since):
-            periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
-            self.tell(WARN, f"states come every {periods}; set control_period alike", **values)
-        elif self._broken:
-            self.tell(WARN, self._broken, **values)
-        elif "gave_way" in told:
-            self.tell(WARN, f"{phase}; gave way: {told['gave_way']}", **values)
-        elif message.converged:
-            self.tell(OK, phase, **values)
-        else:
-            self.tell(WARN, "the estimator has no shape; commands go on without feedback", **values)
-        self._missed += time.monotonic() - wall > 1e-9 * max(since, 0) > 0.0
+        return values
 
     def _period_mismatch(self, since: int) -> bool:
         """Whether states come at another period than a torque or rate controller was made for."""

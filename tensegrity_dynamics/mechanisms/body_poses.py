@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import QuickCall, allocation_free
 from ..numerics.rotations import quaternion_from_matrix, quaternions_from_matrices
 from ..robots.output_frame import Pose
 from .body_frame import BodyFrame
@@ -65,7 +65,7 @@ class BodyPoses:
         self.model = model
         mechanism = model.mechanism
         self._work: Workspace = make_workspace(mechanism.flat) if work is None else work
-        self._still = np.zeros(mechanism.velocity_count)
+        self._still, self._move = np.zeros(mechanism.velocity_count), QuickCall(body_kinematics)
         index = mechanism.body_index
         self._cables = [
             (index[f"{entry.name}-cable"], mechanism.positions_of(entry.joints[2]), mechanism.joint(entry.joints[2]))
@@ -85,9 +85,10 @@ class BodyPoses:
     def update(self, q: NDArray, v: NDArray | None = None) -> BodyPoses:
         """Move to position q (nq,) and velocity v (nv,), zero by default; returns itself."""
         self._q = np.ascontiguousarray(q, dtype=np.float64)
-        body_kinematics(self.model.mechanism.flat, self._q, self._still if v is None else v, self._work)
+        v = self._still if v is None else np.ascontiguousarray(v, dtype=np.float64)
+        self._move(self.model.mechanism.flat, self._q, v, self._work)
         if self.model.mechanism.routes:
-            call_routed_cables(self.model.mechanism.flat, self._q, self._still if v is None else v, self._work)
+            call_routed_cables(self.model.mechanism.flat, self._q, v, self._work)
         return self
 
     @property

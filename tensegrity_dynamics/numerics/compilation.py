@@ -54,6 +54,43 @@ def for_compiled_callers(function: Function) -> Function:
     return result
 
 
+class QuickCall:
+    """A compiled function for one caller, whose arguments always have the types of its first call.
+
+    numba looks at the type of every array of every argument in every call, some 250 of a mechanism and its workspace,
+    which takes several times as long as to hand them over. Here it has looked once. Nothing looks at the types
+    afterwards: take it for arrays of one's own and for numbers, and make arrays of others contiguous before.
+
+    Args:
+        function: that is compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._entry: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """As the function itself."""
+        if self._entry is None:
+            self._entry = self._find(arguments)
+        return self._entry(*arguments)
+
+    def _find(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        compile_for = getattr(self._function, "compile", None)
+        if compile_for is None:  # compilation is switched off
+            return self._function
+        types = tuple(numba.types.unliteral(numba.typeof(each)) for each in arguments)
+        compile_for(types)
+        found = self._function.overloads[types]  # type: ignore[attr-defined]
+        return found.entry_point  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QuickCall, (self._function,)
+
+    def __deepcopy__(self, _: Any) -> QuickCall:
+        return QuickCall(self._function)
+
+
 def callback(function: Callable[..., None], *types: Any) -> Any:
     """Compile a function of numbers for calls by its address (attribute `address`), at once, and keep it on disk.
 

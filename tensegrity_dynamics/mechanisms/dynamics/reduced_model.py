@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
@@ -154,7 +154,7 @@ class ReducedModel:
         self.robot, self.mechanism = robot, mechanism
         self._flat = mechanism.flat._replace(cable_young=np.array(mechanism.flat.cable_young))
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
-        self._stages = make_stage_workspace(self._flat)
+        self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
         driven = [model.joint_of(each.drives) for each in robot.actuators]
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -213,9 +213,10 @@ class ReducedModel:
         Raises:
             TensegrityError: as these.
         """
-        q, v = start.copy(), np.empty(self._held.size)
+        q, v = np.array(start, dtype=np.float64), np.empty(self._held.size)
         q[self.q_index] = w
-        error, independent = moving_state(
+        rate = np.ascontiguousarray(rate, dtype=np.float64)
+        error, independent = self._moving_state(
             self._flat, q, v, self.index, self._held, rate, self._work, self._reduction, self._stages
         )
         self._refuse_open(error, start, w)

@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -297,9 +297,9 @@ class TightCables:
 
     Attributes:
         count: n, independent coordinates. cables: names of the driven cables that stretch. relaxation: (c,) s, damping
-            over stiffness of each. softness: (c,) by how much more they stretch than was told; 1 unless somebody finds
-            another. drive_q: (a,) actuators in q. arrays: what the last
-            `update` filled, see `TightWorkspace`.
+            over stiffness of each. springs: (c,) N, what a strain of one would pull. softness: (c,) by how much more
+            they stretch than was told; 1 unless somebody finds another. drive_q: (a,) actuators in q. arrays: what the
+            last `update` filled, see `TightWorkspace`.
 
     Raises:
         TensegrityError: the robot has no such equations; says which part of it is in the way.
@@ -342,9 +342,10 @@ class TightCables:
         own = [mechanism.cables[k] for k in self.parts.cable]
         self.drive_q = np.array([mechanism.positions_of(name).start for name in driven])
         self._are_strains = bool((self.parts.kind == joints.INVOLUTE_EPSILON).all())
-        self._springs = np.array([cable.area * cable.young for cable in own])
+        self.springs = np.array([cable.area * cable.young for cable in own])
         self.softness = np.ones(len(own))
         self.relaxation = np.array([cable.damping / cable.young for cable in own])
+        self._equations, self._rate = QuickCall(tight_equations), QuickCall(configuration_rate)
         self._fresh = True
         still = np.zeros(mechanism.velocity_count)
         self.update(np.array(model.start), still)
@@ -352,7 +353,8 @@ class TightCables:
 
     def update(self, q: Array, v: Array, ahead: float = 0.0) -> TightWorkspace:
         """Move to position q (nq,) and velocity v (nv,), `ahead` s later. Raises TensegrityError: no such equations."""
-        status = tight_equations(
+        q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
+        status = self._equations(
             self._flat, self.parts, q, v, ahead, self.count, self._fresh, self.work, self.reduction, self.arrays
         )
         self._fresh = status != REGULAR
@@ -379,8 +381,9 @@ class TightCables:
 
     def moved(self, q: Array, v: Array, time: float) -> Array:
         """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
+        q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)
         rate = np.zeros_like(q)
-        configuration_rate(self._flat, q, v, rate)
+        self._rate(self._flat, q, v, rate)
         result = q + time * rate
         normalise_quaternions(self._flat, result)
         return np.asarray(result)
@@ -396,7 +399,7 @@ class TightCables:
     def stretches(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Strain or elongation of the driven cables as E counts it, its rate, and (c,) what of it is a newton."""
         parts = self.parts
-        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self._springs
+        amount, rate, unit = q[parts.joint_q + 1], v[parts.joint_v + 1], self.softness / self.springs
         if self._are_strains:
             return amount, rate, unit
         rest = parts.radius * q[parts.joint_q]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import QuickCall, allocation_free
 from ...numerics.types import Array
 
 
@@ -49,6 +49,7 @@ class Covariance:
 
     def __init__(self, size: int) -> None:
         self.value = np.zeros((size, size))
+        self._correct = QuickCall(correct)
         self._product, self._column, self._change = np.zeros((size, size)), np.zeros(size), np.zeros(size)
 
     def predict(self, ahead: Array, process: Array) -> None:
@@ -62,5 +63,5 @@ class Covariance:
     def correct(self, rows: Array, variance: Array, innovation: Array) -> tuple[Array, float]:
         """What readings change in the state (x,), valid until the next call, and how surprising they were; see
         `correct`."""
-        surprise = correct(self.value, rows, variance, innovation, self._change, self._column)
+        surprise = self._correct(self.value, rows, variance, innovation, self._change, self._column)
         return self._change, surprise

@@ -141,7 +141,7 @@ class MechanismObserver(MechanismEstimator):
     def _begin(self) -> None:
         """Know nothing but a shape at rest."""
         self._system, self._values = None, np.zeros(self.unknown.count)
-        self._read: list[Array] = []
+        self._read: list[list[float]] = []
         self._resolution = np.full(len(self._drive_rows), np.inf)
         count = self._reduced.index.size
         self._covariance.value[:] = 0.0
@@ -249,15 +249,16 @@ class MechanismObserver(MechanismEstimator):
         )
         count = model.index.size
         w += change[: 2 * count]
-        self._values = np.clip(self._values + change[2 * count :], unknown.low, unknown.high)
+        self._values = np.minimum(np.maximum(self._values + change[2 * count :], unknown.low), unknown.high)
         model.take_loads(*unknown.applied(self._values, last.pose, self._known))
         q, v, tension = model.state_at(state.q, w[:count], w[count:])
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        if not math.isfinite(q.sum() + v.sum()):
             return None
-        shape = replace(last.equilibrium, q=q, tension=tension, residual=float("nan"), softest=float("nan"))
-        estimate = self._estimate(time, shape, v)
-        self._followed = estimate if not unknown.count else replace(estimate, unknown=self._found(estimate))
-        return self._followed
+        shape = replace(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
+        self._followed = estimate = self._estimate(time, shape, v)
+        if unknown.count:
+            object.__setattr__(estimate, "unknown", self._found(estimate))  # nobody has seen it yet
+        return estimate
 
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
         count, unknown = 2 * self._reduced.index.size, self.unknown
@@ -272,16 +273,19 @@ class MechanismObserver(MechanismEstimator):
 
         A step is the least by which readings, or how far these went, differ; that of a fine sensor is soon very small.
         """
-        for before in self._read[-1:]:
-            moved = measured - before
-            other = moved - (before - self._read[0]) if len(self._read) > 1 else moved
-            for each in (np.abs(moved), np.abs(other)):
-                self._resolution = np.where(each > SAME, np.minimum(self._resolution, each), self._resolution)
-        self._read = [*self._read[-1:], measured]
-        step = np.where(np.isfinite(self._resolution), self._resolution, 0.0)
-        return np.concatenate((
-            self.noise.position**2 + step**2 / 12.0, np.full(tensions, self.noise.tension**2)
-        ))  # fmt: skip
+        found, least = self._resolution.tolist(), measured.tolist()
+        if self._read:
+            before = self._read[-1]
+            moves = [now - then for now, then in zip(least, before, strict=True)]
+            last = [then - first for then, first in zip(before, self._read[0], strict=True)]
+            for k, (move, other) in enumerate(zip(moves, last, strict=True)):
+                for each in (abs(move), abs(move - other)):
+                    if SAME < each < found[k]:
+                        self._resolution[k] = found[k] = each
+        self._read = [*self._read[-1:], least]
+        own, tension = self.noise.position**2, self.noise.tension**2
+        steps = [step if step < math.inf else 0.0 for step in found]
+        return np.array([*(own + step * step / 12.0 for step in steps), *[tension] * tensions])
 
     def _tensions(self, q: Array, v: Array) -> Array:
         """(c,) N, with what the cables' damping carries."""

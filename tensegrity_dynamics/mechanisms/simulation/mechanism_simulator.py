@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
+from ...numerics.compilation import QuickCall
 from ...robots.robot import Robot
 from ...simulation_interface import (
     EFFORT,
@@ -147,6 +148,7 @@ class MechanismSimulator(Simulator):
             make_stage_workspace(flat),
         )
         self._scratch = make_displacement_workspace(flat, self._mechanism.position_count)
+        self._drive, self._pull, self._evaluate = QuickCall(drive), QuickCall(cable_efforts), QuickCall(evaluate)
         self._poses = BodyPoses(model, self._work)
         rows = {cable.name: k for k, cable in enumerate(self._mechanism.cables)}
         self._tension_rows = [(name, rows.get(name, -1)) for name in model.cable_names]
@@ -375,7 +377,7 @@ class MechanismSimulator(Simulator):
         if self.integrator == "adaptive":
             self._advance_adaptive(steps)
             return
-        status, done = drive(
+        status, done = self._drive(
             self._flat, self._drives, self._ends, self._q, self._v, self._effort, self.time_step, steps,
             self.integrator == "implicit", self._works, self._powers, self._work, self._reduction, self._stages,
             self._scratch,
@@ -388,7 +390,7 @@ class MechanismSimulator(Simulator):
         if self.model.routes:
             return self.observe()
         rigid, drives = self._rigid_tensions(), self._drives
-        cable_efforts(self._flat, self._q, self._v, self._work)
+        self._pull(self._flat, self._q, self._v, self._work)
         poses, elastic, names = self._poses.take(self._q), self._work.tension.tolist(), self.model.cable_names
         return SensorReadings(
             lengths=dict(zip(names, poses.lengths().tolist(), strict=True)),
@@ -401,7 +403,7 @@ class MechanismSimulator(Simulator):
 
     def observe(self) -> MechanismObservation:
         rigid = self._rigid_tensions()
-        evaluate(self._flat, self._q, self._v, self._work)
+        self._evaluate(self._flat, self._q, self._v, self._work)
         poses = self._poses.take(self._q)
         names, drives = self.model.cable_names, self._drives
         elastic = self._work.tension.tolist()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from copy import deepcopy
+from pickle import dumps, loads
 
 import numpy as np
 import pytest
 from numba.core import config
+
+from tensegrity_dynamics.numerics.compilation import QuickCall
+from tensegrity_dynamics.numerics.linear_algebra import lu_solve
 
 LIBRARY = """
 from collections import namedtuple
@@ -62,3 +67,13 @@ def test_a_named_tuple_may_be_renamed(answer):
 def test_a_change_of_a_callee_reaches_its_callers(answer):
     assert answer('Record = namedtuple("Record", "a b")', factor=1)[0] == 1.0
     assert answer('Record = namedtuple("Record", "a b")', factor=3)[0] == 3.0
+
+
+def test_a_quick_call_answers_as_the_function_for_other_arrays_and_in_copies():
+    call = QuickCall(lu_solve)
+    factor, pivots = np.array([[2.0, 1.0], [0.5, 3.0]]), np.zeros(2, dtype=np.int64)
+    for matrix, twin in ((factor, call), (2.0 * factor, call), (factor, deepcopy(call)), (factor, loads(dumps(call)))):
+        ours, theirs = np.array([1.0, 2.0]), np.array([1.0, 2.0])
+        twin(matrix, 2, pivots, ours)
+        lu_solve(matrix, 2, pivots, theirs)
+        np.testing.assert_array_equal(ours, theirs)

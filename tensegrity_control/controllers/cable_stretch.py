@@ -1,0 +1,158 @@
+"""What cables that stretch add to the tight motion of `TightCables`: efforts, and where the actuators stand for it.
+
+Each cable's law, T = e + (damping / stiffness) e' with e what its strain alone pulls, is solved forward in time for e,
+over the time for which the last command was held; its rate is the mean one of the time for which this command will be
+held, going by the last ones. Nothing is fed back, so that no delay makes it unstable. How much cables stretch under a
+newton is learned from what is seen, since other than told they would bend the actuators' impedances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.mechanisms import joints
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, move
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
+from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
+from tensegrity_dynamics.numerics.types import Array
+
+SOFTENING, SOFTEST = 0.3, 2.0
+"""s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
+LEAST_LAG = 1.5
+"""Control periods in which tensions change at least, however little a cable is damped."""
+
+
+@allocation_free
+def stretch_cables(
+    joint_q, joint_v, kind, radius, springs, softness, floor, q, v, seen_q, seen_v, kept, grown, faded, tension,
+    elapsed, held, begun, elastic, rate, pulling, coupling, pivots, pull_solved, inputs, column, tension_1,
+    square, order, columns, moved, pull, bend_moved, effort,
+):  # fmt: skip
+    """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays these are.
+
+    Args:
+        kept, grown, faded: (c,) what is left of a difference after `elapsed` s, what it has grown by after `held` s,
+            and what is left of a rate where the two differ.
+        pull, bend_moved: (c, 1), (a, 1) scratch of `move`. order: (c,) of the square.
+
+    Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, and effort (a,); False where tension_1 is not
+    square or singular, then pull stands for it.
+    """
+    cables = joint_q.shape[0]
+    share = min(1.0, elapsed / SOFTENING)
+    for c in range(cables):
+        before = rate[c] * faded[c]
+        now = elastic[c]
+        if begun:
+            now = pulling[c] + (now - pulling[c]) * kept[c]
+        change = (tension[c] - now) * grown[c] / held
+        if not begun:  # begun anew, without a jump
+            before = change
+        elastic[c], pulling[c], rate[c] = now, tension[c], change
+        unit = softness[c] / springs[c]
+        amount = q[joint_q[c] + 1]
+        rest = radius[c] * q[joint_q[c]]
+        if kind[c] != joints.INVOLUTE_EPSILON:
+            unit *= rest
+        if kind[c] == joints.INVOLUTE_LENGTH:
+            amount -= rest
+        ratio = 1.0
+        if now > 0.5 * floor[c] and now > 0.0 and amount > 0.0:
+            ratio = amount / (unit * now)
+        soft = softness[c] * (1.0 + share * (min(max(ratio, 1.0 / SOFTEST), SOFTEST) - 1.0))
+        softness[c] = min(max(soft, 1.0 / SOFTEST), SOFTEST)
+        unit = softness[c] / springs[c]
+        if kind[c] != joints.INVOLUTE_EPSILON:
+            unit *= rest
+        pull[c, 0] = unit * (change - before) / held
+        unit = softness[c] / springs[c]
+        rest = radius[c] * seen_q[joint_q[c]]
+        columns[c, 0], columns[c, 1] = seen_q[joint_q[c] + 1], seen_v[joint_v[c] + 1]
+        if kind[c] != joints.INVOLUTE_EPSILON:
+            unit *= rest
+        if kind[c] == joints.INVOLUTE_LENGTH:
+            columns[c, 0] -= rest
+            columns[c, 1] -= radius[c] * seen_v[joint_v[c]]
+        columns[c, 2], columns[c, 3] = unit * now, unit * change
+    move(coupling, pivots, pull_solved, inputs, column, columns, moved)
+    move(coupling, pivots, pull_solved, inputs, column, pull, bend_moved)
+    if square.shape[0] != tension_1.shape[1]:
+        return False
+    for c in range(cables):
+        effort[c] = pull[c, 0]
+        for a in range(cables):
+            square[c, a] = tension_1[c, a]
+    lu_factor(square, cables, order)
+    for c in range(cables):
+        if square[c, c] == 0.0:
+            return False
+    lu_solve(square, cables, order, effort)
+    return True
+
+
+class CableStretch:
+    """The stretch of the driven cables of one robot.
+
+    Args:
+        equations: of the robot, whose `softness` is learned. period: s between two commands.
+
+    Attributes:
+        moved: (a, 4) of the last `efforts`: by what the stretch that was seen has moved the actuators, its rate, and
+            the same of the stretch that was reckoned with.
+    """
+
+    def __init__(self, equations: TightCables, period: float) -> None:
+        self._equations, count = equations, len(equations.cables)
+        self._inputs = len(equations.robot.actuators)
+        self._lag = np.maximum(equations.relaxation, LEAST_LAG * period)
+        self._held = period
+        self._elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
+        self._begun = False
+        self._decays: dict[float, Array] = {}
+        self._ones = np.ones(count)
+        self._square, self._order = np.zeros((count, count)), np.zeros(count, dtype=np.int64)
+        self._columns, self.moved = np.zeros((count, 4)), np.zeros((self._inputs, 4))
+        self._pull, self._bend = np.zeros((count, 1)), np.zeros((self._inputs, 1))
+        self._stretch = QuickCall(stretch_cables)
+
+    def begin(self, q: Array, v: Array) -> None:
+        """Take what the cables' strains pull from a state."""
+        amount, _, unit = self._equations.stretches(q, v)
+        self._elastic, self._rate, self._begun = np.maximum(amount, 0.0) / unit, 0.0 * amount, False
+
+    def efforts(
+        self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float
+    ) -> Array:
+        """(a,) efforts that stretch the cables as the tensions change: what tight cables leave out (000, 3.2.3).
+
+        Args:
+            q, v: when the command acts. seen: q and v as they were seen. tension, floor: (c,) N, floor and what
+                comes next. elapsed: s since the last command. held: s for which this one will be.
+        """
+        effort = np.zeros(self._inputs)
+        if not tension.size:
+            return effort
+        own, arrays, parts = self._equations, self._equations.arrays, self._equations.parts
+        faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self._lag)
+        solved = self._stretch(
+            parts.joint_q, parts.joint_v, parts.kind, parts.radius, own.springs, own.softness, floor, q, v, *seen,
+            self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self._elastic,
+            self._rate, self._pulling, arrays.coupling, arrays.pivots, arrays.pull_solved,
+            arrays.inputs, arrays.column, arrays.tension_1, self._square, self._order, self._columns, self.moved,
+            self._pull, self._bend, effort,
+        )  # fmt: skip
+        self._begun, self._held = True, held
+        if solved:
+            return effort
+        if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
+            return np.linalg.solve(arrays.tension_1, self._pull[:, 0])
+        return np.asarray(np.linalg.lstsq(arrays.tension_1, self._pull[:, 0], rcond=1e-9)[0])
+
+    def _decay(self, time: float) -> Array:
+        """(c,) what is left of a difference after a time [s]; nearly always the same one."""
+        found = self._decays.get(time)
+        if found is None:
+            if len(self._decays) > 1:
+                self._decays.clear()
+            found = self._decays[time] = np.exp(-time / self._lag)
+        return found
