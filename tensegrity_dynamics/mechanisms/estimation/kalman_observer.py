@@ -16,7 +16,6 @@ positions before to those after, which are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
+from ...estimation_interface import is_reading, without_time
 from ...impedance import MovingPosition
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -177,12 +177,14 @@ class MechanismObserver(MechanismEstimator):
         last = self._last
         if time == last.time:
             return last
+        if not np.isfinite(time):
+            return without_time(last, time)
         for name in tensions or ():
             if name not in self._cables:
                 raise TensegrityError(unknown_name("cable", name, self._cables))
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
         applied = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
-        usable = math.isfinite(measured.sum() + applied.sum())
+        usable = all(map(is_reading, (*measured.tolist(), *applied.tolist())))
         if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
@@ -231,7 +233,7 @@ class MechanismObserver(MechanismEstimator):
         finally:
             copy.time_step = usual
         state = copy.state
-        measured_cables = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
+        measured_cables = tuple(name for name in sorted(tensions) if is_reading(tensions[name]))
         deviation = measured - state.q[model.q_index[self._drive_rows]]
         if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
