@@ -65,6 +65,8 @@ FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
+TOLD = 64
+"""Commands of which it is remembered what strains they meant."""
 SPACINGS = 3
 """Times between commands of which the median is expected next."""
 FADE = 1.0
@@ -79,6 +81,9 @@ KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
 SOFTENING, SOFTEST = 0.3, 2.0
 """s in which the stretch of cables that is seen takes over from the one that was told, and how far it may differ."""
+DOUBT, MOST_DOUBT = 0.5, 0.5
+"""s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
+parts of their floors."""
 LEAST_LAG = 1.5
 """Control periods in which tensions change at least, however little a cable is damped."""
 CORRECTED = 0.2
@@ -109,7 +114,8 @@ class QPController(SampledController):
         ceiling: N that no driven cable exceeds; 0 for none.
         level: N that is wanted in every driven cable, as far as what it does leaves it free; 0 takes what each had at
             the start, at least what `TENSION_LEVEL` says.
-        floor_margin: part of the floor that is kept in hand for what happens between two commands.
+        floor_margin: part of the floor that is kept in hand for what happens between two commands; by as much as
+            tensions were seen below what they should be of late, more is kept.
         effort_rate: change of efforts, in parts of their limit per s.
         stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
             self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
@@ -173,6 +179,8 @@ class QPController(SampledController):
         self.set_gains(**self._gains)
         self._elastic = self._elastic_rate = np.zeros(self._floor.size)
         self._pulling: Array | None = None
+        self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
+        self._told_elastic: deque[tuple[float, Array]] = deque(maxlen=TOLD)
         self._elapsed = self._latest = self._held = period
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
@@ -254,6 +262,7 @@ class QPController(SampledController):
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
+        self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
@@ -263,6 +272,7 @@ class QPController(SampledController):
         """Take what the cables' strains pull from a state."""
         amount, _, unit = self.equations.stretches(q, v)
         self._elastic, self._elastic_rate, self._pulling = np.maximum(amount, 0.0) / unit, 0.0 * amount, None
+        self._told_elastic.clear()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -406,6 +416,7 @@ class QPController(SampledController):
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._last_effort = solution.effort
         more = self._stretching_effort(q, v, solution.tension)
+        self._doubt_tensions(before[0], before[1], time, acts)
         self.solution = replace(
             solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
@@ -552,6 +563,22 @@ class QPController(SampledController):
         bend = unit * (rate - before) / held
         return np.asarray(self.equations.stretched(bend[:, None])[1][:, 0])
 
+    def _doubt_tensions(self, q: Array, v: Array, time: float, acts: float) -> None:
+        """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was told for then.
+
+        Floors are kept by what is told; whatever lets tensions fall below that (pushes, other cables, late commands,
+        coarse sensors) does so again, so floors are raised by it.
+        """
+        if not self._floor.size:
+            return
+        self._told_elastic.append((acts, self._elastic))
+        amount, _, unit = self.equations.stretches(q, v)
+        told = next((each for begin, each in reversed(self._told_elastic) if begin <= time), None)
+        self._doubt *= float(np.exp(-self._elapsed / DOUBT))
+        if told is not None:
+            np.maximum(self._doubt, told - np.maximum(amount, 0.0) / unit, out=self._doubt)
+            np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
+
     def _soften(self, q: Array, v: Array) -> None:
         """Learn how much cables stretch under a newton: other than told, they would bend the actuators' impedances."""
         amount, _, unit = self.equations.stretches(q, v)
@@ -569,10 +596,11 @@ class QPController(SampledController):
         if left > 0.0 or self._bounded is not self._gains:
             floor = (1.0 + self._gains["floor_margin"]) * self._floor
             floor = floor + left * (0.97 * self._start_tension - floor)
-            program.tension_low[:] = floor
+            self._low = floor
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
+        program.tension_low[:] = np.minimum(self._low + self._doubt, np.maximum(self._low, 0.97 * program.tension_high))
         self._at = q
         if self._stiff is not None:
             low = (1.0 + self._gains["floor_margin"]) * self._floor
