@@ -36,7 +36,7 @@ def experiment(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reproduce a result of the source documents; ends with status 1 where the experiment says that something failed."""
+    """Reproduce a result of the source documents; status 1 where the experiment says that something failed."""
     from .. import experiments
 
     known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
