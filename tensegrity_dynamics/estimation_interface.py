@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import TensegrityError
 from .robots.model import Pose
+
+LARGEST_READING = 1e9
+"""m, rad, N or N m beyond which a number is no reading of any robot; what is computed from smaller ones is finite."""
+
+
+def is_reading(value: float) -> bool:
+    """Whether a number can have been read: finite, and no larger than `LARGEST_READING`."""
+    return abs(value) <= LARGEST_READING
+
+
+def check_readings(positions: Mapping[str, float]) -> None:
+    """Raise TensegrityError where a position [m or rad by actuator] can have been read from no robot; says which."""
+    for name, value in positions.items():
+        if not is_reading(value):
+            raise TensegrityError(
+                f"{name} is told to be at {value:g} m or rad; finite numbers up to {LARGEST_READING:g} can be read."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +62,14 @@ class Estimate:
     converged: bool
     reason: str = ""
     equilibrium: Any = None
+
+
+E = TypeVar("E", bound=Estimate)
+
+
+def without_time(last: E, time: float) -> E:
+    """The last estimate, as an answer to readings of a time [s] that is none."""
+    return replace(last, converged=False, reason=f"readings at {time} s; their time must be a finite number.")
 
 
 class Estimator(ABC):
@@ -80,6 +106,8 @@ class Estimator(ABC):
             positions: m or rad by actuator. efforts: N or N m by actuator since the last time, and tensions: N by cable
                 where they are measured; only observers look at these two.
 
-        The same time again gives the same answer. A time before the last one starts anew. Readings that are not finite,
-        unknown or without an equilibrium give the last configuration with `converged` False and the reason.
+        The same time again gives the same answer. A time before the last one starts anew; one that is not finite is
+        none, and changes nothing. Readings that are not finite,
+        too large for any robot, unknown or without an equilibrium give the last configuration with `converged` False
+        and the reason; efforts and tensions that are not finite or too large count as not read.
         """

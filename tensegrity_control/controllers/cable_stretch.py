@@ -97,6 +97,7 @@ class CableStretch:
         equations: of the robot, whose `softness` is learned. period: s between two commands.
 
     Attributes:
+        elastic: (c,) N that the strains pull at the last command.
         moved: (a, 4) of the last `efforts`: by what the stretch that was seen has moved the actuators, its rate, and
             the same of the stretch that was reckoned with.
     """
@@ -106,7 +107,7 @@ class CableStretch:
         self._inputs = len(equations.robot.actuators)
         self._lag = np.maximum(equations.relaxation, LEAST_LAG * period)
         self._held = period
-        self._elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
+        self.elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
         self._begun = False
         self._decays: dict[float, Array] = {}
         self._ones = np.ones(count)
@@ -118,7 +119,7 @@ class CableStretch:
     def begin(self, q: Array, v: Array) -> None:
         """Take what the cables' strains pull from a state."""
         amount, _, unit = self._equations.stretches(q, v)
-        self._elastic, self._rate, self._begun = np.maximum(amount, 0.0) / unit, 0.0 * amount, False
+        self.elastic, self._rate, self._begun = np.maximum(amount, 0.0) / unit, 0.0 * amount, False
 
     def efforts(
         self, q: Array, v: Array, seen: tuple[Array, Array], tension: Array, floor: Array, elapsed: float, held: float
@@ -136,7 +137,7 @@ class CableStretch:
         faded = self._ones if elapsed == self._held else np.exp((self._held - elapsed) / self._lag)
         solved = self._stretch(
             parts.joint_q, parts.joint_v, parts.kind, parts.radius, own.springs, own.softness, floor, q, v, *seen,
-            self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self._elastic,
+            self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self.elastic,
             self._rate, self._pulling, arrays.coupling, arrays.pivots, arrays.pull_solved,
             arrays.inputs, arrays.column, arrays.tension_1, self._square, self._order, self._columns, self.moved,
             self._pull, self._bend, effort,

@@ -69,6 +69,8 @@ FORGETTING = 1.0
 """s after which the feedback no longer cares that commands were late."""
 MISSED = 1.5
 """Periods between two commands from which on one is missing."""
+TOLD = 64
+"""Commands of which it is remembered what strains they meant."""
 SPACINGS = 3
 """Times between commands of which the median is expected next."""
 FADE = 1.0
@@ -81,6 +83,9 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
+DOUBT, MOST_DOUBT = 0.5, 0.5
+"""s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
+parts of their floors."""
 CORRECTED = 0.2
 """Part of what actuators were seen off their set points by which these go there within the time that commands need: an
 integral with that delay, which at 1.6 would be lost by itself, and long before by the vibrations that it excites."""
@@ -127,7 +132,8 @@ class QPController(SampledController):
         ceiling: N that no driven cable exceeds; 0 for none.
         level: N that is wanted in every driven cable, as far as what it does leaves it free; 0 takes what each had at
             the start, at least what `TENSION_LEVEL` says.
-        floor_margin: part of the floor that is kept in hand for what happens between two commands.
+        floor_margin: part of the floor that is kept in hand for what happens between two commands; by as much as
+            tensions were seen below what they should be of late, more is kept.
         effort_rate: change of efforts, in parts of their limit per s.
         stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
             self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
@@ -191,6 +197,8 @@ class QPController(SampledController):
         self.set_gains(**self._gains)
         self._stretch = CableStretch(self.equations, period)
         self._elapsed = self._latest = period
+        self._low, self._doubt = np.array(self._floor), np.zeros(self._floor.size)
+        self._told_elastic: deque[tuple[float, Array]] = deque(maxlen=TOLD)
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
@@ -266,17 +274,23 @@ class QPController(SampledController):
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
         self._start_tension = np.array(self.equations.work.tension[self.equations.parts.cable])
-        self._stretch.begin(q, v)
+        self._begin_stretch(q, v)
         self._at, self._stiff, self.solution = q, None, None
         self.set_gains()
         self._began_at = self._last_time = self._last_acts = time
         self._force[:] = 0.0
         self._rate_seen = self._last_effort = self._last_command = self.solution = None
         self._under_way.clear()
+        self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
         super().reset(time, state)
+
+    def _begin_stretch(self, q: Array, v: Array) -> None:
+        """Take what the cables' strains pull from a state."""
+        self._stretch.begin(q, v)
+        self._told_elastic.clear()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -400,7 +414,7 @@ class QPController(SampledController):
         if self._elapsed > MISSED * self.period:  # what the actuators did since then was not told by commands alone
             self._rate_seen = None
         if self._elapsed > self._lead:  # the actuators braked by themselves, the last efforts say nothing any more
-            self._stretch.begin(q, v)
+            self._begin_stretch(q, v)
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
@@ -421,6 +435,7 @@ class QPController(SampledController):
         self._last_effort = solution.effort
         holding = self._holding()
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
+        self._doubt_tensions(before[0], before[1], time, acts)
         self.solution = replace(
             solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
@@ -541,6 +556,22 @@ class QPController(SampledController):
         position -= (acts - time) * rate  # on its way until it acts
         return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
 
+    def _doubt_tensions(self, q: Array, v: Array, time: float, acts: float) -> None:
+        """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was told for then.
+
+        Floors are kept by what is told; whatever lets tensions fall below that (pushes, other cables, late commands,
+        coarse sensors) does so again, so floors are raised by it.
+        """
+        if not self._floor.size:
+            return
+        self._told_elastic.append((acts, self._stretch.elastic.copy()))
+        amount, _, unit = self.equations.stretches(q, v)
+        told = next((each for begin, each in reversed(self._told_elastic) if begin <= time), None)
+        self._doubt *= float(np.exp(-self._elapsed / DOUBT))
+        if told is not None:
+            np.maximum(self._doubt, told - np.maximum(amount, 0.0) / unit, out=self._doubt)
+            np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
+
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
         program = self.program
@@ -549,10 +580,11 @@ class QPController(SampledController):
         if left > 0.0 or self._bounded is not self._gains:
             floor = (1.0 + self._gains["floor_margin"]) * self._floor
             floor = floor + left * (0.97 * self._start_tension - floor)
-            program.tension_low[:] = floor
+            self._low = floor
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
+        program.tension_low[:] = np.minimum(self._low + self._doubt, np.maximum(self._low, 0.97 * program.tension_high))
         self._at = q
         if self._stiff is not None:
             low = (1.0 + self._gains["floor_margin"]) * self._floor

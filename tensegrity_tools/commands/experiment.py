@@ -36,7 +36,7 @@ def experiment(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reproduce a result of the source documents."""
+    """Reproduce a result of the source documents; status 1 where the experiment says that something failed."""
     from .. import experiments
 
     known = [item.name for item in iter_modules(experiments.__path__) if not item.name.startswith("_")]
@@ -83,10 +83,12 @@ def experiment(
         write_json(result, series)
     if as_json:
         print_json(without_series(result))
-        return
-    module.render(result, console)
-    if plot is not None:
-        console.print(f"picture: {plot}")
+    else:
+        module.render(result, console)
+        if plot is not None:
+            console.print(f"picture: {plot}")
+    if result.get("failures"):  # of experiments that say of themselves what failed
+        raise typer.Exit(1)
 
 
 def options_of(module: Any) -> dict[str, Any]:

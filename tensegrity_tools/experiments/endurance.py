@@ -3,8 +3,9 @@
 Everything is drawn from one seed. In every stretch of some seconds the delays of states and commands are drawn anew,
 fixed or varying, 0 to 3 control periods in all; the controller's computer stands still now and then for 0.1 to 0.5 s,
 moving or not; goals come before the last one is reached; at the end of a stretch the robot is told to hold, and another
-controller takes over. A robot is lost where the simulation or the controller gives up; what counts besides is the least
-tension, and how far the output was from its reference.
+controller takes over. A robot is lost where the simulation or the controller gives up. It failed, too, where a tendon
+was slack or below its floor, or where the output, with a controller that answered, was far from its reference; each is
+said with its time, its tendon and its controller.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ MOST = 3
 """Periods of delay, of states and commands together."""
 FROZEN, SPACING = (0.1, 0.5), 3.0
 """s for which the computer stands still, and s between two such times."""
+FAR = 0.02
+"""m from the reference that counts as far off once the controller answers again for `CAUGHT_UP`."""
+CAUGHT_UP = 1.0
+"""s after a freeze from which on the robot has caught up with its reference."""
 RESTING = 2.5
 """s for which a robot is let come to rest before another controller takes over."""
 
@@ -36,6 +41,31 @@ RESTING = 2.5
 def finite(value: float) -> float | None:
     """The value, None where it is not finite."""
     return value if np.isfinite(value) else None
+
+
+def faults(loop: DelayedLoop, begin: float) -> list[str]:
+    """What went wrong with what a loop has noted since `begin` [s]: tendons that were slack or below their floors, each
+    with its least tension and when that was, and how far off the output was though somebody answered."""
+    floors = {each.drives: each.minimum_tension for each in loop.robot.actuators}
+    found = []
+    tensions = np.array(loop.tensions).reshape(len(loop.tensions), -1)
+    for name, column in zip(loop.cables, tensions.T, strict=True):
+        floor = floors.get(name, 0.0)
+        if name not in floors or not column.size or float(np.min(column)) >= floor > 0.0:
+            continue
+        least, when = float(np.min(column)), begin + (int(np.argmin(column)) + 1) * loop.period
+        if least <= 0.0:
+            found.append(f"{name} was slack at {when:.2f} s")
+        elif least < floor:
+            found.append(f"{name} fell to {least:.3g} N at {when:.2f} s, its floor is {floor:.3g} N")
+    times = begin + loop.period * np.arange(1, len(loop.errors) + 1)
+    answered = np.ones(times.size, dtype=bool)
+    for at, long in loop.delays.freezes:
+        answered &= (times < at) | (times > at + long + CAUGHT_UP)
+    off = np.where(answered, np.array(loop.errors), 0.0)
+    if off.size and off.max() > FAR:
+        found.append(f"the output was {1e3 * off.max():.1f} mm off at {times[off.argmax()]:.2f} s")
+    return found
 
 
 def draw_delays(random: np.random.Generator) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -99,6 +129,7 @@ def run(
         loop.set_delays(Delays(states, commands, freezes=tuple(pauses), seed=int(random.integers(2**31))))
         count, name = {"goals": 0, "refused": 0}, names[len(result["stretches"]) % len(names)]
         loop.forget()
+        begin = loop.time
         try:
             loop.run(max(length - RESTING, 0.0), each)
             loop.control.hold(loop.stamp)  # type: ignore[attr-defined]
@@ -109,10 +140,12 @@ def run(
         result["stretches"].append(
             {"until": loop.time, "controller": name, "states": states, "commands": commands,
              "freezes": len(pauses), **count, "worst": max(loop.errors, default=0.0), "least": finite(loop.least()),
-             "refusals": sum(loop.refused.values())}
+             "refusals": sum(loop.refused.values()), "faults": faults(loop, begin)}
         )  # fmt: skip
         tell(f"{loop.time:.0f} s, {name}, worst error {1e3 * max(loop.errors, default=0.0):.2f} mm")
         next_goal = 0.0
+    wrong = [f"{each['controller']}: {what}" for each in result["stretches"] for what in each["faults"]]
+    result["failures"] = ([f"lost {result['lost']}"] if result["lost"] else []) + wrong
     return result
 
 
@@ -129,7 +162,11 @@ def render(result: dict[str, Any], console: Any) -> None:
     tight = [each["least"] for each in stretches if each["least"] is not None]
     text = f"{stretches[-1]['until']:.0f} s: worst error {1e3 * max(each['worst'] for each in stretches):.2f} mm"
     text += f", least tension {min(tight):.3f} of its floor" if tight else ""
-    console.print(f"lost {result['lost']}" if result["lost"] else f"{text}; never lost.", soft_wrap=True)
+    console.print(text, soft_wrap=True)
+    for each in result["failures"]:
+        console.print(f"[red]failed[/red] {each}", soft_wrap=True)
+    if not result["failures"]:
+        console.print("never lost, no tendon slack or below its floor, never far off with somebody who answered.")
 
 
 def _tension(least: float | None) -> str:

@@ -85,6 +85,7 @@ class DelayedLoop:
         time: s. stamp: s, of the last state that the controller has seen.
         refused: what the gate refused, counted by its words. held: periods in which the actuators held.
         errors, tensions: after every period, distance [m] of the controlled axes from the reference and (c,) N.
+        cables: names of these.
     """
 
     robot: Robot
@@ -109,7 +110,7 @@ class DelayedLoop:
         self.errors: list[float] = []
         self.tensions: list[Array] = []
         self._floors = {each.drives: each.minimum_tension for each in self.robot.actuators}
-        self._cables = tuple(self.simulation.observe().tensions)
+        self.cables = tuple(self.simulation.observe().tensions)
         self._reset()
 
     @property
@@ -133,9 +134,9 @@ class DelayedLoop:
 
     def least(self) -> float:
         """Least tension so far, in parts of its floor; in newton where there is none, infinite without cables."""
-        if not self._cables:
+        if not self.cables:
             return float("inf")
-        floors = np.array([self._floors.get(name, 0.0) for name in self._cables])
+        floors = np.array([self._floors.get(name, 0.0) for name in self.cables])
         return float(np.min(np.array(self.tensions) / np.where(floors > 0.0, floors, 1.0)))
 
     def switch(self, control: Controller) -> None:

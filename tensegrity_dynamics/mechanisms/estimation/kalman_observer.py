@@ -16,7 +16,6 @@ positions before to those after, which are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
+from ...estimation_interface import is_reading, without_time
 from ...impedance import MovingPosition
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -31,7 +31,7 @@ from ..dynamics.equations_of_motion import evaluate
 from ..dynamics.reduced_model import ReducedModel
 from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
-from .covariance import Covariance
+from .covariance import Covariance, white_noise_system
 from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
 from .unknown_loads import UnknownLoad, UnknownLoads
 
@@ -59,9 +59,9 @@ class Noise:
 
     Args:
         position: rad or m, of the actuators' sensors. tension: N, of load cells.
-        effort: N m or N, of unknown disturbances at every coordinate, steady over a period. drive: the same of what
-            actuators tell of their efforts and what they gave in the mean since the last time, friction included, in
-            parts of their limits.
+        effort: N m or N, of unknown disturbances at every coordinate, in the mean over a period; they change at any
+            time within it. drive: the same of what actuators tell of their efforts and what they gave in the mean since
+            the last time, friction included, in parts of their limits.
         load: of unknown wrenches at the output, in parts of the robot's weight; 0: there are none. elasticity: of the
             cables' stiffness, in parts of it; 0: it is as told. See `UnknownLoads`.
         lost: rad or m between sensor and model beyond which the observer starts anew from the shape at rest.
@@ -177,12 +177,14 @@ class MechanismObserver(MechanismEstimator):
         last = self._last
         if time == last.time:
             return last
+        if not np.isfinite(time):
+            return without_time(last, time)
         for name in tensions or ():
             if name not in self._cables:
                 raise TensegrityError(unknown_name("cable", name, self._cables))
         measured = np.array([positions.get(name, np.nan) for name in self.actuators])
         applied = np.array([(efforts or {}).get(name, np.nan) for name in self.actuators])
-        usable = math.isfinite(measured.sum() + applied.sum())
+        usable = all(map(is_reading, (*measured.tolist(), *applied.tolist())))
         if not usable or not 0.0 < time - last.time < MAX_INTERVAL_S or not self._running:
             still = super().update(time, positions)
             self._running = usable and still.converged
@@ -231,7 +233,7 @@ class MechanismObserver(MechanismEstimator):
         finally:
             copy.time_step = usual
         state = copy.state
-        measured_cables = tuple(name for name in sorted(tensions) if np.isfinite(tensions[name]))
+        measured_cables = tuple(name for name in sorted(tensions) if is_reading(tensions[name]))
         deviation = measured - state.q[model.q_index[self._drive_rows]]
         if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
@@ -311,30 +313,26 @@ class MechanismObserver(MechanismEstimator):
                 moved = max(map(abs, (w[:count] - usual.shape).tolist()))
                 if moved < MAX_COORDINATE_CHANGE and self._stiffness_change(usual) < MAX_STIFFNESS_CHANGE:
                     return usual
-        from scipy.linalg import expm  # here, so that importing the package stays quick
-
         size = 2 * count + unknown.count
         loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._known)
-        block = np.zeros((size + count, size + count))
-        block[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
-        block[count : 2 * count, 2 * count : size] = loaded
-        block[2 * count : size, 2 * count : size] = -np.diag(1.0 / unknown.memory)
-        block[count : 2 * count, size:] = np.linalg.inv(model.mass(q))
-        whole = expm(interval * block)
-        push = whole[:size, size:]  # of a disturbance that is steady over the interval
-        push[:, self._drive_rows] *= self._drive_noise / self.noise.effort
-        process = self.noise.effort**2 * push @ push.T
-        kept = np.exp(-interval / unknown.memory)
-        process[2 * count :, 2 * count :] += (1.0 - np.outer(kept, kept)) * unknown.prior
+        flow = np.zeros((size, size))
+        flow[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
+        flow[count : 2 * count, 2 * count :] = loaded
+        flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)
+        push = np.linalg.inv(model.mass(q))
+        deviation = np.full(count, self.noise.effort)
+        deviation[self._drive_rows] = self._drive_noise
+        spread = np.zeros((size, size))
+        spread[count : 2 * count, count : 2 * count] = interval * (push * deviation**2) @ push.T
+        spread[2 * count :, 2 * count :] = (2.0 / np.sqrt(np.outer(unknown.memory, unknown.memory))) * unknown.prior
+        ahead, process = white_noise_system(flow, spread, interval)
         rows = np.zeros((len(self._drive_rows) + len(cables), size))
         rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
         if cables:
             order = [self._cables[name] for name in cables]
             rows[len(self._drive_rows) :, : 2 * count] = self._tension_rows(q)[order]
             rows[len(self._drive_rows) :, 2 * count :] = self._loaded_rows(q)[order]
-        self._system = System(
-            interval, cables, w[:count].copy(), self._values, np.ascontiguousarray(whole[:size, :size]), process, rows
-        )
+        self._system = System(interval, cables, w[:count].copy(), self._values, ahead, process, rows)
         return self._system
 
     def _stiffness_change(self, system: System) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...estimation_interface import Estimate, Estimator
+from ...estimation_interface import Estimate, Estimator, check_readings, without_time
 from ...robots.robot import Robot
 from ..body_poses import BodyPoses
 from ..dynamics.equations_of_motion import evaluate
@@ -94,10 +94,13 @@ class MechanismEstimator(Estimator):
         last = self._last
         if time == last.time:
             return last
+        if not np.isfinite(time):
+            return without_time(last, time)
         if time < last.time:
             self.reset()
             last = self._last
         try:
+            check_readings(positions)
             shape = self._solver.solve(last.q, self._by_joint(positions))
             self._refuse_pushing(shape)
         except TensegrityError as error:

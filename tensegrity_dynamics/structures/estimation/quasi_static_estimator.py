@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from ...estimation_interface import Estimate, Estimator
+from ...estimation_interface import Estimate, Estimator, check_readings, without_time
 from ...robots.robot import Robot
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
@@ -81,10 +81,13 @@ class StructureEstimator(Estimator):
         last = self._last
         if time == last.time:
             return last
+        if not np.isfinite(time):
+            return without_time(last, time)
         if time < last.time:
             self.reset()
             last = self._last
         try:
+            check_readings(positions)
             lengths = np.array(self._structure.rest_lengths)
             for name, value in positions.items():
                 if name not in self._drives:

@@ -15,7 +15,7 @@ from tensegrity_control.inverse_kinematics.continuation import Continuation
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_control.registry import suitable
 from tensegrity_control.trajectories.splines import HermiteSpline
-from tensegrity_dynamics import load_robot
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.experiments._runs import Variants
@@ -258,3 +258,24 @@ def test_the_loop_affords_all_of_its_bandwidth_in_time_and_less_the_later_comman
     assert parts[:2] == [1.0, 1.0] and sorted(parts[1:], reverse=True) == parts[1:]
     # the delay that a crossing at the lower bandwidth sees, in its own time, stays what it was made for
     assert parts[-1] * (3.5 + 19.0) == pytest.approx(3.5)
+
+
+def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_that_is_forgotten():
+    robot = load_robot("single_strut")
+    control, state = make_controller("qp", robot, period=0.005), Simulation(robot).state
+    seen = RobotState(pose=robot.output_pose(state.q), q=state.q, v=state.v)
+    control.reset(0.0, seen)
+    told, floor, weak = control._stretch.elastic.copy(), control._floor, state.q.copy()
+    control._doubt_tensions(state.q, state.v, 0.0, 0.0)
+    np.testing.assert_allclose(control._doubt, 0.0, atol=1e-9)
+    weak[control.equations.parts.joint_q[0] + 1] *= 0.98
+    control._doubt_tensions(weak, state.v, 0.0, 0.0)
+    np.testing.assert_allclose(control._doubt, [0.02 * told[0], 0.0, 0.0], atol=1e-9)
+    control.command(0.0, seen)
+    expected = (control._low + 0.02 * told * np.array([1.0, 0.0, 0.0]))[0]
+    assert control.program.tension_low[0] == pytest.approx(expected)
+    control._doubt_tensions(0.1 * weak, state.v, 0.0, 0.0)
+    np.testing.assert_allclose(control._doubt, 0.5 * floor)  # no more than this is believed
+    for _ in range(100):
+        control._doubt_tensions(state.q, state.v, -1.0, 0.0)  # nothing was told for that time
+    np.testing.assert_allclose(control._doubt, 0.5 * floor * np.exp(-1.0), rtol=1e-6)

@@ -14,6 +14,7 @@ from tensegrity_dynamics.impedance import ImpedanceSetPoint
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
+from tensegrity_dynamics.mechanisms.estimation.covariance import white_noise_system
 from tensegrity_dynamics.mechanisms.estimation.kalman_observer import MechanismObserver, Noise
 from tensegrity_dynamics.mechanisms.estimation.quasi_static_estimator import MechanismEstimator
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import MechanismSimulator
@@ -174,3 +175,31 @@ def test_missed_readings_cost_no_new_gain_and_little_accuracy():
         gains |= set() if observer._system is None else {id(observer._system)}
     assert len(gains) == 1
     assert worst < 2e-3
+
+
+def test_noise_that_pushes_a_mass_at_any_time_is_integrated_as_the_textbook_says():
+    """A mass (its rate is a random walk), and a rate that dies out within the interval, in closed form."""
+    t, density, decay = 0.02, 3.0, 4000.0
+    ahead, process = white_noise_system(np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([0.0, density]), t)
+    np.testing.assert_allclose(ahead, [[1.0, t], [0.0, 1.0]], rtol=1e-12)
+    np.testing.assert_allclose(process, density * np.array([[t**3 / 3.0, t**2 / 2.0], [t**2 / 2.0, t]]), rtol=1e-12)
+    ahead, process = white_noise_system(np.array([[-decay]]), np.array([[density]]), t)
+    assert ahead[0, 0] == pytest.approx(np.exp(-decay * t), rel=1e-6)
+    assert process[0, 0] == pytest.approx(density / (2.0 * decay), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["single_strut", "biglide", "three_rrr"])
+def test_what_a_reading_got_wrong_does_not_ring_from_one_reading_to_the_next(name):
+    """Modes of the observer by itself, (1 - K H) F: none changes its sign with more than about 2 - sqrt 3 left."""
+    robot = load_robot(name)
+    simulation, observer = Simulation(robot), MechanismObserver(robot)
+    held = simulation.observe().efforts
+    run(simulation, observer, 3, lambda _: held)
+    system, covariance = observer._system, observer._covariance.value.copy()
+    variance = observer.noise.position**2 * np.eye(system.rows.shape[0])
+    for _ in range(100):
+        covariance = system.ahead @ covariance @ system.ahead.T + system.process
+        gain = np.linalg.solve(system.rows @ covariance @ system.rows.T + variance, system.rows @ covariance).T
+        covariance = covariance - gain @ system.rows @ covariance
+    modes = np.linalg.eigvals((np.eye(len(covariance)) - gain @ system.rows) @ system.ahead)
+    assert modes.real.min() > -(2.0 - np.sqrt(3.0)) - 0.05 and np.abs(modes).max() < 1.0 + 1e-6
