@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -192,6 +193,16 @@ class ReducedModel:
     def flat(self) -> FlatMechanism:
         """The mechanism's arrays with the stiffness of `take_loads`."""
         return self._flat
+
+    @property
+    def work(self) -> Any:
+        """Kinematics and forces at the state that was last computed, see `make_workspace`."""
+        return self._work
+
+    @property
+    def offset(self) -> Array:
+        """g (nv,) at the state that was last computed."""
+        return np.asarray(self._reduction.offset)
 
     def closed_configuration(self, start: Array, w: Array) -> Array:
         """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
