@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
 
 from ..motion_planning.output_model import OutputModel
@@ -35,7 +35,6 @@ def least_effort_equilibrium(
     strains: NDArray[np.int64],
     floor: ArrayLike,
     *,
-    held: NDArray[np.int64] | None = None,
     solver: str = DEFAULT_SOLVER,
 ) -> tuple[Array, Array]:
     """Position (nq,) and efforts (u,) of the equilibrium near a start.
@@ -45,7 +44,6 @@ def least_effort_equilibrium(
         start: (nq,). effort: (u,) N m or N there.
         goal: of the output's controlled coordinates (k,), m and rad.
         strains: which of the model's coordinates w are strains. floor: the least of these, one or one each.
-        held: which coordinates of w shall stay as they are at the start; the others of an equilibrium are found.
 
     Raises:
         InfeasibleControlError: there is no such equilibrium near the start.
@@ -66,8 +64,6 @@ def least_effort_equilibrium(
         right = np.concatenate((-scale * here, -model.output_error(q, target)))
         low, high = np.full(size + inputs, -np.inf), np.full(size + inputs, np.inf)
         low[strains] = floor - q[model.q_index[strains]]
-        if held is not None:
-            low[held] = high[held] = 0.0
         linear = np.concatenate((np.zeros(size), u))
         program = QuadraticProgram(
             cost, linear, matrix, right, np.zeros((0, size + inputs)), none, none, low, high
@@ -78,7 +74,10 @@ def least_effort_equilibrium(
         change = found.x[:size]
         longest = float(np.max(np.abs(change)))
         share = min(1.0, LONGEST / max(longest, 1e-300))
-        q = model.closed_configuration(q, q[model.q_index] + share * change)
+        try:
+            q = model.closed_configuration(q, q[model.q_index] + share * change)
+        except TensegrityError as error:
+            raise InfeasibleControlError(f"no equilibrium was found there: {error}") from error
         u = u + share * found.x[size:]
         if share == 1.0 and longest < AT_REST:
             return q, u

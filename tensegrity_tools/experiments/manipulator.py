@@ -319,7 +319,9 @@ def draw(result: dict[str, Any], picture: Path) -> None:
     import matplotlib.pyplot as plt
 
     rows = result["paths"]
-    figure, axes = plt.subplots(len(rows), 5, figsize=(22, 3.8 * len(rows)), squeeze=False, layout="constrained")
+    columns = 5 if any("ours" in row for row in rows) else 3
+    size = (4.4 * columns, 3.8 * len(rows))
+    figure, axes = plt.subplots(len(rows), columns, figsize=size, squeeze=False, layout="constrained")
     for line, row in zip(axes, rows, strict=True):
         for n, law in enumerate(row.get("laws", [])):
             style = {"color": f"C{n}", "linewidth": 1.0, "label": law["case"]}
@@ -346,11 +348,11 @@ def draw(result: dict[str, Any], picture: Path) -> None:
             for k in range(tensions.shape[1]):
                 line[4].plot(own["time_s"], tensions[:, k], label=f"cable {k + 1}", linewidth=1.0)
             line[4].legend(fontsize=7, ncol=2)
-        line[3].set_ylabel("distance from the path [um]")
-        line[3].set_title(f"{row['path']}, planned with feedback, then held", fontsize=10)
-        line[4].axhline(result["floor_N"], color="k", linewidth=0.8, linestyle="--")
-        line[4].set_ylabel("tension [N]")
-        line[4].set_title("tensions, dashed the floor", fontsize=10)
+            line[3].set_ylabel("distance from the path [um]")
+            line[3].set_title(f"{row['path']}, planned with feedback, then held", fontsize=10)
+            line[4].axhline(result["floor_N"], color="k", linewidth=0.8, linestyle="--")
+            line[4].set_ylabel("tension [N]")
+            line[4].set_title("tensions, dashed the floor", fontsize=10)
         for axis in line:
             axis.grid(alpha=0.3)
             axis.set_xlabel("time [s]")
