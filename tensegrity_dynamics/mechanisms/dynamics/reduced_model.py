@@ -340,6 +340,29 @@ class ReducedModel:
         basis = self._reduction.basis[:, : self.index.size]
         return not max(basis.max(), -basis.min()) <= LARGEST_ENTRY * self._usual_entry
 
+    def regular_coordinates(self, positions: Array) -> tuple[list[int], list[int]] | None:
+        """Indices in v and in q of coordinates that are good at all positions (k, nq), None where the chosen ones are.
+
+        Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
+        is better by `BETTER`, the chosen ones stay.
+        """
+        worst = max(self.largest_entry(q) for q in positions)
+        if worst <= LARGEST_ENTRY * self._usual_entry:
+            return None
+        before, best = (self.index, self.q_index), None
+        tried: set[tuple[int, ...]] = set()
+        for q in positions:
+            chosen = self._best_coordinates(q, ())
+            if chosen is None or tuple(chosen[0]) in tried:
+                continue
+            tried.add(tuple(chosen[0]))
+            self.take_coordinates(*chosen)
+            largest = max(self.largest_entry(each) for each in positions)
+            self.take_coordinates(*before)
+            if largest < (BETTER * worst if best is None else best[0]):
+                best = largest, chosen
+        return None if best is None else best[1]
+
     def take_coordinates(self, index: ArrayLike, q_index: ArrayLike) -> None:
         """Count in other coordinates from now on, given as to the constructor."""
         self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
