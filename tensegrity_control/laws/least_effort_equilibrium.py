@@ -50,7 +50,7 @@ def least_effort_equilibrium(
     """
     size, inputs = model.index.size, model.drives.size
     q, u, target = np.array(start), np.array(effort, dtype=np.float64), np.asarray(goal, dtype=np.float64)
-    rows = target.size
+    rows, least = target.size, np.asarray(floor, dtype=np.float64)
     qp = CheckedSolver(solver, Sizes(size + inputs, size + rows, 0))
     cost = np.diag(np.concatenate((np.full(size, TOWARDS), np.ones(inputs))))
     none = np.zeros(0)
@@ -63,7 +63,7 @@ def least_effort_equilibrium(
         matrix[size:, :size] = model.output_jacobian(q)
         right = np.concatenate((-scale * here, -model.output_error(q, target)))
         low, high = np.full(size + inputs, -np.inf), np.full(size + inputs, np.inf)
-        low[strains] = floor - q[model.q_index[strains]]
+        low[strains] = least - q[model.q_index[strains]]
         linear = np.concatenate((np.zeros(size), u))
         program = QuadraticProgram(
             cost, linear, matrix, right, np.zeros((0, size + inputs)), none, none, low, high

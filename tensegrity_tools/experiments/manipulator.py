@@ -237,8 +237,11 @@ def _law(
             if k % EVERY == 0 and not note(time, q) < LOST:
                 reason = f"it was more than {1e3 * LOST:g} mm off its path"
                 break
-    except TensegrityError as error:
-        reason = f"it was thrown out of its shape ({str(error).split(' at ')[0]})"
+    except TensegrityError as lost:
+        words = str(lost)
+        for end in (" where ", " at ", " within "):
+            words = words.split(end)[0]
+        reason = f"it was thrown out of its shape ({words})"
     times, off, least, distance, strains = (np.array(each) for each in zip(*rows, strict=True))
     error = np.linalg.norm(off, axis=1)
     return {
@@ -291,7 +294,10 @@ def render(result: dict[str, Any], console: Console) -> None:
     through = [row["through_nodes"] for row in result["paths"] if "through_nodes" in row]
     if through:
         console.print(through_nodes_in_words(through), highlight=False)
-    table = Table(title="the document's law at every stage", title_justify="left", box=None, pad_edge=False)
+    floor = result["floor_N"]
+    table = Table(
+        title=f"the document's law at every stage, floor {floor:g} N", title_justify="left", box=None, pad_edge=False
+    )
     heads = ("path", "case", "start/floor", "ends at [s]", "off [mm]", "least/floor", "sv of K: start", "least", "why")
     for head in heads:
         table.add_column(head, justify="left" if head in ("path", "case", "why") else "right")

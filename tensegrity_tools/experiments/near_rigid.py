@@ -198,7 +198,7 @@ def _ours(
     """One run with a plant that differs from the model's file, through the libraries, and through the nodes."""
     factors, stress = PLANTS[label], steady["stress"]
     other = {k: v for k, v in factors.items() if k.endswith("_factor")}
-    plant = strut_file(variants, young, **steady, **other)
+    plant = strut_file(variants, young, **{**steady, **other})
     model = NearRigidModel(load_robot(str(file)), TRACKED)
     options: dict[str, Any] = {
         "plant": plant, "period": period, "time_step": STEP, "observer": factors.get("observer", False),
