@@ -123,7 +123,8 @@ def run(
         stress: Pa at the start and as floor. damping: Pa s of the cables.
         plans: whether ours is run. nodes: run ours through the real nodes in lock-step as well.
     """
-    variants, steady = Variants(), {"stress": stress, "damping": damping, "gravity": gravity}
+    variants = Variants()
+    steady: dict[str, Any] = {"stress": stress, "damping": damping, "gravity": gravity}
     each_young, each_period = quantities(moduli, "moduli", "stress"), quantities(periods, "periods", "time")
     chosen = list(PLANTS) if plants == ", ".join(PLANTS) else listed(plants, "plants", tuple(PLANTS))
     ours, printed = [], []
@@ -198,7 +199,7 @@ def _ours(
     """One run with a plant that differs from the model's file, through the libraries, and through the nodes."""
     factors, stress = PLANTS[label], steady["stress"]
     other = {k: v for k, v in factors.items() if k.endswith("_factor")}
-    plant = strut_file(variants, young, **{**steady, **other})
+    plant = strut_file(variants, young, **steady, **other)
     model = NearRigidModel(load_robot(str(file)), TRACKED)
     options: dict[str, Any] = {
         "plant": plant, "period": period, "time_step": STEP, "observer": factors.get("observer", False),
