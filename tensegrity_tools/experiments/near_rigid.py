@@ -3,8 +3,8 @@
 Printed: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Ours: strains planned
 along the whole path and a regulator, with inputs held over the control period. The text states neither the damping of
 the cables, nor gravity, nor where the first branch stands. Here: damping 10 MPa s as in section 5.4, no gravity, first
-branch at -x; with these the errors are 0.5 to 1.3 times the printed ones, and shrink as 1/E. A first branch at -x is the mirrored path with the file's robot,
-whose first branch is at +x.
+branch at -x; with these the errors are 0.5 to 1.3 times the printed ones, and shrink as 1/E. A first branch at -x is
+the mirrored path with the file's robot, whose first branch is at +x.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         blank.set_axis_off()
     for line, row in zip(axes[1:], rows, strict=True):
         own = next((each for each in result["planned"] if each["young_Pa"] == row["young_Pa"]), None)
-        label = f"E = {1e-6 * row['young_Pa']:g} MPa"
+        modulus = f"E = {1e-6 * row['young_Pa']:g} MPa"
         for each, kind, scale, unit in ((row, "the document's law", 1e3, "mrad"), (own, "planned, held", 1e6, "urad")):
             axis = line[0] if each is row else line[1]
             if each is None:
@@ -311,10 +311,11 @@ def draw(result: dict[str, Any], picture: Path) -> None:
             for name, values in zip(("phi", "psi"), np.asarray(each["deviation_rad"]).T, strict=True):
                 axis.plot(each["time_s"], scale * MIRROR * values, label=name)
             axis.set_ylabel(f"deviation [{unit}]")
-            axis.set_title(f"{label}, {kind}", fontsize=10)
+            axis.set_title(f"{modulus}, {kind}", fontsize=10)
             axis.legend(fontsize=8)
         for k in range(3):
-            line[2].plot(row["time_s"], 1e3 * np.asarray(row["strains"])[:, k], f"C{k}:", linewidth=1.0)
+            label = f"cable {k + 1}" if own is None else None
+            line[2].plot(row["time_s"], 1e3 * np.asarray(row["strains"])[:, k], f"C{k}:", linewidth=1.0, label=label)
             if own is not None:
                 line[2].plot(own["time_s"], 1e3 * np.asarray(own["strains"])[:, k], f"C{k}-", label=f"cable {k + 1}")
         line[2].axhline(
@@ -322,8 +323,7 @@ def draw(result: dict[str, Any], picture: Path) -> None:
         )
         line[2].set_ylabel("strain [1e-3]")
         line[2].set_title("strains (dotted: the law; dashed: the floor)", fontsize=10)
-        if own is not None:
-            line[2].legend(fontsize=8)
+        line[2].legend(fontsize=8)
     for axis in axes.ravel():
         axis.grid(alpha=0.3)
     for axis in axes[-1]:
