@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -48,39 +49,63 @@ class ElasticTorqueController(SampledController):
     ) -> None:
         super().__init__(robot, period=period, rate_margin=rate_margin, brake_time=brake_time, actuation=actuation)
         self.model, self._control_model = planning_model, control_model
+        self._others: dict[tuple[int, ...], tuple[ReducedModel, ReducedModel]] = {}
         self.equilibria = MechanismEquilibriumMap(robot)
         mechanism = robot.mechanism
         self._drives = np.array([mechanism.positions_of(each).start for each in self.equilibria.joints])
 
     @abstractmethod
-    def _hold_gain(self, equilibrium: PathEquilibrium) -> Array:
-        """(u, 2n) gain of the feedback that holds an equilibrium."""
+    def _hold_gain(self, equilibrium: PathEquilibrium, model: Any = None) -> Array:
+        """(u, 2n) gain of the feedback that holds an equilibrium, in the coordinates of a model; None for `model`."""
+
+    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> ReducedModel | None:
+        """A new model of the kind of `model` in other coordinates; None where there are no others for this control."""
+        return None
+
+    def _models_at(self, positions: Array) -> tuple[ReducedModel, ReducedModel]:
+        """Models to plan and to follow with in coordinates that are regular at positions (k, nq).
+
+        Those of the start as long as they are. Every plan keeps its own pair, so that the one that is followed
+        meanwhile does not change.
+        """
+        others = self.model.regular_coordinates(positions)
+        if others is None:
+            return self.model, self._control_model
+        key = tuple(others[0])
+        if key not in self._others:
+            pair = self._in_coordinates(*others), self._in_coordinates(*others)
+            if pair[0] is None or pair[1] is None:
+                return self.model, self._control_model
+            self._others[key] = pair[0], pair[1]
+        return self._others[key]
 
     @abstractmethod
     def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
         """(k,) controlled coordinates at an equilibrium."""
 
     def _apply_gains(self, tracker: LinearFeedbackTracker) -> None:
-        tracker.model = self._control_model
+        index = tuple(tracker.model.index.tolist())
+        tracker.model = self._others[index][1] if index in self._others else self._control_model
 
     def _hold_tracker(self, state: RobotState | None) -> LinearFeedbackTracker:
         assert state is not None and state.q is not None
         positions = state.q[self._drives] if state.positions is None else np.asarray(state.positions, dtype=np.float64)
         equilibrium = self.equilibria.solve(positions, np.array(state.q))
-        coordinates, inputs = equilibrium.q[self.model.q_index], equilibrium.effort[self.model.drives]
+        planning, following = self._models_at(equilibrium.q[None])
+        coordinates, inputs = equilibrium.q[planning.q_index], equilibrium.effort[planning.drives]
         plan = TrackingPlan(
             np.zeros(1), np.concatenate((coordinates, np.zeros(coordinates.size)))[None], inputs[None],
-            self._hold_gain(equilibrium)[None], coordinates[None], inputs[None], equilibrium.q[None],
+            self._hold_gain(equilibrium, planning)[None], coordinates[None], inputs[None], equilibrium.q[None],
         )  # fmt: skip
-        tracker = LinearFeedbackTracker(self._control_model, plan)
+        tracker = LinearFeedbackTracker(following, plan)
         tracker.end = equilibrium
-        return self._prepared(tracker)
+        return self._prepared(tracker, planning)
 
-    def _prepared(self, tracker: LinearFeedbackTracker) -> LinearFeedbackTracker:
+    def _prepared(self, tracker: LinearFeedbackTracker, model: ReducedModel | None = None) -> LinearFeedbackTracker:
         """The tracker with gains of the actuators' loops, where they close any: those of the plan's end."""
         if self.output_mode == "impedance":
             plan = tracker.plan
-            tracker.prepare(impedance_gains(self.model, plan.positions[-1], plan.rest_inputs[-1]))
+            tracker.prepare(impedance_gains(model or self.model, plan.positions[-1], plan.rest_inputs[-1]))
         return tracker
 
     def _make_command(
@@ -135,12 +160,13 @@ class ElasticTorqueController(SampledController):
             passed.append(plan_path(self.equilibria, passed[-1], goal).equilibrium)
         return np.array([self._start_coordinates(rest, passed[0]), *(self._coordinates(each) for each in passed[1:])])
 
-    def _check_plan(self, plan: TrackingPlan) -> None:
+    def _check_plan(self, plan: TrackingPlan, model: ReducedModel | None = None) -> None:
         """Raise TensegrityError where a plan does not keep the actuators' rates and efforts."""
-        count = self.model.index.size
-        columns = {int(k): n for n, k in enumerate(self.model.index)}
-        if all(int(k) in columns for k in self.model.drives):
-            rows = count + np.array([columns[int(k)] for k in self.model.drives])
+        own = model or self.model
+        count = own.index.size
+        columns = {int(k): n for n, k in enumerate(own.index)}
+        if all(int(k) in columns for k in own.drives):
+            rows = count + np.array([columns[int(k)] for k in own.drives])
             self._check_rates(np.max(np.abs(plan.states[:, rows]), axis=0))
         worst = np.max(np.abs(plan.inputs), axis=0)
         for actuator, used in zip(self.robot.actuators, worst, strict=True):

@@ -58,9 +58,14 @@ class OutputTrackingController(ElasticTorqueController):
     def set_gains(self, **values: float) -> None:
         self.weights = replace(self.weights, **self.checked_gains(values))
 
-    def _hold_gain(self, equilibrium: PathEquilibrium) -> Array:
+    def _in_coordinates(self, index: Sequence[int], q_index: Sequence[int]) -> OutputModel:
+        model = OutputModel(self.robot)
+        model.take_coordinates(index, q_index)
+        return model
+
+    def _hold_gain(self, equilibrium: PathEquilibrium, model: OutputModel | None = None) -> Array:
         effort = equilibrium.effort[self.model.drives]
-        return rest_gain(self.model, equilibrium.q, effort, self.weights, self.period)
+        return rest_gain(model or self.model, equilibrium.q, effort, self.weights, self.period)
 
     def _coordinates(self, equilibrium: PathEquilibrium) -> Array:
         return self.model.coordinates(equilibrium.pose)
@@ -86,12 +91,15 @@ class OutputTrackingController(ElasticTorqueController):
     def _track(
         self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[PathEquilibrium]
     ) -> LinearFeedbackTracker:
+        known = equilibria or (self._equilibrium_at(rest),)
+        model, _ = self._models_at(np.array([each.q for each in known]))
+        assert isinstance(model, OutputModel)
         plan = plan_output(
-            self.model, trajectory.value, trajectory.end, self.period, weights=self.weights,
-            start=equilibria[0] if equilibria else self._equilibrium_at(rest), equilibrium_map=self.equilibria,
+            model, trajectory.value, trajectory.end, self.period, weights=self.weights,
+            start=known[0], equilibrium_map=self.equilibria,
             line=equilibria,
         )  # fmt: skip
-        self._check_plan(plan)
-        tracker = LinearFeedbackTracker(self.model, plan)
+        self._check_plan(plan, model)
+        tracker = LinearFeedbackTracker(model, plan)
         tracker.end = plan.end
-        return self._prepared(tracker)
+        return self._prepared(tracker, model)

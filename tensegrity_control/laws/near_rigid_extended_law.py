@@ -5,9 +5,16 @@ acceleration is a constraint on them:
 
     min |u|^2   s.t.   B u - A_s ds - M_y y'' = c - p,   J y'' + J' y' = P'',   strain_min <= strain + ds
 
-(5.4.2 to 5.4.5). Nothing in it says what the free accelerations should be. Evaluated without feedback it leaves its
-path, because a free motion of a tensegrity mechanism can be unstable; it stands here to be compared with, see
-`output_planner` for one that works.
+(5.4.2 to 5.4.5). Nothing in it says what the free accelerations should be, and without feedback it leaves its path.
+What it decides does not depend on which independent coordinates y are taken beside the strains: the accelerations
+without strain accelerations are the same ones. Others are taken where those become poor (`rechosen`), so that it can be
+computed.
+
+`damping` d gives the free motions an aim that the document does not have: with z some coordinates that move with them,
+
+    min |u|^2 + weight |z'' + d z'|^2.
+
+It stands here to be compared with, see `output_planner` and the controller `qp` for what works.
 """
 
 from __future__ import annotations
@@ -18,7 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import InfeasibleControlError
-from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import evaluate
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables, output_motion
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -33,21 +41,37 @@ class ExtendedNearRigidLaw:
 
     Args:
         robot: see `NearRigidModel`. coordinates: names of all independent coordinates but the strains.
-        floor: strain (one, or one per cable) that stays the least. solver: of `optimization.solvers`.
+        floor: strain (one, or one per cable) that stays the least.
+        rechosen: whether others than `coordinates` are taken where these near a singularity of theirs.
+        damping: d [1/s] of the motions z, which are those of `coordinates`; 0: none, the printed law.
+        weight: of that, N^2 m^2 s^4 per rad^2.
+        solver: of `optimization.solvers`.
+
+    Attributes:
+        changes: how often other coordinates were taken.
     """
 
     def __init__(
-        self, robot: Robot, coordinates: Sequence[str], floor: ArrayLike, *, solver: str = DEFAULT_SOLVER
+        self,
+        robot: Robot,
+        coordinates: Sequence[str],
+        floor: ArrayLike,
+        *,
+        rechosen: bool = False,
+        damping: float = 0.0,
+        weight: float = 1.0,
+        solver: str = DEFAULT_SOLVER,
     ) -> None:
-        self.model, self._output = NearRigidModel(robot, coordinates), robot.outputs[0]
-        self.rows = self._output.rows
+        self.model, self._output = NearRigidModel(robot, coordinates), TightCables(robot)
+        self.rows = self._output.parts.axes
         self.names = tuple(each.name for each in robot.actuators)
         inputs, cables, moving = len(self.names), self.model.radii.size, len(self.model.tracked)
         self._sizes = (inputs, cables, moving)
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,)).copy()
         self.limits = np.array([each.effort for each in robot.actuators])
+        self.rechosen, self.damping, self.weight, self.changes = rechosen, damping, weight, 0
+        self._damped = np.array(self.model.y)
         self._solver = CheckedSolver(solver, Sizes(inputs + cables + moving, self.model.index.size + self.rows.size, 0))
-        self._cost = np.diag(np.concatenate((np.ones(inputs), np.zeros(cables + moving))))
 
     def effort(self, q: Array, v: Array, acceleration: Array) -> Array:
         """(u,) N m or N, within the actuators' limits, for a desired acceleration (k,) m/s^2 of the output.
@@ -56,39 +80,49 @@ class ExtendedNearRigidLaw:
             InfeasibleControlError: the program has no solution.
         """
         model, (inputs, cables, moving) = self.model, self._sizes
-        reduced = model.reduced(q, v[model.index])
-        jacobian, rate = self._task(q, reduced.basis, reduced.velocity)
+        if self.rechosen and model.rechoose(q, v, model.strains) is not None:
+            self.changes += 1
+        free = np.flatnonzero(~np.isin(model.index, model.strains))
+        reduced = model.reduced(q, v[model.index], v)
+        jacobian, rate = self._task(reduced.basis)
         count = model.index.size
-        matrix = np.zeros((count + self.rows.size, inputs + cables + moving))
+        width = inputs + cables + moving
+        matrix = np.zeros((count + self.rows.size, width))
         matrix[:count, :inputs] = reduced.inputs
         matrix[:count, inputs : inputs + cables] = reduced.cables * model.stiffness
-        matrix[:count, inputs + cables :] = -reduced.mass[:, :moving]
-        matrix[count:, inputs + cables :] = jacobian[:, :moving]
+        matrix[:count, inputs + cables :] = -reduced.mass[:, free]
+        matrix[count:, inputs + cables :] = jacobian[:, free]
         right = np.concatenate((reduced.bias - reduced.passive, acceleration - rate))
         low = np.concatenate((-self.limits, self.floor - q[model.q_strains], np.full(moving, -np.inf)))
         high = np.concatenate((self.limits, np.full(cables + moving, np.inf)))
+        cost, linear = np.zeros((width, width)), np.zeros(width)
+        cost[np.arange(inputs), np.arange(inputs)] = 1.0
+        if self.damping > 0.0:
+            follows = reduced.basis[self._damped][:, free]
+            aim = -self.damping * reduced.velocity[self._damped] - model.offset[self._damped]
+            cost[inputs + cables :, inputs + cables :] = self.weight * follows.T @ follows
+            linear[inputs + cables :] = -self.weight * follows.T @ aim
         none = np.zeros(0)
-        program = QuadraticProgram(
-            self._cost, np.zeros(matrix.shape[1]), matrix, right, np.zeros((0, matrix.shape[1])), none, none, low, high
-        )
+        program = QuadraticProgram(cost, linear, matrix, right, np.zeros((0, width)), none, none, low, high)
         result = self._solver.solve(program)
         if result.status != SOLVED:
             raise InfeasibleControlError(f"the inputs have no solution ({result.status}) within limits and floor.")
         return np.array(result.x[:inputs])
 
-    def _task(self, q: Array, basis: Array, velocity: Array) -> tuple[Array, Array]:
-        """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration that velocities make."""
-        mechanism, origin = self.model.mechanism, self._output.frame.origin
+    def output(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Position (k,) m and velocity (k,) m/s of the output's controlled axes at a state."""
+        arrays = self._output.arrays
+        evaluate(self.model.flat, q, v, self.model.work)
+        output_motion(self.model.flat, self._output.parts, self.model.work, arrays)
+        return arrays.position[self.rows], arrays.velocity[self.rows]
 
-        def jacobian(position: Array) -> Array:
-            full = wrench_jacobian(mechanism, position, self._output.body, origin)[3:][self.rows]
-            return np.asarray(full @ self.model._basis(position, velocity))
+    def _task(self, basis: Array) -> tuple[Array, Array]:
+        """Jacobian (k, n) of the output, and the part (k,) m/s^2 of its acceleration that velocities make.
 
-        here, h = jacobian(q), 1e-6
-        rate = velocity[self.model.index]
-        speed = max(1.0, float(np.max(np.abs(rate))))
-        sides = []
-        for sign in (1.0, -1.0):
-            moved = self.model.closed_configuration(q, q[self.model.q_index] + sign * h / speed * rate)
-            sides.append(jacobian(moved))
-        return here, ((sides[0] - sides[1]) * speed / (2.0 * h)) @ rate
+        At the state of the last `NearRigidModel.reduced`.
+        """
+        model, arrays = self.model, self._output.arrays
+        arrays.full[:] = 0.0
+        output_motion(model.flat, self._output.parts, model.work, arrays)
+        full = arrays.full[self.rows]
+        return full @ basis, full @ model.offset + arrays.bias[self.rows]

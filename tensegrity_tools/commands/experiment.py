@@ -102,6 +102,7 @@ def options_of(module: Any) -> dict[str, Any]:
 def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, Any]:
     """Arguments of an experiment's `run` from texts such as "rod=0.6 m"; its `QUANTITIES` tell the units."""
     usual, quantities = options_of(module), getattr(module, "QUANTITIES", {})
+    zero = getattr(module, "MAY_BE_ZERO", ())
     given: dict[str, Any] = {}
     for item in settings:
         key, equals, text = (part.strip() for part in item.partition("="))
@@ -111,11 +112,11 @@ def _read_options(name: str, module: Any, settings: Sequence[str]) -> dict[str, 
             raise TensegrityError(f"experiment {name} has no options; leave --set out.")
         if key not in usual:
             raise TensegrityError(f"--set {item!r}: " + unknown_name(f"option of experiment {name}", key, usual))
-        given[key] = _option(item, text, usual[key], quantities.get(key, "number"))
+        given[key] = _option(item, text, usual[key], quantities.get(key, "number"), key in zero)
     return given
 
 
-def _option(item: str, text: str, usual: Any, quantity: str) -> Any:
+def _option(item: str, text: str, usual: Any, quantity: str, may_be_zero: bool) -> Any:
     if isinstance(usual, str):
         return text
     if isinstance(usual, bool):
@@ -123,7 +124,7 @@ def _option(item: str, text: str, usual: Any, quantity: str) -> Any:
             raise TensegrityError(f"--set {item!r}: write yes or no.")
         return text.lower() in ("yes", "true")
     value = read_quantity(text, quantity, f"--set {item!r}")
-    if value < 0.0 or (usual > 0 and not value > 0.0):
+    if value < 0.0 or (usual > 0 and not may_be_zero and not value > 0.0):
         raise TensegrityError(f"--set {item!r}: give a value above zero.")
     if isinstance(usual, int) and value != int(value):
         raise TensegrityError(f"--set {item!r}: give a whole number.")

@@ -15,6 +15,9 @@ from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduct
 from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
 from tensegrity_dynamics.numerics.types import Array
 
+INSIDE = 1e-6
+"""Part of a step that the law's times keep off its ends, so that a jump of the path between two steps is in neither."""
+
 
 def every_stage(
     robot: Robot,
@@ -37,7 +40,8 @@ def every_stage(
     for k in range(round(duration / step)):
         q_sum, v_sum, q_here, v_here = q.copy(), v.copy(), q.copy(), v.copy()
         for weight, ahead, delay in ((6.0, 0.5, 0.0), (3.0, 0.5, 0.5), (3.0, 1.0, 0.5), (6.0, 0.0, 1.0)):
-            effort[drives] = law((k + delay) * step, q_here, v_here)
+            inside = min(max(delay, INSIDE), 1.0 - INSIDE)
+            effort[drives] = law((k + inside) * step, q_here, v_here)
             accelerate(flat, q_here, v_here, effort, 0.0, work, solver, False)
             configuration_rate(flat, q_here, v_here, stages.q_rate)
             q_sum += step / weight * stages.q_rate

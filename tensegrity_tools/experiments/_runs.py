@@ -13,6 +13,9 @@ from ruamel.yaml import YAML
 
 from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.robots.quantities import read_quantity
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
 
@@ -38,6 +41,30 @@ class Variants:
         with path.open("w") as file:
             yaml.dump(blocks, file)
         return path
+
+
+def gravity_vector(acts: bool) -> list[float]:
+    """m/s^2, standard gravity or none."""
+    return [0.0, 0.0, -STANDARD_GRAVITY if acts else 0.0]
+
+
+def listed(text: str | Sequence[str], what: str, known: Sequence[str]) -> list[str]:
+    """Names from a text with commas between. Raises TensegrityError: one is unknown, or there are none."""
+    names = [part.strip() for part in text.split(",")] if isinstance(text, str) else list(text)
+    for name in names:
+        if name not in known:
+            raise TensegrityError(f"{what}: " + unknown_name("name", name, known))
+    return names
+
+
+def quantities(text: str | Sequence[float], what: str, kind: str) -> list[float]:
+    """Numbers above zero in SI from a text such as "200 MPa, 2 GPa". Raises TensegrityError that names `what`."""
+    if not isinstance(text, str):
+        return [float(value) for value in text]
+    values = [read_quantity(part, kind, what) for part in text.split(",")]
+    if not all(value > 0.0 for value in values):
+        raise TensegrityError(f"{what} {text!r}: give values above zero.")
+    return values
 
 
 def run_trajectory(

@@ -1,10 +1,12 @@
 """The manipulator along its two trajectories, section 5.4 of 000 with tables 5.8 and 5.9 and figures 5.12 to 5.14.
 
-Ours: the motion planned over its whole length and its own feedback (`task_plan`), torques held over 5 ms, from rest at
-h0, where it came by itself and settled for a second, then 20 s of holding. Beside it the document's law (5.4.2 to
-5.4.5), evaluated at every stage of the integrator and without feedback, until it leaves the path. The text states
-neither gravity nor the strain at the start; here gravity acts, and the plan's shapes keep every cable above 5 N. Table
-5.9 moves along y.
+Ours: the motion planned over its whole length and its own feedback (`task_plan`), torques held over the period, from
+rest at h0, where it came by itself and settled for a second, then 20 s of holding. Beside it the document's law (5.4.2
+to 5.4.5), evaluated at every stage of the integrator and without feedback, until it leaves the path: from where ours
+rests, which is above the law's floor; from rest at its floor with the least torques; with other free coordinates where
+these become poor; after a time of stabilising (figure 5.12); and with what the document has not, an aim for the free
+motions, and feedback of the output. The text states neither gravity nor the strain at the start; here gravity acts, and
+every cable keeps 5 N. Table 5.9 moves along y.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.laws.least_effort_equilibrium import least_effort_equilibrium
 from tensegrity_control.laws.near_rigid_extended_law import ExtendedNearRigidLaw
+from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
-from ._runs import run_trajectory, same_bits, spread, through_nodes_in_words
+from ._progress import tell
+from ._runs import Variants, gravity_vector, listed, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -42,6 +49,21 @@ PERIOD, HOLD = 5e-3, 20.0
 APPROACH, SETTLED = 4.0, 5.0  # s: when the start of the path is reached, and left
 LOST = 0.05  # m from the path at which the document's law is stopped
 FLOOR = 5.0  # N
+USUAL_YOUNG, USUAL_DAMPING = 2e9, 10e6  # Pa and Pa s
+STAGE, EVERY = 2e-3, 4  # s, steps of the document's law, and how many of them make one of the series
+STABILISING = 5.0  # s
+CASES: dict[str, dict[str, Any]] = {
+    "from where the plan rests": {"start": "plan"},
+    "from its floor": {},
+    "coordinates re-chosen": {"rechosen": True},
+    "stabilised first": {"rechosen": True, "stabilise": True},
+    "free motions damped": {"rechosen": True, "damping": 10.0},
+    "output fed back": {"rechosen": True, "feedback": 20.0},
+    "damped and fed back": {"rechosen": True, "damping": 10.0, "feedback": 20.0},
+}
+"""Of the document's law; each but the first begins at its floor."""
+QUANTITIES = {"hold": "time", "period": "time", "young": "stress", "damping": "viscosity", "floor": "force"}
+MAY_BE_ZERO = ("hold", "damping")
 STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"))
 
 
@@ -58,61 +80,92 @@ def waypoints(spline: HermiteSpline) -> list[Waypoint]:
 
 
 def run(
-    paths: tuple[str, ...] = ("vertical", "horizontal"), share: float = 1.0, hold: float = HOLD, nodes: bool = False
+    paths: str | tuple[str, ...] = "vertical, horizontal",
+    share: float = 1.0,
+    hold: float = HOLD,
+    period: float = PERIOD,
+    young: float = USUAL_YOUNG,
+    damping: float = USUAL_DAMPING,
+    gravity: bool = True,
+    floor: float = FLOOR,
+    plans: bool = True,
+    laws: bool = True,
+    nodes: bool = False,
 ) -> dict[str, Any]:
     """Errors, tensions and torques along the paths, for ours and for the document's law.
 
     Args:
-        share: of the document's time and length. hold: s at the end.
+        paths: names of `PATHS`, with commas between. share: of the document's time and length. hold: s at the end.
+        period: s, of the control. young, damping: Pa and Pa s of all cables. floor: N of all cables.
+        plans, laws: whether ours and the document's law are run.
         nodes: run ours through the real nodes in lock-step as well.
     """
-    robot, rows = load_robot(NAME), []
-    for name in paths:
+    variants, rows = Variants(), []
+
+    def change(blocks: dict[str, Any]) -> None:
+        blocks["gravity"] = gravity_vector(gravity)
+        for block in blocks["repeat"]:
+            for cable in block.get("cables", []):
+                cable.update(young=young, damping=damping)
+                cable["strain"] = cable["strain"] * USUAL_YOUNG / young
+            for actuator in block.get("actuators", []):
+                actuator["minimum_tension"] = floor
+
+    file = variants.file(NAME, change)
+    robot = load_robot(str(file))
+    for name in listed(paths, "paths", tuple(PATHS)):
         spline = path(name, share)
-        through: dict[str, Any] = {"period": PERIOD, "time_step": 1e-3, "hold": hold}
-        run = run_trajectory(NAME, "task", waypoints(spline), nodes=False, **through)
-        seen = run_trajectory(NAME, "task", waypoints(spline), nodes=False, observer=True, **through)
-        row: dict[str, Any] = {
-            "path": name,
-            "planning_s": run.planning,
-            "simulated_seconds_per_second": float(run.times[-1]) / run.wall,
-            "ours": _figures(run.after(SETTLED), spline),
-            "observed": _figures(seen.after(SETTLED), spline),
-            "law": _law(robot, spline, run.after(SETTLED).q[0]),
-        }
-        if nodes:
-            runs = [run_trajectory(NAME, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
-            own = _figures(runs[0].after(SETTLED), spline)
-            row["through_nodes"] = {
-                "largest_error_m": own["largest_error_m"],
-                "apart": spread(own["largest_error_m"], row["ours"]["largest_error_m"]),
-                "two_runs_have_the_same_bits": same_bits(*runs),
-                "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
+        row: dict[str, Any] = {"path": name}
+        rest = None
+        if plans:
+            through: dict[str, Any] = {"period": period, "time_step": min(1e-3, period), "hold": hold}
+            tell(f"the {name} path, planned")
+            run = run_trajectory(file, "task", waypoints(spline), nodes=False, **through)
+            tell(f"the {name} path, planned, observed")
+            seen = run_trajectory(file, "task", waypoints(spline), nodes=False, observer=True, **through)
+            rest = run.after(SETTLED).q[0]
+            row |= {
+                "planning_s": run.planning,
+                "simulated_seconds_per_second": float(run.times[-1]) / run.wall,
+                "ours": _figures(run.after(SETTLED), spline, period, floor),
+                "observed": _figures(seen.after(SETTLED), spline, period, floor),
             }
+            if nodes:
+                tell(f"the {name} path, through the nodes")
+                runs = [run_trajectory(file, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
+                own = _figures(runs[0].after(SETTLED), spline, period, floor)
+                row["through_nodes"] = {
+                    "largest_error_m": own["largest_error_m"],
+                    "apart": spread(own["largest_error_m"], row["ours"]["largest_error_m"]),
+                    "two_runs_have_the_same_bits": same_bits(*runs),
+                    "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
+                }
+        if laws:
+            row["laws"] = _laws(robot, spline, rest, floor, name)
         rows.append(row)
     return {
         "experiment": NAME,
         "height_m": HEIGHT,
         "gravity_m_per_s2": robot.mechanism.gravity,
-        "young_Pa": robot.mechanism.cables[0].young,
-        "damping_Pa_s": robot.mechanism.cables[0].damping,
-        "period_s": PERIOD,
-        "floor_N": FLOOR,
+        "young_Pa": young,
+        "damping_Pa_s": damping,
+        "period_s": period,
+        "floor_N": floor,
         "share_of_the_path": share,
         "paths": rows,
     }
 
 
-def _figures(run: TrajectoryRun, spline: HermiteSpline) -> dict[str, Any]:
+def _figures(run: TrajectoryRun, spline: HermiteSpline, period: float, floor: float) -> dict[str, Any]:
     reference = np.array([spline.value(min(float(time), spline.end)) for time in run.times])
     errors = np.linalg.norm(run.poses - reference, axis=1)
-    moving = round(spline.end / PERIOD) + 1
+    moving = round(spline.end / period) + 1
     least = float(np.min(run.tensions))
     return {
         "largest_error_m": float(np.max(errors[:moving])),
         "largest_error_while_holding_m": float(np.max(errors[moving:], initial=0.0)),
         "least_tension_N": least,
-        "least_tension_over_floor": least / FLOOR,
+        "least_tension_over_floor": least / floor,
         "largest_torque_N_m": float(np.max(np.abs(run.commands))),
         "largest_error_of_the_observer": float(np.max(np.abs(run.seen_q - run.q))),
         "time_s": run.times[::8],
@@ -121,26 +174,99 @@ def _figures(run: TrajectoryRun, spline: HermiteSpline) -> dict[str, Any]:
     }
 
 
-def _law(robot: Robot, spline: HermiteSpline, start: Array) -> dict[str, Any]:
-    """The document's law at every stage of Runge-Kutta, with torques without bounds, until it is lost."""
-    cables = robot.mechanism.cables
-    unbounded = replace(robot, actuators=tuple(replace(each, effort=1e6) for each in robot.actuators))
-    law = ExtendedNearRigidLaw(unbounded, STRUTS, FLOOR / np.array([cable.young * cable.area for cable in cables]))
-    model, times, errors, reason = OutputModel(robot), [0.0], [0.0], "it stayed on the path"
+def _laws(robot: Robot, spline: HermiteSpline, rest: Array | None, floor: float, name: str) -> list[dict[str, Any]]:
+    """The document's law in every case of `CASES`, see `_law`."""
+    cables, limits = robot.mechanism.cables, tuple(replace(each, effort=1e6) for each in robot.actuators)
+    unbounded = replace(robot, actuators=limits)
+    strains = floor / np.array([cable.young * cable.area for cable in cables])
+    at_floor = _start_at_floor(unbounded, spline.value(0.0), strains)
+    rows = []
+    for label, options in CASES.items():
+        start = rest if options.get("start") == "plan" else at_floor
+        if start is None:  # without plans
+            continue
+        tell(f"the {name} path, the document's law, {label}")
+        own = {key: value for key, value in options.items() if key in ("rechosen", "damping")}
+        law = ExtendedNearRigidLaw(unbounded, STRUTS, strains, **own)
+        still = STABILISING if options.get("stabilise") else 0.0
+        rows.append({"case": label, **_law(law, spline, start, still, options.get("feedback", 0.0))})
+    return rows
+
+
+def _start_at_floor(robot: Robot, goal: Array, strains: Array) -> Array:
+    """(nq,) at rest with the output at a place, the least torques and no cable below its floor."""
+    names = NearRigidModel(robot, STRUTS).names
+    model, home = OutputModel(robot, names), MechanismEquilibriumMap(robot).home
+    index = np.flatnonzero([name.endswith(".strain") for name in names])
+    return least_effort_equilibrium(model, home.q, home.effort[model.drives], goal, index, strains)[0]
+
+
+def _law(
+    law: ExtendedNearRigidLaw, spline: HermiteSpline, start: Array, still: float, feedback: float
+) -> dict[str, Any]:
+    """The document's law at every stage of Runge-Kutta, with torques without bounds, until it is lost.
+
+    Args:
+        still: s for which no acceleration is asked for before the path begins (figure 5.12).
+        feedback: bandwidth w [1/s] of 2 w and w^2 on rate and position of the output, which the document has not.
+    """
+    model, measure = law.model, OutputModel(law.model.robot)
+    young = min(cable.young for cable in model.mechanism.cables)
+    step = STAGE * min(1.0, np.sqrt(USUAL_YOUNG / young))
+    reason = "it stayed on the path"
+    rows: list[tuple[float, Array, float, float, Array]] = []
+
+    def note(time: float, q: Array) -> float:
+        off = measure.output_position(q) - spline.value(max(0.0, time - still))
+        least = float(np.min(q[model.q_strains] / law.floor))
+        rows.append((time, off, least, _distance_to_singularity(measure, q), q[model.q_strains]))
+        return float(np.linalg.norm(off))
 
     def efforts(time: float, q: Array, speed: Array) -> Array:
-        return law.effort(q, speed, spline.value(time, 2))
+        wanted = spline.value(max(0.0, time - still), 2) if time >= still else np.zeros(3)
+        if feedback:
+            place, rate = law.output(q, speed)
+            at = max(0.0, time - still)
+            wanted = wanted + 2.0 * feedback * (spline.value(at, 1) - rate) + feedback**2 * (spline.value(at) - place)
+        return law.effort(q, speed, wanted)
 
+    note(0.0, start)
+    motion = every_stage(law.model.robot, start, model.drives, efforts, step, still + spline.end)
     try:
-        for time, q in every_stage(robot, start, law.model.drives, efforts, 2e-3, spline.end):
-            times.append(time)
-            errors.append(float(np.linalg.norm(model.output_position(q) - spline.value(time))))
-            if not errors[-1] < LOST:
+        for k, (time, q) in enumerate(motion, start=1):
+            if k % EVERY == 0 and not note(time, q) < LOST:
                 reason = f"it was more than {1e3 * LOST:g} mm off its path"
                 break
-    except TensegrityError as error:
-        reason = f"it was thrown out of its shape ({str(error).split(' at ')[0]})"
-    return {"stopped_at_s": times[-1], "because": reason, "time_s": np.array(times), "error_m": np.array(errors)}
+    except TensegrityError as lost:
+        words = str(lost)
+        for end in (" where ", " at ", " within "):
+            words = words.split(end)[0]
+        reason = f"it was thrown out of its shape ({words})"
+    times, off, least, distance, strains = (np.array(each) for each in zip(*rows, strict=True))
+    error = np.linalg.norm(off, axis=1)
+    return {
+        "start_over_floor": (float(np.min(strains[0] / law.floor)), float(np.max(strains[0] / law.floor))),
+        "stopped_at_s": float(times[-1] - still),
+        "because": reason,
+        "slack": bool(np.min(least) <= 0.0),
+        "least_strain_over_floor": float(np.min(least)),
+        "largest_error_m": float(np.max(error)),
+        "singular_value_at_the_start": float(distance[0]),
+        "least_singular_value": float(np.min(distance)),
+        "changes_of_coordinates": law.changes,
+        "stabilising_s": still,
+        "time_s": times - still,
+        "error_m": error,
+        "off_m": off,
+        "singular_value": distance,
+        "strains": strains,
+    }
+
+
+def _distance_to_singularity(model: OutputModel, q: Array) -> float:
+    """Smallest singular value of K, the loops by all velocities."""
+    found = equations(model.mechanism, q, np.zeros(model.mechanism.velocity_count))
+    return float(np.linalg.svd(found.loop, compute_uv=False)[-1])
 
 
 def render(result: dict[str, Any], console: Console) -> None:
@@ -155,25 +281,40 @@ def render(result: dict[str, Any], console: Console) -> None:
     for head in ("path", "error [m]", "while holding", "least tension [N]", "of floor", "torque [N m]"):
         table.add_column(head, justify="left" if head == "path" else "right")
     lines = [(row["path"] + label, row[kind]) for row in result["paths"]
-             for label, kind in (("", "ours"), (", observed", "observed"))]  # fmt: skip
+             for label, kind in (("", "ours"), (", observed", "observed")) if kind in row]  # fmt: skip
     for label, own in lines:
         table.add_row(
             label, f"{own['largest_error_m']:.1e}", f"{own['largest_error_while_holding_m']:.1e}",
             f"{own['least_tension_N']:.2f}", f"{own['least_tension_over_floor']:.2f}",
             f"{own['largest_torque_N_m']:.2f}",
         )  # fmt: skip
-    console.print(table)
-    console.print("observed: the state from pulley angles and torques; else the simulator's.", highlight=False)
+    if lines:
+        console.print(table)
+        console.print("observed: the state from pulley angles and torques; else the simulator's.\n", highlight=False)
     through = [row["through_nodes"] for row in result["paths"] if "through_nodes" in row]
     if through:
         console.print(through_nodes_in_words(through), highlight=False)
+    floor = result["floor_N"]
+    table = Table(
+        title=f"the document's law at every stage, floor {floor:g} N", title_justify="left", box=None, pad_edge=False
+    )
+    heads = ("path", "case", "start/floor", "ends at [s]", "off [mm]", "least/floor", "sv of K: start", "least", "why")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("path", "case", "why") else "right")
     for row in result["paths"]:
-        law = row["law"]
+        for law in row.get("laws", []):
+            low, high = law["start_over_floor"]
+            table.add_row(
+                row["path"], law["case"], f"{low:.2f}..{high:.2f}", f"{law['stopped_at_s']:.2f}",
+                f"{1e3 * law['error_m'][-1]:.3g}", f"{law['least_strain_over_floor']:.2f}",
+                f"{law['singular_value_at_the_start']:.3f}", f"{law['least_singular_value']:.3f}", law["because"],
+            )  # fmt: skip
+    if table.row_count:
+        console.print(table)
         console.print(
-            f"the document's law on the {row['path']} path ends at {law['stopped_at_s']:.2f} s, "
-            f"{1e3 * law['error_m'][-1]:.3g} mm off: {law['because']}",
+            "sv of K: the smallest singular value of the loops, which no choice of coordinates changes.",
             highlight=False,
-        )
+        )  # fmt: skip
 
 
 def draw(result: dict[str, Any], picture: Path) -> None:
@@ -183,23 +324,41 @@ def draw(result: dict[str, Any], picture: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    count = len(result["paths"])
-    figure, axes = plt.subplots(count, 3, figsize=(13, 3.6 * count), squeeze=False, layout="constrained")
-    for line, row in zip(axes, result["paths"], strict=True):
-        own, law = row["ours"], row["law"]
-        line[0].plot(law["time_s"], 1e3 * np.asarray(law["error_m"]), color="C3")
+    rows = result["paths"]
+    columns = 5 if any("ours" in row for row in rows) else 3
+    size = (4.4 * columns, 3.8 * len(rows))
+    figure, axes = plt.subplots(len(rows), columns, figsize=size, squeeze=False, layout="constrained")
+    for line, row in zip(axes, rows, strict=True):
+        for n, law in enumerate(row.get("laws", [])):
+            style = {"color": f"C{n}", "linewidth": 1.0, "label": law["case"]}
+            line[0].semilogy(law["time_s"], 1e3 * np.maximum(np.asarray(law["error_m"]), 1e-9), **style)
+            line[1].plot(law["time_s"], law["singular_value"], **style)
+            if law["stabilising_s"]:
+                still = np.asarray(law["time_s"]) <= 0.0
+                for k, axis in enumerate("xyz"):
+                    line[2].plot(np.asarray(law["time_s"])[still], 1e3 * np.asarray(law["off_m"])[still, k], label=axis)
+        for axis in line[:2]:
+            axis.legend(fontsize=7)
         line[0].set_ylabel("distance from the path [mm]")
         line[0].set_title(f"{row['path']}, the document's law", fontsize=10)
-        line[1].plot(own["time_s"], 1e6 * np.asarray(own["error_m"]))
-        line[1].set_ylabel("distance from the path [um]")
-        line[1].set_title(f"{row['path']}, planned with feedback, then held", fontsize=10)
-        tensions = np.asarray(own["tensions_N"])
-        for k in range(tensions.shape[1]):
-            line[2].plot(own["time_s"], tensions[:, k], label=f"cable {k + 1}", linewidth=1.0)
-        line[2].axhline(result["floor_N"], color="k", linewidth=0.8, linestyle="--")
-        line[2].set_ylabel("tension [N]")
-        line[2].set_title("tensions, dashed the floor", fontsize=10)
-        line[2].legend(fontsize=7, ncol=2)
+        line[1].set_ylabel("smallest singular value of K")
+        line[1].set_title("distance to a kinematic singularity", fontsize=10)
+        line[2].set_ylabel("output from its place [mm]")
+        line[2].set_title("stabilising before the path (figure 5.12)", fontsize=10)
+        if line[2].lines:
+            line[2].legend(fontsize=7)
+        if "ours" in row:
+            own = row["ours"]
+            line[3].plot(own["time_s"], 1e6 * np.asarray(own["error_m"]))
+            tensions = np.asarray(own["tensions_N"])
+            for k in range(tensions.shape[1]):
+                line[4].plot(own["time_s"], tensions[:, k], label=f"cable {k + 1}", linewidth=1.0)
+            line[4].legend(fontsize=7, ncol=2)
+            line[3].set_ylabel("distance from the path [um]")
+            line[3].set_title(f"{row['path']}, planned with feedback, then held", fontsize=10)
+            line[4].axhline(result["floor_N"], color="k", linewidth=0.8, linestyle="--")
+            line[4].set_ylabel("tension [N]")
+            line[4].set_title("tensions, dashed the floor", fontsize=10)
         for axis in line:
             axis.grid(alpha=0.3)
             axis.set_xlabel("time [s]")

@@ -3,12 +3,13 @@
 Printed: the inputs of (3.2.5) to (3.2.8) at every stage of the integrator, without feedback. Ours: strains planned
 along the whole path and a regulator, with inputs held over the control period. The text states neither the damping of
 the cables, nor gravity, nor where the first branch stands. Here: damping 10 MPa s as in section 5.4, no gravity, first
-branch at -x; with these the printed errors come out. A first branch at -x is the mirrored path with the file's robot,
-whose first branch is at +x.
+branch at -x; with these the errors are 0.5 to 1.3 times the printed ones, and shrink as 1/E. A first branch at -x is
+the mirrored path with the file's robot, whose first branch is at +x.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,16 @@ from tensegrity_dynamics.numerics.types import Array
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
 from ._every_stage import every_stage
 from ._progress import tell
-from ._runs import Variants, run_trajectory, same_bits, spread, through_nodes_in_words
+from ._runs import (
+    Variants,
+    gravity_vector,
+    listed,
+    quantities,
+    run_trajectory,
+    same_bits,
+    spread,
+    through_nodes_in_words,
+)
 
 NAME = "near_rigid"
 DESCRIPTION = "control of the single strut with stiff cables, table 5.7 and figures 5.8 to 5.11 of 000"
@@ -36,10 +46,11 @@ STRESS, DAMPING = 20e6, 10e6
 TRACKED = ("x-revoluteJt", "y-revoluteJt")
 MIRROR = -1.0
 TABLE_5_7 = {2e8: (8.403e-3, 8.293e-3), 2e9: (1.080e-3, 8.105e-4), 2e10: (2.162e-4, 1.330e-4)}
-PERIODS = (1e-3, 5e-3)
+MODULI, PERIODS = "200 MPa, 2 GPa, 20 GPa", "1 ms, 5 ms"
+QUANTITIES = {"stress": "stress", "damping": "viscosity"}
 PLANTS: dict[str, dict[str, Any]] = {
     "as planned": {},
-    "as planned, observed": {"observer": True},
+    "observed": {"observer": True},
     "E - 10 %": {"young_factor": 0.9},
     "E + 10 %": {"young_factor": 1.1},
     "pulleys - 10 %": {"inertia_factor": 0.9},
@@ -51,6 +62,8 @@ PLANTS: dict[str, dict[str, Any]] = {
     "2 ms late": {"delay": 2e-3},
 }
 STEP = 1e-4
+STAGE = 0.2
+"""Step of the printed law's integrator in parts of what is fastest, 1 / |eigenvalue| at the start."""
 SAMPLE = 0.02
 
 
@@ -62,17 +75,17 @@ def path() -> HermiteSpline:
 
 
 def strut_file(
-    variants: Variants, young: float, *, young_factor: float = 1.0, inertia_factor: float = 1.0,
-    mass_factor: float = 1.0, radius_factor: float = 1.0,
+    variants: Variants, young: float, *, stress: float = STRESS, damping: float = DAMPING, gravity: bool = False,
+    young_factor: float = 1.0, inertia_factor: float = 1.0, mass_factor: float = 1.0, radius_factor: float = 1.0,
 ) -> Path:  # fmt: skip
-    """The single strut with other cables and without gravity; the factors make it another plant."""
+    """The single strut with other cables; the factors make it another plant."""
 
     def change(blocks: dict[str, Any]) -> None:
-        blocks["gravity"] = [0.0, 0.0, 0.0]
+        blocks["gravity"] = gravity_vector(gravity)
         density = blocks["density"] = blocks["density"] * mass_factor
         template = blocks["repeat"]
         for cable in template["cables"]:
-            cable.update(young=young * young_factor, damping=DAMPING, strain=STRESS / young)
+            cable.update(young=young * young_factor, damping=damping, strain=stress / young)
             cable["pulley_radius"] = f"{radius_factor} * ({cable['pulley_radius']})"
             cable["pulley"][0]["density"] = density * inertia_factor
         for actuator in template["actuators"]:
@@ -94,50 +107,68 @@ def waypoints(model: NearRigidModel) -> list[Waypoint]:
 
 
 def run(
-    moduli: tuple[float, ...] = (2e8, 2e9), periods: tuple[float, ...] = PERIODS, nodes: bool = False
+    moduli: str | tuple[float, ...] = MODULI,
+    periods: str | tuple[float, ...] = PERIODS,
+    plants: str | tuple[str, ...] = ", ".join(PLANTS),
+    stress: float = STRESS,
+    damping: float = DAMPING,
+    gravity: bool = False,
+    plans: bool = True,
+    nodes: bool = False,
 ) -> dict[str, Any]:
-    """Largest errors of the printed law and of ours, for several moduli E [Pa] and control periods [s].
+    """Largest errors of the printed law and of ours, for several moduli E and control periods.
 
     Args:
-        nodes: run ours through the real nodes in lock-step as well.
+        moduli, periods: Pa and s, or texts with units and commas between. plants: names of `PLANTS`, likewise.
+        stress: Pa at the start and as floor. damping: Pa s of the cables.
+        plans: whether ours is run. nodes: run ours through the real nodes in lock-step as well.
     """
-    ours, variants, printed = [], Variants(), []
-    for young in moduli:
+    variants = Variants()
+    steady: dict[str, Any] = {"stress": stress, "damping": damping, "gravity": gravity}
+    each_young, each_period = quantities(moduli, "moduli", "stress"), quantities(periods, "periods", "time")
+    chosen = list(PLANTS) if plants == ", ".join(PLANTS) else listed(plants, "plants", tuple(PLANTS))
+    ours, printed = [], []
+    for young in each_young:
         tell(f"the printed law with {young / 1e6:g} MPa")
-        printed.append(_printed(variants, young))
-    for young in moduli:
-        for period in periods:
+        printed.append(_printed(variants, young, steady))
+    for young in each_young if plans else ():
+        for period in each_period:
             tell(f"planning with {young / 1e6:g} MPa and a period of {1e3 * period:g} ms")
-            file = strut_file(variants, young)
+            file = strut_file(variants, young, **steady)
             robot = load_robot(str(file))
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
-            for label, factors in PLANTS.items():
-                if round(factors.get("delay", period) / period) > 0:  # a delay below the period is none
+            for label in chosen:
+                if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period is none
                     tell(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
-                    ours.append(_ours(variants, young, period, label, nodes, file, control))
+                    ours.append(_ours(variants, young, period, label, nodes, file, control, steady))
     return {
         "experiment": NAME,
-        "stress_at_the_start_Pa": STRESS,
-        "damping_Pa_s": DAMPING,
-        "gravity_m_per_s2": (0.0, 0.0, 0.0),
+        "stress_at_the_start_Pa": stress,
+        "damping_Pa_s": damping,
+        "gravity_m_per_s2": gravity_vector(gravity),
         "azimuth_of_the_branches_deg": (180.0, 300.0, 60.0),
         "blocks": "with the mass of their density",
         "printed_law": printed,
-        "error_ratio_between_the_first_two": [
-            a / b for a, b in zip(printed[0]["largest_error_rad"], printed[1]["largest_error_rad"], strict=True)
-        ] if len(printed) > 1 else None,
+        "error_ratios": [
+            [float(a / b) for a, b in zip(one["largest_error_rad"], next_one["largest_error_rad"], strict=True)]
+            for one, next_one in pairwise(printed)
+        ],
         "planned": ours,
     }  # fmt: skip
 
 
-def _printed(variants: Variants, young: float) -> dict[str, Any]:
+def _printed(variants: Variants, young: float, steady: dict[str, Any]) -> dict[str, Any]:
     """The document's law, evaluated at every stage of Runge-Kutta."""
-    robot, spline = load_robot(str(strut_file(variants, young))), path()
-    law = NearRigidLaw(robot, TRACKED, STRESS / young)
-    step = 1e-3 if young < 1e9 else 2.5e-4
-    every, q = round(SAMPLE / step), robot.model.initial_configuration
+    robot, spline = load_robot(str(strut_file(variants, young, **steady))), path()
+    floor = steady["stress"] / young
+    law = NearRigidLaw(robot, TRACKED, floor)
+    q, still = robot.model.initial_configuration, np.zeros(law.model.index.size)
+    matrix, _, _ = law.model.linearised(q, still, np.zeros(len(law.names)))
+    every = int(np.ceil(SAMPLE * float(np.max(np.abs(np.linalg.eigvals(matrix)))) / STAGE))
+    step = SAMPLE / every
     times, angles, strains, error = [0.0], [q[law.model.q_y]], [q[law.model.q_strains]], np.zeros(2)
+    least = np.inf
 
     def efforts(time: float, q: Array, speed: Array) -> Array:
         return law.effort(q, speed, spline.value(time, 2))
@@ -145,6 +176,7 @@ def _printed(variants: Variants, young: float) -> dict[str, Any]:
     motion = every_stage(robot, q, law.model.drives, efforts, step, spline.end)
     for k, (time, q) in enumerate(motion, start=1):
         error = np.maximum(error, np.abs(q[law.model.q_y] - spline.value(time)))
+        least = min(least, float(np.min(q[law.model.q_strains])))
         if k % every == 0:
             times.append(time)
             angles.append(q[law.model.q_y])
@@ -154,6 +186,7 @@ def _printed(variants: Variants, young: float) -> dict[str, Any]:
         "step_s": step,
         "largest_error_rad": error,
         "printed_error_rad": TABLE_5_7.get(young),
+        "least_strain_over_floor": least / floor,
         "time_s": np.array(times),
         "deviation_rad": np.array(angles) - spline.value(np.array(times)),
         "strains": np.array(strains),
@@ -161,11 +194,13 @@ def _printed(variants: Variants, young: float) -> dict[str, Any]:
 
 
 def _ours(
-    variants: Variants, young: float, period: float, label: str, nodes: bool, file: Path, control: Any
-) -> dict[str, Any]:
+    variants: Variants, young: float, period: float, label: str, nodes: bool, file: Path, control: Any,
+    steady: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
     """One run with a plant that differs from the model's file, through the libraries, and through the nodes."""
-    factors = PLANTS[label]
-    plant = strut_file(variants, young, **{k: v for k, v in factors.items() if k.endswith("_factor")})
+    factors, stress = PLANTS[label], steady["stress"]
+    other = {k: v for k, v in factors.items() if k.endswith("_factor")}
+    plant = strut_file(variants, young, **steady, **other)
     model = NearRigidModel(load_robot(str(file)), TRACKED)
     options: dict[str, Any] = {
         "plant": plant, "period": period, "time_step": STEP, "observer": factors.get("observer", False),
@@ -173,10 +208,10 @@ def _ours(
     }  # fmt: skip
     result: dict[str, Any] = {"young_Pa": young, "period_s": period, "plant": label}
     first = run_trajectory(file, "near_rigid", waypoints(model), nodes=False, control=control, **options)
-    result.update(_figures(first, model, young, round(SAMPLE / period)))
+    result.update(_figures(first, model, stress / young, round(SAMPLE / period)))
     if nodes:
         runs = [run_trajectory(file, "near_rigid", waypoints(model), nodes=True, **options) for _ in range(2)]
-        error = _figures(runs[0], model, young, 1)["largest_error_rad"]
+        error = _figures(runs[0], model, stress / young, 1)["largest_error_rad"]
         result["through_nodes"] = {
             "largest_error_rad": error,
             "apart": max(spread(a, b) for a, b in zip(error, result["largest_error_rad"], strict=True)),
@@ -186,12 +221,12 @@ def _ours(
     return result
 
 
-def _figures(run: TrajectoryRun, model: NearRigidModel, young: float, every: int) -> dict[str, Any]:
+def _figures(run: TrajectoryRun, model: NearRigidModel, floor: float, every: int) -> dict[str, Any]:
     off = run.q[:, model.q_y] - path().value(run.times)
     strains = run.q[:, model.q_strains]
     return {
         "largest_error_rad": np.max(np.abs(off), axis=0),
-        "least_strain_over_floor": float(np.min(strains)) * young / STRESS,
+        "least_strain_over_floor": float(np.min(strains)) / floor,
         "largest_torque_N_m": float(np.max(np.abs(run.commands))),
         "largest_error_of_the_observer": float(np.max(np.abs(run.seen_q - run.q))),
         "time_s": run.times[:: max(1, every)],
@@ -202,25 +237,35 @@ def _figures(run: TrajectoryRun, model: NearRigidModel, young: float, every: int
 
 def render(result: dict[str, Any], console: Console) -> None:
     """The errors as tables."""
+    gravity = "gravity" if any(result["gravity_m_per_s2"]) else "no gravity"
     console.print(
         f"single strut, stress of {1e-6 * result['stress_at_the_start_Pa']:g} MPa at the start and as floor, damping "
-        f"{1e-6 * result['damping_Pa_s']:g} MPa s, no gravity, first branch at -x, blocks {result['blocks']}.\n",
+        f"{1e-6 * result['damping_Pa_s']:g} MPa s, {gravity}, first branch at -x, blocks "
+        f"{result['blocks']}.\n",
         highlight=False,
     )
     table = Table(title="the document's law at every stage, without feedback (table 5.7)", title_justify="left",
                   box=None, pad_edge=False)  # fmt: skip
-    for head in ("E [MPa]", "printed phi", "ours", "printed psi", "ours"):
+    for head in ("E [MPa]", "printed phi", "ours", "printed psi", "ours", "least strain / floor"):
         table.add_column(head, justify="right")
     for row in result["printed_law"]:
         phi, psi = row["largest_error_rad"]
         known = row["printed_error_rad"] or (float("nan"),) * 2
-        table.add_row(f"{1e-6 * row['young_Pa']:g}", f"{known[0]:.2e}", f"{phi:.2e}", f"{known[1]:.2e}", f"{psi:.2e}")
+        table.add_row(
+            f"{1e-6 * row['young_Pa']:g}", f"{known[0]:.2e}", f"{phi:.2e}", f"{known[1]:.2e}", f"{psi:.2e}",
+            f"{row['least_strain_over_floor']:.4f}",
+        )  # fmt: skip
     console.print(table)
-    ratio = result["error_ratio_between_the_first_two"]
-    if ratio is not None:
+    for ratio, one, other in zip(
+        result["error_ratios"], result["printed_law"], result["printed_law"][1:], strict=False
+    ):  # fmt: skip
         console.print(
-            f"errors shrink by {ratio[0]:.1f} (phi) and {ratio[1]:.1f} (psi) with ten times E.\n", highlight=False
+            f"errors shrink by {ratio[0]:.1f} (phi) and {ratio[1]:.1f} (psi) from {1e-6 * one['young_Pa']:g} to "
+            f"{1e-6 * other['young_Pa']:g} MPa.",
+            highlight=False,
         )
+    if not result["planned"]:
+        return
     table = Table(title="planned strains and regulator, inputs held over the period", title_justify="left", box=None,
                   pad_edge=False)  # fmt: skip
     for head in ("E [MPa]", "period [ms]", "plant", "phi [rad]", "psi [rad]", "least strain / floor", "torque [N m]"):
@@ -256,21 +301,26 @@ def draw(result: dict[str, Any], picture: Path) -> None:
     for blank in axes[0, 1:]:
         blank.set_axis_off()
     for line, row in zip(axes[1:], rows, strict=True):
-        own = next(
-            each for each in result["planned"] if each["young_Pa"] == row["young_Pa"] and each["plant"] == "as planned"
-        )
-        label = f"E = {1e-6 * row['young_Pa']:g} MPa"
+        own = next((each for each in result["planned"] if each["young_Pa"] == row["young_Pa"]), None)
+        modulus = f"E = {1e-6 * row['young_Pa']:g} MPa"
         for each, kind, scale, unit in ((row, "the document's law", 1e3, "mrad"), (own, "planned, held", 1e6, "urad")):
             axis = line[0] if each is row else line[1]
+            if each is None:
+                axis.set_axis_off()
+                continue
             for name, values in zip(("phi", "psi"), np.asarray(each["deviation_rad"]).T, strict=True):
                 axis.plot(each["time_s"], scale * MIRROR * values, label=name)
             axis.set_ylabel(f"deviation [{unit}]")
-            axis.set_title(f"{label}, {kind}", fontsize=10)
+            axis.set_title(f"{modulus}, {kind}", fontsize=10)
             axis.legend(fontsize=8)
         for k in range(3):
-            line[2].plot(row["time_s"], 1e3 * np.asarray(row["strains"])[:, k], f"C{k}:", linewidth=1.0)
-            line[2].plot(own["time_s"], 1e3 * np.asarray(own["strains"])[:, k], f"C{k}-", label=f"cable {k + 1}")
-        line[2].axhline(1e3 * STRESS / row["young_Pa"], color="k", linewidth=0.8, linestyle="--")
+            label = f"cable {k + 1}" if own is None else None
+            line[2].plot(row["time_s"], 1e3 * np.asarray(row["strains"])[:, k], f"C{k}:", linewidth=1.0, label=label)
+            if own is not None:
+                line[2].plot(own["time_s"], 1e3 * np.asarray(own["strains"])[:, k], f"C{k}-", label=f"cable {k + 1}")
+        line[2].axhline(
+            1e3 * result["stress_at_the_start_Pa"] / row["young_Pa"], color="k", linewidth=0.8, linestyle="--"
+        )
         line[2].set_ylabel("strain [1e-3]")
         line[2].set_title("strains (dotted: the law; dashed: the floor)", fontsize=10)
         line[2].legend(fontsize=8)

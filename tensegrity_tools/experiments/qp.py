@@ -3,6 +3,10 @@
 The manipulator along its vertical and its horizontal path, held over 5 ms and over 1 ms; then a tenth of the horizontal
 path with commands one to three periods late, and with a cable that is stiffer and masses that are larger than the
 controller knows. Gravity acts, cables keep 5 N, the robot starts at rest and comes to the start of the path by itself.
+
+The single strut through the knots of table 5.6 at 1 kHz with cables of 200, 2,000 and 20,000 MPa, as in `near_rigid`:
+no gravity, 20 MPa at the start and as floor. Its errors are those of its two angles, from a path of its tip that is
+cubic between the knots.
 """
 
 from __future__ import annotations
@@ -13,11 +17,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
+from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.numerics.types import Array
 
 from ..runtime.closed_loop import TrajectoryRun
-from . import manipulator
-from ._runs import Variants, run_trajectory
+from . import manipulator, near_rigid
+from ._progress import tell
+from ._runs import Variants, listed, quantities, run_trajectory
 
 NAME = "qp"
 DESCRIPTION = "sections 5.3 and 5.4 of 000 by one quadratic program a period, without any plan"
@@ -25,17 +33,71 @@ SHORT = 0.1
 """Share of the paths where commands are late or the model is wrong."""
 
 
-def run(share: float = 1.0) -> dict[str, Any]:
-    """Errors, tensions and torques; `share` of the document's time and length."""
-    rows = [
-        _row(path, period, share, actuation)
-        for path in manipulator.PATHS
-        for period, actuation in ((5e-3, "impedance"), (5e-3, "effort"), (1e-3, "impedance"))
-    ]
-    rows += [_row("horizontal", 5e-3, SHORT, "impedance", delay=delay) for delay in (1, 2, 3)]
-    with_variants = Variants()
-    rows.append(_row("horizontal", 5e-3, SHORT, "impedance", plant=_stiffer(with_variants), label="E, masses + 10 %"))
-    return {"experiment": NAME, "floor_N": manipulator.FLOOR, "rows": rows}
+ROBOTS = ("manipulator", "single_strut")
+QUANTITIES = {"period": "time"}
+
+
+def run(
+    share: float = 1.0,
+    robots: str | tuple[str, ...] = "manipulator, single_strut",
+    moduli: str | tuple[float, ...] = near_rigid.MODULI,
+    period: float = 1e-3,
+) -> dict[str, Any]:
+    """Errors, tensions and torques.
+
+    Args:
+        share: of the document's time and length, for the manipulator. robots: names of `ROBOTS`, with commas between.
+        moduli: Pa of the single strut's cables, or a text with units. period: s, of the single strut's control.
+    """
+    chosen, rows, struts = listed(robots, "robots", ROBOTS), [], []
+    if "manipulator" in chosen:
+        rows = [
+            _row(path, held, share, actuation)
+            for path in manipulator.PATHS
+            for held, actuation in ((5e-3, "impedance"), (5e-3, "effort"), (1e-3, "impedance"))
+        ]
+        rows += [_row("horizontal", 5e-3, SHORT, "impedance", delay=delay) for delay in (1, 2, 3)]
+        variants = Variants()
+        rows.append(_row("horizontal", 5e-3, SHORT, "impedance", plant=_stiffer(variants), label="E, masses + 10 %"))
+    if "single_strut" in chosen:
+        struts = [
+            _strut(young, period, actuation)
+            for young in quantities(moduli, "moduli", "stress") for actuation in ("impedance", "effort")
+        ]  # fmt: skip
+    return {"experiment": NAME, "floor_N": manipulator.FLOOR, "rows": rows, "single_strut": struts}
+
+
+def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
+    """The single strut along the path of table 5.6."""
+    tell(f"single strut, {1e-6 * young:g} MPa, {actuation}")
+    variants = Variants()
+    file = near_rigid.strut_file(variants, young)
+    robot = load_robot(str(file))
+    model = NearRigidModel(robot, near_rigid.TRACKED)
+    points = near_rigid.waypoints(model)
+    floor = near_rigid.STRESS * robot.mechanism.cables[0].area
+    found = run_trajectory(
+        file, "qp", points, nodes=False, period=period, time_step=near_rigid.STEP,
+        parameters={"actuation": actuation, "floor": floor},
+    )  # fmt: skip
+    knots = np.array([(0.0, 0.0), *((place[0], place[1]) for _, place, _ in points)])
+    wanted = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
+    errors = np.abs(found.q[:, model.q_y] - _angles(wanted.value(found.times)))
+    return {
+        "young_Pa": young,
+        "period_s": period,
+        "actuation": actuation,
+        "largest_error_rad": float(np.max(errors)),
+        "last_error_rad": float(np.max(errors[-1])),
+        "least_tension_over_floor": float(np.min(found.tensions)) / floor,
+        "largest_torque_N_m": float(np.max(np.abs(found.commands))),
+    }
+
+
+def _angles(tip: Array) -> Array:
+    """(k, 2) phi about x and then psi about y, of a strut of 1 m with its tip at (k, 2) m of x and y."""
+    psi = np.arcsin(tip[:, 0])
+    return np.column_stack((np.arcsin(-tip[:, 1] / np.cos(psi)), psi))
 
 
 def _stiffer(variants: Variants) -> Any:
@@ -51,6 +113,7 @@ def _stiffer(variants: Variants) -> Any:
 def _row(
     path: str, period: float, share: float, actuation: str, *, delay: int = 0, plant: Any = None, label: str = ""
 ) -> dict[str, Any]:
+    tell(f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as known'}")
     spline = manipulator.path(path, share)
     found: TrajectoryRun = run_trajectory(
         "manipulator", "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
@@ -76,7 +139,7 @@ def _row(
 def render(result: dict[str, Any], console: Console) -> None:
     """One line for each run."""
     table = Table(title="no plan, one program a period", title_justify="left", box=None, pad_edge=False)
-    for head in (
+    heads = (
         "path",
         "s",
         "held",
@@ -87,7 +150,8 @@ def render(result: dict[str, Any], console: Console) -> None:
         "at the end",
         "tension/floor",
         "torque/limit",
-    ):
+    )
+    for head in heads:
         table.add_column(head, justify="left" if head in ("path", "commands", "robot") else "right")
     for row in result["rows"]:
         table.add_row(
@@ -95,4 +159,16 @@ def render(result: dict[str, Any], console: Console) -> None:
             str(row["delay_periods"]), row["plant"], f"{row['largest_error_m']:.1e}", f"{row['last_error_m']:.1e}",
             f"{row['least_tension_over_floor']:.2f}", f"{row['largest_torque_over_limit']:.2f}",
         )  # fmt: skip
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    table = Table(title="single strut, table 5.6", title_justify="left", box=None, pad_edge=False)
+    for head in ("E [MPa]", "held", "commands", "error [rad]", "at the end", "tension/floor", "torque [N m]"):
+        table.add_column(head, justify="left" if head == "commands" else "right")
+    for row in result["single_strut"]:
+        table.add_row(
+            f"{1e-6 * row['young_Pa']:g}", f"{1e3 * row['period_s']:g} ms", row["actuation"],
+            f"{row['largest_error_rad']:.1e}", f"{row['last_error_rad']:.1e}",
+            f"{row['least_tension_over_floor']:.3f}", f"{row['largest_torque_N_m']:.2f}",
+        )  # fmt: skip
+    if table.row_count:
+        console.print(table)

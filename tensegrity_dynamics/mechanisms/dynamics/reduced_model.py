@@ -1,16 +1,23 @@
-"""Equations of a mechanism in one choice of independent coordinates that holds all along a motion.
+"""Equations of a mechanism in one choice of independent coordinates, which may change on the way.
 
 With w the chosen coordinates, w' = v restricted to them, and u the efforts of the drives,
 
     M w'' + c - p = B u
 
 where M, c, p and B are reduced by G (000, 1.2.35). Controllers and observers linearise around it.
+
+Where the entries of G grow, the choice nears a singularity of its own, which is none of the mechanism. `rechoose` then
+takes others by pivots (000, 5.4: "chosen algorithmically ... so that certain internal matrices remain regular") and
+says how what is known in the old ones reads in the new ones. With T = dw_new / dw, rows of G,
+
+    dw_new = T dw,   dw_new' = T dw' + D dw,   D = d(T w') / dw.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +45,10 @@ DIFFERENCE_STEP = 1e-6
 QUATERNION_KINDS = ("spherical", "floating")
 """Of joints whose position is more numbers than they have coordinates."""
 DEPENDENT = "the chosen coordinates stop being independent here; choose others."
+LARGEST_ENTRY = 10.0
+"""Of G, in parts of its largest when the coordinates were chosen, beyond which others are looked for."""
+BETTER = 0.5
+"""Part of the largest entry of G that others must come down to, so that no two choices take turns."""
 
 
 @allocation_free
@@ -168,8 +179,10 @@ class ReducedModel:
         self._held = np.zeros(mechanism.velocity_count, dtype=np.bool_)
         self._held[self.index] = True
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count, 2 * self.index.size)
+        self._touched = self._reduction.weight.copy()
         self._reduction.weight[self.index] *= 1e-9  # the last to become passive
         self._check(model.start)
+        self._usual_entry = self.largest_entry(np.array(model.start))
 
     def take_loads(self, load: Array, stiffness: Array) -> None:
         """Reckon from now on with loads (b, 6) [moment, force] on bodies, and cables (c,) times as stiff as told."""
@@ -180,6 +193,16 @@ class ReducedModel:
     def flat(self) -> FlatMechanism:
         """The mechanism's arrays with the stiffness of `take_loads`."""
         return self._flat
+
+    @property
+    def work(self) -> Any:
+        """Kinematics and forces at the state that was last computed, see `make_workspace`."""
+        return self._work
+
+    @property
+    def offset(self) -> Array:
+        """g (nv,) at the state that was last computed."""
+        return np.asarray(self._reduction.offset)
 
     def closed_configuration(self, start: Array, w: Array) -> Array:
         """Position (nq,) near a start with the coordinates at w (n,) and loops closed.
@@ -231,6 +254,10 @@ class ReducedModel:
     def velocity(self, q: Array, rate: Array) -> Array:
         """(nv,) velocities that go with rates w' (n,) at a position."""
         return np.asarray(self._basis(q, np.zeros(self._held.size)) @ rate)
+
+    def basis(self, q: Array) -> Array:
+        """G (nv, n) at a position, columns in the order of w."""
+        return np.array(self._basis(q, np.zeros(self._held.size)))
 
     def mass(self, q: Array) -> Array:
         """M (n, n) at a position."""
@@ -297,6 +324,116 @@ class ReducedModel:
             self._refuse_open(error, states.positions[made - 1] if made else start, coordinates[made])
             raise TensegrityError(DEPENDENT)
         return states
+
+    # -- other coordinates ----------------------------------------------------------------------------------------
+
+    def largest_entry(self, q: Array) -> float:
+        """Of G at a position, 1 or more: how fast other coordinates go beside the chosen ones; infinite where these
+        depend on each other.
+        """
+        try:
+            return float(np.max(np.abs(self._basis(q, np.zeros(self._held.size)))))
+        except TensegrityError:
+            return np.inf
+
+    def is_poor(self) -> bool:
+        """Whether others should be looked for, at the position that was last computed."""
+        basis = self._reduction.basis[:, : self.index.size]
+        return not max(basis.max(), -basis.min()) <= LARGEST_ENTRY * self._usual_entry
+
+    def regular_coordinates(self, positions: Array) -> tuple[list[int], list[int]] | None:
+        """Indices in v and in q of coordinates that are good at all positions (k, nq), None where the chosen ones are.
+
+        Of the choices by pivots at these positions the one whose largest entry of G anywhere is the least; where none
+        is better by `BETTER`, the chosen ones stay.
+        """
+        worst = max(self.largest_entry(q) for q in positions)
+        if worst <= LARGEST_ENTRY * self._usual_entry:
+            return None
+        before, best = (self.index, self.q_index), None
+        tried: set[tuple[int, ...]] = set()
+        for q in positions:
+            chosen = self._best_coordinates(q, ())
+            if chosen is None or tuple(chosen[0]) in tried:
+                continue
+            tried.add(tuple(chosen[0]))
+            self.take_coordinates(*chosen)
+            largest = max(self.largest_entry(each) for each in positions)
+            self.take_coordinates(*before)
+            if largest < (BETTER * worst if best is None else best[0]):
+                best = largest, chosen
+        return None if best is None else best[1]
+
+    def take_coordinates(self, index: ArrayLike, q_index: ArrayLike) -> None:
+        """Count in other coordinates from now on, given as to the constructor."""
+        self.index, self.q_index = np.array(index, dtype=np.int64), np.array(q_index, dtype=np.int64)
+        names = self.mechanism.coordinate_names()
+        self.names = tuple(names[k] for k in self.index)
+        self._held[:] = False
+        self._held[self.index] = True
+        self._reduction.weight[:] = self._touched
+        self._reduction.weight[self.index] *= 1e-9
+
+    def rechoose(self, q: Array, v: Array, always: Sequence[int] = ()) -> Array | None:
+        """Take other coordinates where the chosen ones have become poor at a position (nq,) with velocities (nv,).
+
+        Args:
+            always: indices in v of coordinates that take part in every choice.
+
+        Returns the matrix (2n, 2n) by which small deviations of (w, w') go over into those of the new coordinates, or
+        None where all stays as it is: where the old ones are good, or no others of joints with numbers are better.
+        """
+        largest = self.largest_entry(q)
+        if largest <= LARGEST_ENTRY * self._usual_entry:
+            return None
+        before = self.index, self.q_index
+        chosen = self._best_coordinates(q, always)
+        if chosen is None or set(chosen[0]) == set(before[0].tolist()):
+            return None
+        change = self._transformation(q, v, np.array(chosen[0])) if np.isfinite(largest) else None
+        self.take_coordinates(*chosen)
+        found = self.largest_entry(q)
+        if change is None or not found < BETTER * largest:
+            self.take_coordinates(*before)
+            return None
+        self._usual_entry = found
+        return change
+
+    def _best_coordinates(self, q: Array, always: Sequence[int]) -> tuple[list[int], list[int]] | None:
+        """Indices in v and in q of the choice by pivots at a position, None where it takes a joint without numbers."""
+        weight, mechanism = self._reduction.weight, self.mechanism
+        weight[:] = 1.0
+        for joint in mechanism.joints:
+            if joint.kind in QUATERNION_KINDS:
+                weight[mechanism.velocities_of(joint.name)] = 1e3
+        weight[list(always)] = 1e-9
+        names = mechanism.coordinate_names()
+        index = self._independent(q, np.zeros(self._held.size))
+        try:
+            return single_coordinates(mechanism, [names[k] for k in index])
+        except TensegrityError:
+            return None
+        finally:
+            weight[:] = self._touched
+            weight[self.index] *= 1e-9
+
+    def _transformation(self, q: Array, v: Array, index: NDArray[np.int64]) -> Array:
+        """(2n, 2n) from deviations of (w, w') to those of the coordinates `index`, see the module."""
+        count, still = self.index.size, np.zeros(self._held.size)
+        change = np.zeros((2 * count, 2 * count))
+        turn = np.array(self._basis(q, still)[index])
+        change[:count, :count] = change[count:, count:] = turn
+        rate, w = v[self.index], q[self.q_index]
+        if np.any(rate):
+            size = DIFFERENCE_STEP / self.largest_entry(q)
+            for k in range(count):
+                sides = []
+                for sign in (1.0, -1.0):
+                    moved = w.copy()
+                    moved[k] += sign * size
+                    sides.append(self._basis(self.closed_configuration(q, moved), still)[index] @ rate)
+                change[count:, k] = (sides[0] - sides[1]) / (2.0 * size)
+        return change
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ A copy of the mechanism is simulated with the efforts that were applied, and cor
 
     x = simulated(x, u);   x = x + K (y - h(x)),   x = (w, w', d)
 
-with independent coordinates w (`ReducedModel`) and unknown loads d. K is the gain of the Kalman filter; its covariance
+with independent coordinates w (`ReducedModel`, which takes others where these near a singularity; the covariance goes
+over with them) and unknown loads d. K is the gain of the Kalman filter; its covariance
 is predicted in every interval by the linear system around the present shape, which is made anew when the shape has
 moved on or readings come at another rhythm. What is measured is the position of every actuator and, where there are
 load cells, the tension of cables.
@@ -16,6 +17,7 @@ positions before to those after, which are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,6 +41,8 @@ MAX_INTERVAL_S = 1.0
 """s between two readings after which nothing is predicted any more."""
 MAX_COORDINATE_CHANGE = 0.1
 """rad or m by which a coordinate moves before the linear system is made anew."""
+MAX_BASIS_CHANGE = 0.05
+"""The same of how the coordinates at the start follow others that have taken their place."""
 MISSED = 1.5
 """Intervals between two readings from which on one is missing."""
 SURE, STILL = 0.01, 1.0
@@ -89,13 +93,15 @@ class System:
     """The linear system around a shape, x = F x + noise and y = H x + noise.
 
     Attributes:
-        interval: s that F and Q are for. cables: whose tensions are measured. shape: (n,) w there.
+        interval: s that F and Q are for. cables: whose tensions are measured. shape: (n,) w there. first: (n, n) how
+            the coordinates at the start follow w.
         ahead: F (x, x). process: Q (x, x). rows: H (y, x).
     """
 
     interval: float
     cables: tuple[str, ...]
     shape: Array
+    first: Array
     values: Array
     ahead: Array
     process: Array
@@ -121,7 +127,7 @@ class MechanismObserver(MechanismEstimator):
         self._work = make_workspace(robot.mechanism.flat)
         mechanism = robot.mechanism
         self._cables = {cable.name: k for k, cable in enumerate(mechanism.cables)}
-        self._drive_rows = [int(np.flatnonzero(self._reduced.index == k)[0]) for k in self._reduced.drives]
+        self._at_first = self._reduced.index.copy(), self._reduced.q_index.copy()
         limits = np.array([each.effort for each in robot.actuators])
         self._drive_noise = np.where(np.isfinite(limits), self.noise.drive * limits, UNLIMITED * self.noise.effort)
         self._followed: MechanismEstimate | None = None  # the last one that was not a shape at rest
@@ -141,8 +147,10 @@ class MechanismObserver(MechanismEstimator):
     def _begin(self) -> None:
         """Know nothing but a shape at rest."""
         self._system, self._values = None, np.zeros(self.unknown.count)
+        self._reduced.take_coordinates(*self._at_first)
+        self._is_poor = True  # not known yet
         self._read: list[list[float]] = []
-        self._resolution = np.full(len(self._drive_rows), np.inf)
+        self._resolution = np.full(self._reduced.drives.size, np.inf)
         count = self._reduced.index.size
         self._covariance.value[:] = 0.0
         sure = np.repeat((SURE**2, STILL**2), count)
@@ -220,7 +228,7 @@ class MechanismObserver(MechanismEstimator):
         copy.take_loads(*loads)
         interval = time - last.time
         if self._system is not None and interval > MISSED * self._system.interval:
-            before = last.q[model.q_index[self._drive_rows]]
+            before = last.q[model.q_drives]
             rates = (measured - before) / interval
             moving = [MovingPosition(*pair) for pair in zip(before.tolist(), rates.tolist(), strict=True)]
             copy.command("position", dict(zip(self.actuators, moving, strict=True)), period=interval)
@@ -234,7 +242,7 @@ class MechanismObserver(MechanismEstimator):
             copy.time_step = usual
         state = copy.state
         measured_cables = tuple(name for name in sorted(tensions) if is_reading(tensions[name]))
-        deviation = measured - state.q[model.q_index[self._drive_rows]]
+        deviation = measured - state.q[model.q_drives]
         if max(map(abs, deviation.tolist())) > self.noise.lost:
             return None
         model.take_loads(*loads)
@@ -242,6 +250,7 @@ class MechanismObserver(MechanismEstimator):
             predicted = self._tensions(state.q, state.v)
             extra = [tensions[name] - predicted[self._cables[name]] for name in measured_cables]
             deviation = np.concatenate((deviation, extra))
+        self._rechoose(state.q, state.v)
         w = model.state(state.q, state.v)
         system = self._linear(state.q, w, applied, interval, measured_cables)
         for _ in range(max(1, round(interval / system.interval))):
@@ -254,6 +263,7 @@ class MechanismObserver(MechanismEstimator):
         self._values = np.minimum(np.maximum(self._values + change[2 * count :], unknown.low), unknown.high)
         model.take_loads(*unknown.applied(self._values, last.pose, self._known))
         q, v, tension = model.state_at(state.q, w[:count], w[count:])
+        self._is_poor = model.is_poor()
         if not math.isfinite(q.sum() + v.sum()):
             return None
         shape = replace(last.equilibrium, q=q, tension=tension, residual=math.nan, softest=math.nan)
@@ -261,6 +271,20 @@ class MechanismObserver(MechanismEstimator):
         if unknown.count:
             object.__setattr__(estimate, "unknown", self._found(estimate))  # nobody has seen it yet
         return estimate
+
+    def _rechoose(self, q: Array, v: Array) -> None:
+        """Take other coordinates where the present ones near a singularity; what is known goes over into them."""
+        if not self._is_poor:
+            return
+        change = self._reduced.rechoose(q, v)
+        if change is None:
+            return
+        known = self._covariance.value
+        whole = np.eye(len(known))
+        whole[: len(change), : len(change)] = change
+        known[:] = whole @ known @ whole.T
+        if self._system is not None:
+            self._system = replace(self._system, shape=np.full_like(self._system.shape, np.inf))  # to be made anew
 
     def _found(self, estimate: MechanismEstimate) -> UnknownLoad:
         count, unknown = 2 * self._reduced.index.size, self.unknown
@@ -306,12 +330,20 @@ class MechanismObserver(MechanismEstimator):
     def _linear(self, q: Array, w: Array, effort: Array, interval: float, cables: tuple[str, ...]) -> System:
         """The linear system for the shape, made again where it has moved, or where other things are measured."""
         model, count, unknown = self._reduced, self._reduced.index.size, self.unknown
+        basis = self._moved_basis(q)
         if self._system is not None and self._system.cables == cables:
-            usual = self._system
+            usual, turned = self._system, 0.0
+            if basis is not None:  # what the actuators tell changes with the shape
+                usual.rows[: model.drives.size, :count] = basis[model.drives]
+                turned = float(np.max(np.abs(basis[self._at_first[0]] - usual.first)))
             if not self._has_new_rhythm(interval, usual.interval):
                 interval = usual.interval
                 moved = max(map(abs, (w[:count] - usual.shape).tolist()))
-                if moved < MAX_COORDINATE_CHANGE and self._stiffness_change(usual) < MAX_STIFFNESS_CHANGE:
+                if (
+                    moved < MAX_COORDINATE_CHANGE
+                    and turned < MAX_BASIS_CHANGE
+                    and self._stiffness_change(usual) < MAX_STIFFNESS_CHANGE
+                ):
                     return usual
         size = 2 * count + unknown.count
         loaded = unknown.columns(model, q, effort, self._values, self._last.pose, self._known)
@@ -319,21 +351,32 @@ class MechanismObserver(MechanismEstimator):
         flow[: 2 * count, : 2 * count], _, _ = model.linearised(q, np.zeros(count), effort)
         flow[count : 2 * count, 2 * count :] = loaded
         flow[2 * count :, 2 * count :] = -np.diag(1.0 / unknown.memory)
-        push = np.linalg.inv(model.mass(q))
-        deviation = np.full(count, self.noise.effort)
-        deviation[self._drive_rows] = self._drive_noise
+        basis = model.basis(q)
+        first = basis[self._at_first[0]]
+        # Disturbances act on the coordinates at the start, whatever the present ones are, so that the observer trusts
+        # its model alike in all of them.
+        push = np.linalg.solve(model.mass(q), first.T)
+        driven = {int(k): noise for k, noise in zip(model.drives, self._drive_noise, strict=True)}
+        deviation = np.array([driven.get(int(k), self.noise.effort) for k in self._at_first[0]])
         spread = np.zeros((size, size))
         spread[count : 2 * count, count : 2 * count] = interval * (push * deviation**2) @ push.T
         spread[2 * count :, 2 * count :] = (2.0 / np.sqrt(np.outer(unknown.memory, unknown.memory))) * unknown.prior
         ahead, process = white_noise_system(flow, spread, interval)
-        rows = np.zeros((len(self._drive_rows) + len(cables), size))
-        rows[np.arange(len(self._drive_rows)), self._drive_rows] = 1.0
+        drives = model.drives.size
+        rows = np.zeros((drives + len(cables), size))
+        rows[:drives, :count] = basis[model.drives]
         if cables:
             order = [self._cables[name] for name in cables]
-            rows[len(self._drive_rows) :, : 2 * count] = self._tension_rows(q)[order]
-            rows[len(self._drive_rows) :, 2 * count :] = self._loaded_rows(q)[order]
-        self._system = System(interval, cables, w[:count].copy(), self._values, ahead, process, rows)
+            rows[drives:, : 2 * count] = self._tension_rows(q)[order]
+            rows[drives:, 2 * count :] = self._loaded_rows(q)[order]
+        self._system = System(interval, cables, w[:count].copy(), first, self._values, ahead, process, rows)
         return self._system
+
+    def _moved_basis(self, q: Array) -> Array | None:
+        """G (nv, n) at a position where others have taken the place of the coordinates at the start; else None."""
+        if np.array_equal(self._reduced.index, self._at_first[0]):
+            return None
+        return self._reduced.basis(q)
 
     def _stiffness_change(self, system: System) -> float:
         cables = self.unknown.cables.size

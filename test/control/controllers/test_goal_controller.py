@@ -14,6 +14,7 @@ from tensegrity_control.controller import RobotState
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.mechanisms.dynamics import reduced_model
 
 CASES = [
     ("manipulator", "task", 0.005, (0.0, 0.02, -0.03), 2e-5),
@@ -297,3 +298,19 @@ def test_more_waypoints_than_stated_are_refused(resting):
         resting.check_waypoints(np.linspace(1.0, 501.0, 501).tolist())
     with pytest.raises(TensegrityError, match="600 s"):
         resting.check_waypoints([1.0, 3e9])
+
+
+@pytest.mark.long
+def test_task_reaches_its_goal_in_other_coordinates_than_those_of_the_start(monkeypatch):
+    monkeypatch.setattr(reduced_model, "LARGEST_ENTRY", 0.0)  # those of the start are never good enough
+    monkeypatch.setattr(reduced_model, "BETTER", 1e9)
+    machine = Machine("manipulator", "task", 0.005)
+    home = np.array(machine.simulation.observe().pose[0])
+    assert machine.run(0.05) < 1e-9
+    first = set(machine.control.model.names)
+    for move in ((0.0, 0.02, -0.03), (0.02, 0.0, 0.01)):
+        accepted = machine.control.set_goal(machine.now, home + move)
+        assert machine.run(accepted.duration + 0.2) < 2e-5
+        tracker = machine.control._motions[-1][1]
+        assert set(tracker.model.names) != first and tracker.model is not machine.control.model
+        np.testing.assert_allclose(machine.position, home + move, atol=1e-6)
