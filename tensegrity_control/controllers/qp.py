@@ -54,6 +54,7 @@ from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
+from .singularity_guard import SingularityGuard
 
 LAGS = 4.0
 """Time constants of the output's loop in parts of what delays it."""
@@ -113,6 +114,8 @@ class QPController(SampledController):
         effort_rate: change of efforts, in parts of their limit per s.
         stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
             self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
+        singularity: distance to singular positions that the output keeps, in parts of that at the start
+            (`singularity_guard`); 0 for none.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
@@ -125,7 +128,7 @@ class QPController(SampledController):
     streams_goals = takes_loads = True
     default_period = 0.005
     GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate",
-             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")  # fmt: skip
+             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "singularity")  # fmt: skip
 
     def __init__(
         self,
@@ -146,6 +149,7 @@ class QPController(SampledController):
         stiffness_x: float = 0.0,
         stiffness_y: float = 0.0,
         stiffness_z: float = 1.0,
+        singularity: float = 0.1,
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
@@ -162,10 +166,12 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
+        self._guard = SingularityGuard(self.equations, self._effort, singularity)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
             "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
+            "singularity": singularity,
         }  # fmt: skip
         self._start_tension, self._at = self._own_floor.copy(), np.array(robot.model.initial_configuration)
         self._stiff: HeldStiffness | None = None
@@ -203,6 +209,7 @@ class QPController(SampledController):
             ("floor_margin", gains["floor_margin"], 0.0, 1.0),
             ("effort_rate", gains["effort_rate"], 1e-3, 1e9), ("stiffness", gains["stiffness"], 0.0, 1e12),
             *((f"stiffness_{axis}", gains[f"stiffness_{axis}"], -1e9, 1e9) for axis in "xyz"),
+            ("singularity", gains["singularity"], 0.0, 0.9),
         )  # fmt: skip
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
         ceiling = gains["ceiling"] or np.inf
@@ -216,6 +223,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
+        self._guard.margin = gains["singularity"]
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
@@ -257,6 +265,7 @@ class QPController(SampledController):
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
+        self._guard.begin()
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -401,6 +410,7 @@ class QPController(SampledController):
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
         wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
+        wanted = self._guard.keep(wanted, q, v, 0.5 * self.period, w, self._limits[1])
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
@@ -606,7 +616,7 @@ class QPController(SampledController):
         distance = float(np.sqrt(behind @ behind))
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
-        presses = solution is not None and bool(solution.active)
+        presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
         stands = float(np.sqrt(rate @ rate)) < STANDING * self._limits[0]
         if distance < leash or time >= clock.end or not (presses or stands):
             self._stuck = 0.0
@@ -614,7 +624,9 @@ class QPController(SampledController):
         self._stuck += self._elapsed
         if self._stuck < max(STUCK, LAGS / w):
             return
-        because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
+        held = [self._guard.reason] if self._guard.reason else []
+        held += [] if solution is None else solution.active
+        because = f" ({', '.join(held)})" if held else ""
         position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
         still = self._still(position, rotation)  # to press on would not get it any nearer
@@ -652,7 +664,7 @@ class QPController(SampledController):
 
     def gave_way(self) -> tuple[str, ...]:
         """What the last period gave up, by name; empty where all was met."""
-        found = [self._note] if self._note else []
+        found = [each for each in (self._note, self._guard.reason) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
@@ -661,6 +673,11 @@ class QPController(SampledController):
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
         return tuple(found)
+
+    @property
+    def singularity_distance(self) -> float:
+        """Of `singularity_guard`, in parts of that at the start."""
+        return self._guard.distance
 
     def diagnostics(self) -> dict[str, str]:
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
