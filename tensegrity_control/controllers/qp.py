@@ -166,7 +166,7 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
-        self._guard = SingularityGuard(self.equations, self._effort, singularity)
+        self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -223,7 +223,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
-        self._guard.margin = gains["singularity"]
+        self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""

@@ -6,7 +6,8 @@ What the efforts u within their limits U do to the output is y'' = b_0 + B u. Th
 
 with D the sizes of its rows at the start. It is zero where the output cannot move along some direction (an arm that is
 stretched, J loses rank) and where the actuators do not hold it along some direction (a parallel robot whose links line
-up), and needs no choice of coordinates. With h = d - margin the law is a brake: what approaches does so no faster than
+up), and needs no choice of coordinates. Cables cannot push: where the effort that holds the output nears its limit, what
+is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin the law is a brake: what approaches does so no faster than
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
 
@@ -23,8 +24,12 @@ from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
+from .holding_reserve import HoldingReserve
+
 NEAR = 4.0
 """Margins within which the gradient is looked at."""
+FORESEEN = 6.0
+"""Time constants of the output's loop from which on it is near, too, at the rate at which it approaches."""
 FAR_LOOKS = 4
 """Periods after which the distance is looked at again where it is not near."""
 STEP, SMALL_STEP = 1e-3, 1e-5
@@ -40,14 +45,16 @@ class SingularityGuard:
 
     Args:
         equations: of the robot; their arrays are those of the last `update`. effort: (a,) limits, N m or N.
-        margin: d that is kept, in parts of that at the start; 0 guards nothing.
+        floor: (c,) N that the driven cables keep. margin: d that is kept, in parts of that at the start; 0 guards
+            nothing.
 
     Attributes:
         distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" where nothing is.
     """
 
-    def __init__(self, equations: TightCables, effort: Array, margin: float) -> None:
+    def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
         self._equations, self._effort, self.margin = equations, effort, margin
+        self.reserve = HoldingReserve(equations, effort, floor)
         self.begin()
 
     def begin(self) -> None:
@@ -56,9 +63,10 @@ class SingularityGuard:
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
         self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
-        start = self._seen()
+        start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
+        self._reserve_start = min(reserve, 1.0) if reserve > 0.0 else np.inf
 
     def keep(self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float) -> Array:
         """(k,) the output's acceleration that is wanted, as far as the law allows it.
@@ -73,8 +81,10 @@ class SingularityGuard:
         self._looked += 1
         if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
             return wanted
-        self._looked, self.distance = 0, self._seen()
-        if self.distance > NEAR * self.margin:
+        before, looked, self._looked = self.distance, self._looked, 0
+        self.distance = self._seen()
+        approach = (before - self.distance) / (2.0 * ahead * looked)
+        if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
             return wanted
         lost = self._direction()
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
@@ -90,12 +100,16 @@ class SingularityGuard:
         if not short > 0.0:
             return wanted
         self.reason = (
-            f"held short of a singularity ({lost}; distance {self.distance:.3g} of that at the start, "
-            f"{self.margin:.3g} is kept)"
+            f"held short of where it cannot be held ({lost}; {self.distance:.3g} of the distance to there at the "
+            f"start, {self.margin:.3g} is kept)"
         )
         return np.asarray(wanted + (short / size) * away)
 
     def _seen(self) -> float:
+        """Distance at the state of the last `update`."""
+        return min(self._authority(), self.reserve.value() / self._reserve_start)
+
+    def _authority(self) -> float:
         authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
         values = np.linalg.svd(authority, compute_uv=False)
         if values.size < authority.shape[0] or not values[0] > 0.0:
@@ -104,6 +118,8 @@ class SingularityGuard:
 
     def _direction(self) -> str:
         """In words, what is lost."""
+        if self.distance < self._authority():
+            return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
         authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
         lost = np.abs(np.linalg.svd(authority)[0][:, -1])
         axes = [AXES[row] for row, part in zip(self._equations.parts.axes, lost, strict=True) if part > LEAST_PART]
@@ -113,7 +129,7 @@ class SingularityGuard:
         """Of the distance: (k,) by the output, its rate, and its acceleration without one of the output; and (k, k)
         mobility. The equations are at the same state as before."""
         equations, arrays = self._equations, self._equations.arrays
-        count, here, distance = equations.count, arrays.q_ahead.copy(), self.distance
+        count, here = equations.count, arrays.q_ahead.copy()
         mobility = arrays.mobility.copy()
         basis, offset = equations.reduction.basis[:, :count].copy(), equations.reduction.offset.copy()
         bias = arrays.output_0 - arrays.jacobian @ arrays.rate_0  # what the output does without accelerations of w
@@ -124,6 +140,7 @@ class SingularityGuard:
             equations.update(equations.moved(here, rate, time), still)
             return self._seen()
 
+        distance = at(still, 0.0)
         slope = np.empty(ways.shape[1])
         for k, way in enumerate(ways.T):
             step = SMALL_STEP / float(np.max(np.abs(way)))
