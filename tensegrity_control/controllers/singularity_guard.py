@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
@@ -59,6 +60,16 @@ class SingularityGuard:
         start = self._seen()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
+
+    def refuse_singular(self) -> None:
+        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
+        still = np.diagonal(self._equations.arrays.mobility)
+        if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
+            axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
+            raise TensegrityError(
+                f"{self._equations.robot.name} is in a singular position: nothing moves its output along "
+                f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
+            )
 
     def keep(self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float) -> Array:
         """(k,) the output's acceleration that is wanted, as far as the law allows it.
