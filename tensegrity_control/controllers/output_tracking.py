@@ -37,7 +37,8 @@ class OutputTrackingController(ElasticTorqueController):
         output, position, rate, effort: see `OutputWeights`.
         plan: "offline", or "receding" to plan anew while the robot moves, beside the control (`receding_horizon`); a
             new plan that is not ready in time is dropped. "receding_in_step" plans within the period, as lock-step and
-            comparisons need it; both with actuation "effort" alone. horizon: s that a new plan looks ahead. replan: s between two of them.
+            comparisons need it. Both are for actuation "effort" alone.
+        horizon: s that a new plan looks ahead. replan: s between two of them.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no such model.

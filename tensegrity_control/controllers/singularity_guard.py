@@ -44,7 +44,7 @@ class SingularityGuard:
         margin: d that is kept, in parts of that at the start; 0 guards nothing.
 
     Attributes:
-        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" where nothing is.
+        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" for nothing.
     """
 
     def __init__(self, equations: TightCables, effort: Array, margin: float) -> None:

@@ -43,7 +43,7 @@ LINE_TURN = 0.05
 """rad, the same of turns."""
 MIN_PIECES = 3
 GUESS_MISS = 1e-5
-"""m and rad that interpolated equilibria may be off the line between two of them; else they are taken twice as dense."""
+"""m and rad that interpolated equilibria may be off the line between two; else they are taken twice as dense."""
 MOST_PIECES = 64
 LINEARIZATION_SPACING, LINEARIZATIONS = 0.12, 8
 """s between two linearizations along the path, and at least how many pieces that makes; twice as many are taken until

@@ -57,7 +57,9 @@ class RecedingHorizon:
         self.model, self.first, self._targets, self._weights = model, plan, targets, weights
         self.period = float(plan.times[1] - plan.times[0])
         if not (np.isfinite(horizon) and horizon >= LEAST_ROWS * self.period):
-            raise TensegrityError(f"the horizon is {horizon} s; give {LEAST_ROWS} periods of {self.period:g} s or more.")
+            raise TensegrityError(
+                f"the horizon is {horizon} s; give {LEAST_ROWS} periods of {self.period:g} s or more."
+            )
         self._rows = round(horizon / self.period)
         self.unknown = np.zeros(model.index.size)
         self.times: list[float] = []

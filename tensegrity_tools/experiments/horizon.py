@@ -41,7 +41,7 @@ CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is otherwise than told: N at the output on the way, and by what part cables are stiffer and masses larger."""
+    """What is otherwise than told: N at the output on the way, and the part by which cables and masses are more."""
 
     name: str
     push: float = 0.0

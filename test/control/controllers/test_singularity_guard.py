@@ -8,8 +8,9 @@ import qp_loop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_control.registry import make_controller, suitable
-from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_control.controller import RobotState
+from tensegrity_control.registry import make_controller
+from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
 from tensegrity_dynamics.robots.load_robot import parse_robot
@@ -68,6 +69,7 @@ def led(name, target, turn=0.0, stream=False, seconds=1.5, **parameters):
     return made, np.array(seen), least, " ".join(said)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_line_through_full_extension_ends_before_it_by_name_and_the_way_back_is_free(stream):
     made, seen, least, said = led("arm", (0.2, 0.05), stream=stream)
@@ -89,6 +91,7 @@ def test_a_parallel_robot_stops_before_its_links_line_up():
     assert np.max(np.abs(made.simulation.state.v)) < 0.5
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_actuators_stop_before_their_limits(stream):
     _, seen, _, _ = led("arm", (-0.3, -0.05), stream=stream, seconds=2.2)
@@ -120,3 +123,13 @@ def test_the_gradient_is_that_of_the_distance_along_any_motion(shoulder, elbow, 
     bias = equations.arrays.output_0 - equations.arrays.jacobian @ equations.arrays.rate_0
     second = (values[2] - 2.0 * values[1] + values[0]) / h**2
     np.testing.assert_allclose(bend + slope @ bias, second, atol=1e-2 * (1.0 + abs(second)))
+
+
+def test_a_robot_that_is_stretched_already_is_refused_by_name():
+    straight = ARM.replace('start: ["60 deg"]', 'start: ["0 deg"]').replace('start: ["-30 deg"]', 'start: ["0 deg"]')
+    robot = parse_robot(straight, "straight.yaml")
+    for kind, says in (("qp", "singular position: nothing moves its output along x"), ("computed_torque", "Type 1")):
+        control = make_controller(kind, robot)
+        state = Simulation(robot).state
+        with pytest.raises(TensegrityError, match=says):
+            control.reset(0.0, RobotState(q=state.q, v=state.v))
