@@ -34,6 +34,7 @@ def begun(robot, **parameters):
     return control, simulation, look
 
 
+@pytest.mark.long
 def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
     case = Case("push", push=5.0)
     error = {}
