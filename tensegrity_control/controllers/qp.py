@@ -342,7 +342,7 @@ class QPController(SampledController):
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
         clock, tracker = self._active(now)
-        start, rotation = tracker.begun_anew(tracker.values(clock.at(now)))
+        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
@@ -350,6 +350,17 @@ class QPController(SampledController):
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def _held_start(self) -> tuple[Array, Array] | None:
+        """Place of the output at rest, and its orientation, where it is held back from the reference; else None.
+
+        A motion that began where the reference was about to go, or as fast, would not get away from there.
+        """
+        if not self._guard.reason:
+            return None
+        rotation = np.array(self.equations.rotation)
+        values = self._task.coordinates(self.equations.arrays.position[:3], rotation, rotation)
+        return np.stack((values, 0.0 * values, 0.0 * values)), rotation
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
@@ -696,7 +707,8 @@ class QPController(SampledController):
     def _check_turns(self) -> None:
         """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
         arrays, output = self.equations.arrays, self.robot.output
-        reached = np.linalg.norm(arrays.output_1, axis=1) / np.sqrt(np.diagonal(arrays.mobility))
+        size = np.sqrt(np.diagonal(arrays.mobility))
+        reached = np.linalg.norm(arrays.output_1, axis=1) / np.where(size > 0.0, size, np.inf)
         idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
         if idle:
             axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
@@ -722,6 +734,7 @@ class QPController(SampledController):
     def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
         """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
         arrays = self.equations.arrays
+        self._guard.refuse_singular()
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
         needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
         needed = needed[:, rows]

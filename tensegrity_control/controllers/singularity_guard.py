@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
@@ -49,7 +50,7 @@ class SingularityGuard:
             nothing.
 
     Attributes:
-        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" where nothing is.
+        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" for nothing.
     """
 
     def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
@@ -67,6 +68,16 @@ class SingularityGuard:
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._reserve_start = min(reserve, 1.0) if reserve > 0.0 else np.inf
+
+    def refuse_singular(self) -> None:
+        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
+        still = np.diagonal(self._equations.arrays.mobility)
+        if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
+            axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
+            raise TensegrityError(
+                f"{self._equations.robot.name} is in a singular position: nothing moves its output along "
+                f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
+            )
 
     def keep(self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float) -> Array:
         """(k,) the output's acceleration that is wanted, as far as the law allows it.

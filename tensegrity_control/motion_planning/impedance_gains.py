@@ -135,9 +135,7 @@ def _decays(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping
     return np.asarray(-np.max(values.real, axis=-1))
 
 
-def _sampled_radius(
-    ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int
-) -> float:
+def _sampled_radius(ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int) -> float:
     """Spectral radius of the loop with torques held over a period and late by 0 to `delay` periods, the worst; or the
     first that is not stable.
 

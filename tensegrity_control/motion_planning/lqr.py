@@ -126,9 +126,10 @@ class RiccatiSweep:
     Args:
         state_cost, input_cost: (n, n) and (u, u). output: m, deviation that costs 1. Beyond the end all stays as there.
         end: `end` of another sweep that ends in the same state; found here without.
+        last: cost matrix (n, n) of the last state, where the motion goes on after it; `end` without.
 
     Attributes:
-        gains: (k, u, n). end: cost matrix (n, n) and gain (u, n) beyond the end.
+        gains: (k, u, n). values: (k, n, n) cost matrices. end: cost matrix (n, n) and gain (u, n) beyond the end.
 
     Raises:
         InfeasibleControlError: see `regulator`.
@@ -141,6 +142,7 @@ class RiccatiSweep:
         input_cost: Array,
         output: float,
         end: tuple[Array, Array] | None = None,
+        last: Array | None = None,
     ) -> None:
         from scipy.linalg.lapack import dposv  # a wrapper of no cost, unlike numpy's for matrices as small as these
 
@@ -149,10 +151,11 @@ class RiccatiSweep:
         costs = _turned(pieces.jacobian) @ pieces.jacobian / output**2 + state_cost
         self.end = end or regulator(pieces.ahead[-1], pieces.push[-1], costs[-1], input_cost)
         value, gain = self.end
+        value = value if last is None else last
         self.gains = np.empty((count, drives, value.shape[0]))
         self.gains[-1] = gain
-        self._values = np.empty_like(costs)
-        self._values[-1] = value
+        self.values = np.empty_like(costs)
+        self.values[-1] = value
         self._inverses, identity = np.empty((count - 1, drives, drives)), np.eye(drives)
         for k in range(count - 2, -1, -1):
             if not k % 100:
@@ -165,21 +168,28 @@ class RiccatiSweep:
             self._inverses[k] = inverse
             gain = self.gains[k] = inverse @ (pulled @ ahead)
             value = costs[k] + ahead.T @ (value @ (ahead - push @ gain))
-            value = self._values[k] = 0.5 * (value + value.T)
+            value = self.values[k] = 0.5 * (value + value.T)
         self._closed = pieces.ahead - pieces.push @ self.gains[:-1]
 
-    def deviations(self, defect: Array, error: Array) -> tuple[Array, Array]:
-        """States x (k, n), from none at the start, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m."""
+    def deviations(
+        self, defect: Array, error: Array, start: Array | None = None, last: Array | None = None
+    ) -> tuple[Array, Array]:
+        """States x (k, n), from `start` (n,) or none, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m.
+
+        Args:
+            last: (n,) slope of the cost of the last state; that of its error without.
+        """
         pieces, count = self.pieces, len(self.gains)
         slopes = (_turned(pieces.jacobian) @ error[..., None])[..., 0] / self._output**2
-        lifted = (self._values[1:] @ defect[..., None])[..., 0]
-        pulled, slope = np.empty_like(lifted), slopes[-1]
+        lifted = (self.values[1:] @ defect[..., None])[..., 0]
+        pulled, slope = np.empty_like(lifted), slopes[-1] if last is None else last
         for k in range(count - 2, -1, -1):
             pulled[k] = slope + lifted[k]
             slope = slopes[k] + pulled[k] @ self._closed[k]
         steps = (self._inverses @ (_turned(pieces.push) @ pulled[..., None]))[..., 0]
         pushed = defect - (pieces.push @ steps[..., None])[..., 0]
         states = np.zeros((count, slopes.shape[1]))
+        states[0] = 0.0 if start is None else start
         for k in range(count - 1):
             states[k + 1] = self._closed[k] @ states[k] + pushed[k]
         inputs = -(self.gains @ states[..., None])[..., 0]

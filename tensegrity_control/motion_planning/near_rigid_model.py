@@ -85,12 +85,12 @@ class NearRigidModel(ReducedModel):
         self.tension_level: float | None = None
         super().__init__(robot, self.y + self.strains, self.q_y + self.q_strains)
 
-    def reduced(self, q: Array, rate: Array) -> Reduced:
-        """The equations at position q (nq,) and rates w' (n,)."""
+    def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
+        """The equations at position q (nq,) and rates w' (n,); velocity (nv,) is what `state_at` gives for them."""
         work, reduction = self._work, self._reduction
         count = self.mechanism.velocity_count
-        basis = self._basis(q, np.zeros(count))
-        velocity = basis @ rate
+        if velocity is None:
+            velocity = self._basis(q, np.zeros(count)) @ rate
         basis = self._basis(q, velocity)
         mass = basis.T @ work.mass @ basis
         bias = basis.T @ (work.mass @ reduction.offset + work.bias)

@@ -43,7 +43,7 @@ LINE_TURN = 0.05
 """rad, the same of turns."""
 MIN_PIECES = 3
 GUESS_MISS = 1e-5
-"""m and rad that interpolated equilibria may be off the line between two of them; else they are taken twice as dense."""
+"""m and rad that interpolated equilibria may be off the line between two; else they are taken twice as dense."""
 MOST_PIECES = 64
 LINEARIZATION_SPACING, LINEARIZATIONS = 0.12, 8
 """s between two linearizations along the path, and at least how many pieces that makes; twice as many are taken until
@@ -91,11 +91,16 @@ class OutputPlan(TrackingPlan):
     Attributes:
         end: equilibrium at which the path ends. miss: m and rad, largest distance of the planned output from the path.
         defect: largest jump between two pieces of the planned motion [rad, m, and per s].
+        sweep: the last one, with its linear pieces. drifts: (k - 1, 2n, 2n), see `discretized_with_drift`.
+        targets: (k, p) of the output's controlled coordinates.
     """
 
     end: PathEquilibrium
     miss: float
     defect: float
+    sweep: RiccatiSweep
+    drifts: Array
+    targets: Array
 
 
 def plan_output(
@@ -142,20 +147,20 @@ def plan_output(
         knots, points, line = _along_path(model, path, times, equilibria, start or equilibria.home)
     first, states, inputs = _guess(model, line, knots, points, times)
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
-    state_cost, effort_cost = _costs(scale, model.index.size, inputs.shape[1])
+    state_cost, effort_cost = costs_of(scale, model.index.size, inputs.shape[1])
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
     end = None
     parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
     for number in range(sweeps):
         if not is_fresh:
             at = np.unique(np.round(np.linspace(0, count - 1, parts + 1)).astype(np.int64))
-            drifts, pieces = _pieces(model, moved, states, inputs, period, at)
+            drifts, pieces = pieces_at(model, moved, states, inputs, period, at)
             sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output, end)
             end = sweep.end  # which is at rest, and so the same for all
-        deviations, changes = sweep.deviations(_defects(moved, states, drifts), model.errors_along(moved, targets))
+        deviations, changes = sweep.deviations(defects_of(moved, states, drifts), model.errors_along(moved, targets))
         states, inputs = states + deviations, inputs + changes
         moved = model.outputs_along(first, states, inputs)
-        before, remaining = remaining, float(np.max(np.abs(_defects(moved, states, drifts))))
+        before, remaining = remaining, float(np.max(np.abs(defects_of(moved, states, drifts))))
         # the matrices of the guess leave inertia out, and drifts are exact where the motion is that of their matrices
         is_fresh = number > 0 and remaining < max(SLOW * before, SETTLED)
         if is_fresh and remaining < SETTLED:
@@ -176,7 +181,7 @@ def plan_output(
     miss = float(np.max(np.linalg.norm(model.errors_along(moved, targets), axis=1)))
     return OutputPlan(
         times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss,
-        max(remaining, between),
+        max(remaining, between), sweep, drifts, targets,
     )  # fmt: skip
 
 
@@ -186,11 +191,11 @@ def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeight
     matrix, push, _ = model.linearised(q, np.zeros(count), effort)
     ahead, moved = discretized(matrix, push, period)
     jacobian = np.hstack((model.output_jacobian(q), np.zeros((model.rows.size, count))))
-    state_cost, effort_cost = _costs(weights, count, push.shape[1])
+    state_cost, effort_cost = costs_of(weights, count, push.shape[1])
     return regulator(ahead, moved, jacobian.T @ jacobian / weights.output**2 + state_cost, effort_cost)[1]
 
 
-def _costs(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
+def costs_of(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
     """What deviations of state and inputs cost, as matrices."""
     scale = np.concatenate((np.full(count, weights.position), np.full(count, weights.rate)))
     return np.diag(scale**-2.0), np.eye(inputs) / weights.effort**2
@@ -267,7 +272,7 @@ def _guess(
     return line[0].q, np.hstack((coordinates, rates)), efforts
 
 
-def _pieces(
+def pieces_at(
     model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
 ) -> tuple[Array, LinearPieces]:
     """How accelerations move the states ahead, (k - 1, 2n, 2n), and the pieces: at knots, and smooth in between."""
@@ -292,7 +297,7 @@ def _between(knots: NDArray[np.int64], count: int) -> Array:
     return np.asarray(make_interp_spline(knots, np.eye(len(knots)), k=degree)(np.arange(count)))
 
 
-def _defects(moved: MovingStates, states: Array, drifts: Array) -> Array:
+def defects_of(moved: MovingStates, states: Array, drifts: Array) -> Array:
     """(k - 1, 2n) jumps between a state's motion over a period and the next state."""
     slopes = np.hstack((states[:, states.shape[1] // 2 :], moved.accelerations))[:-1]
     return np.asarray(states[:-1] + (drifts @ slopes[..., None])[..., 0] - states[1:])
