@@ -111,8 +111,8 @@ class SingularityGuard:
         if not short > 0.0:
             return wanted
         self.reason = (
-            f"held short of where it cannot be held ({lost}; {self.distance:.3g} of the distance to there at the "
-            f"start, {self.margin:.3g} is kept)"
+            f"held short of a singularity ({lost}; distance {self.distance:.3g} of that at the start, "
+            f"{self.margin:.3g} is kept)"
         )
         return np.asarray(wanted + (short / size) * away)
 
