@@ -125,4 +125,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid, config.rootpath, short)
 
+        def remove_node(self, node: Any) -> str | None:
+            """The test that ended its worker has failed: only what its group still holds is run by others.
+
+            Without this the crashed test is run again by every further worker, and the run does not end.
+            """
+            work = self.assigned_work.get(node, {})
+            crashed = next((test for unit in work.values() for test, done in unit.items() if not done), None)
+            if crashed is None:
+                self.assigned_work.pop(node)
+                return None
+            for unit in work.values():
+                if crashed in unit:
+                    unit[crashed] = True
+            for name in [name for name, unit in work.items() if all(unit.values())]:
+                del work[name]
+            super().remove_node(node)
+            return crashed
+
+        def _reschedule(self, node: Any) -> None:
+            super()._reschedule(node)
+            if not self.workqueue and not node.shutting_down:
+                node.shutdown()  # a worker keeps its last test back until it hears that no more come
+
     return Groups(config, log)

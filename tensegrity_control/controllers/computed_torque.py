@@ -105,7 +105,13 @@ class ComputedTorqueTracker:
         q = self.kinematics.inverse(position, self._last)
         self._last = q
         first = self.kinematics.first_order(q)
-        rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
+        try:
+            rate = -np.linalg.solve(first.b, first.a @ (pace * speed))
+        except np.linalg.LinAlgError:
+            raise TensegrityError(
+                f"at {time:.4g} s the output does not determine the joints (Type 1 singularity); lead the robot "
+                "elsewhere by its joints."
+            ) from None
         zero = np.zeros(rate.size)
         if first.type_2 < 1e-9:
             raise InfeasibleControlError(

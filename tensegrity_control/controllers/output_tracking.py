@@ -7,18 +7,26 @@ from dataclasses import replace
 
 import numpy as np
 
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
+from ..controller import Accepted, Command, RobotState
 from ..inverse_kinematics.mechanism_equilibria import PathEquilibrium
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.output_model import OutputModel
-from ..motion_planning.output_planner import OutputWeights, equilibria_on_line, plan_output, rest_gain
+from ..motion_planning.output_planner import OutputPlan, OutputWeights, equilibria_on_line, plan_output, rest_gain
+from ..motion_planning.receding_horizon import LEAST_ROWS
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import Progress
 from .elastic_torque_controller import ElasticTorqueController
-from .goal_controller import RestPoint
+from .goal_controller import RestPoint, check_ranges
+from .goal_taker import PlannedMotion
+from .replanning import Replanning
+
+PLANS = ("offline", "receding", "receding_in_step")
 
 
 class OutputTrackingController(ElasticTorqueController):
@@ -27,6 +35,10 @@ class OutputTrackingController(ElasticTorqueController):
     Args:
         robot: see `OutputModel`. period, rate_margin, brake_time, actuation: see `SampledController`.
         output, position, rate, effort: see `OutputWeights`.
+        plan: "offline", or "receding" to plan anew while the robot moves, beside the control (`receding_horizon`); a
+            new plan that is not ready in time is dropped. "receding_in_step" plans within the period, as lock-step and
+            comparisons need it. Both are for actuation "effort" alone.
+        horizon: s that a new plan looks ahead. replan: s between two of them.
 
     Raises:
         TensegrityError: a parameter is out of range, or the robot has no such model.
@@ -48,9 +60,50 @@ class OutputTrackingController(ElasticTorqueController):
         position: float = OutputWeights.position,
         rate: float = OutputWeights.rate,
         effort: float = OutputWeights.effort,
+        plan: str = "offline",
+        horizon: float = 0.3,
+        replan: float = 0.05,
     ) -> None:
+        if plan not in PLANS:
+            raise TensegrityError(unknown_name("plan", plan, PLANS))
+        if plan != "offline" and actuation != "effort":
+            raise TensegrityError(
+                f"plan {plan} sends efforts, whose model it predicts with; give actuation effort, too, or plan offline."
+            )
+        check_ranges(("horizon", horizon, LEAST_ROWS * period, 60.0), ("replan", replan, period, 60.0))
         self.weights = OutputWeights(output, position, rate, effort)
         super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time, actuation)
+        self._replanning = None if plan == "offline" else Replanning(robot, horizon, replan, plan == "receding")
+
+    def reset(self, time: float, state: RobotState | None = None) -> None:
+        self._give_up("the controller was reset")
+        super().reset(time, state)
+
+    def begin(self, now: float, planned: PlannedMotion) -> Accepted:
+        accepted = super().begin(now, planned)
+        self._give_up("another motion begins")
+        return accepted
+
+    def hold(self, now: float) -> None:
+        self._give_up("the motion is held")
+        super().hold(now)
+
+    def _give_up(self, reason: str) -> None:
+        if self._replanning is not None:
+            self._replanning.cancel(reason)
+
+    def _make_command(
+        self, time: float, tracker: LinearFeedbackTracker, progress: Progress, state: RobotState | None
+    ) -> Command:
+        if self._replanning is not None and isinstance(tracker.plan, OutputPlan):
+            self._replanning.step(tracker, progress, state, self.weights)
+        return super()._make_command(time, tracker, progress, state)
+
+    def diagnostics(self) -> dict[str, str]:
+        values = super().diagnostics()
+        if self._replanning is not None:
+            values["new_plans"], values["late_plans"] = str(self._replanning.made), str(self._replanning.late)
+        return values
 
     def gains(self) -> dict[str, float]:
         return dict(vars(self.weights))

@@ -58,6 +58,7 @@ from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
 from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
+from .singularity_guard import SingularityGuard
 
 LAGS = 4.0
 """Time constants of the output's loop in parts of what delays it."""
@@ -137,6 +138,8 @@ class QPController(SampledController):
         effort_rate: change of efforts, in parts of their limit per s.
         stiffness: N/m of the output along stiffness_x, _y, _z (world, of any length), which is held by choice of
             self-stress while the pose moves; 0 for whatever it is. Out of reach it is refused.
+        singularity: distance to singular positions that the output keeps, in parts of that at the start
+            (`singularity_guard`); 0 for none.
         actuation: "impedance" or "effort", see `SampledController`. solver: of `optimization.solvers`.
 
     Attributes:
@@ -149,7 +152,7 @@ class QPController(SampledController):
     streams_goals = takes_loads = True
     default_period = 0.005
     GAINS = ("bandwidth", "damping", "learning", "floor", "ceiling", "level", "floor_margin", "effort_rate",
-             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z")  # fmt: skip
+             "stiffness", "stiffness_x", "stiffness_y", "stiffness_z", "singularity")  # fmt: skip
 
     def __init__(
         self,
@@ -170,6 +173,7 @@ class QPController(SampledController):
         stiffness_x: float = 0.0,
         stiffness_y: float = 0.0,
         stiffness_z: float = 1.0,
+        singularity: float = 0.1,
         actuation: str = "impedance",
         solver: str = DEFAULT_SOLVER,
     ) -> None:
@@ -186,10 +190,12 @@ class QPController(SampledController):
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
+        self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
             "stiffness_x": stiffness_x, "stiffness_y": stiffness_y, "stiffness_z": stiffness_z,
+            "singularity": singularity,
         }  # fmt: skip
         self._start_tension, self._at = self._own_floor.copy(), np.array(robot.model.initial_configuration)
         self._stiff: HeldStiffness | None = None
@@ -230,6 +236,7 @@ class QPController(SampledController):
             ("floor_margin", gains["floor_margin"], 0.0, 1.0),
             ("effort_rate", gains["effort_rate"], 1e-3, 1e9), ("stiffness", gains["stiffness"], 0.0, 1e12),
             *((f"stiffness_{axis}", gains[f"stiffness_{axis}"], -1e9, 1e9) for axis in "xyz"),
+            ("singularity", gains["singularity"], 0.0, 0.9),
         )  # fmt: skip
         floor = np.full_like(self._own_floor, gains["floor"]) if gains["floor"] else self._own_floor
         ceiling = gains["ceiling"] or np.inf
@@ -243,6 +250,7 @@ class QPController(SampledController):
         self._stiff, self._gains, self._floor = stiff, gains, np.asarray(floor, dtype=np.float64)
         self._bandwidth = gains["bandwidth"] or self._automatic
         self.program.tension_high[:] = ceiling
+        self._guard.margin, self._guard.reserve.floor = gains["singularity"], self._floor
 
     def _stiffness_of(self, gains: dict[str, float], low: Array, ceiling: float) -> HeldStiffness | None:
         """What holds the stiffness that gains ask for. Raises TensegrityError where it is out of reach here."""
@@ -285,6 +293,7 @@ class QPController(SampledController):
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
         self._set_output_limits()
+        self._guard.begin()
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -361,7 +370,7 @@ class QPController(SampledController):
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
         clock, tracker = self._active(now)
-        start, rotation = tracker.begun_anew(tracker.values(clock.at(now)))
+        start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
         motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
@@ -369,6 +378,17 @@ class QPController(SampledController):
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def _held_start(self) -> tuple[Array, Array] | None:
+        """Place of the output at rest, and its orientation, where it is held back from the reference; else None.
+
+        A motion that began where the reference was about to go, or as fast, would not get away from there.
+        """
+        if not self._guard.reason:
+            return None
+        rotation = np.array(self.equations.rotation)
+        values = self._task.coordinates(self.equations.arrays.position[:3], rotation, rotation)
+        return np.stack((values, 0.0 * values, 0.0 * values)), rotation
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
@@ -429,6 +449,7 @@ class QPController(SampledController):
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
         wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
+        wanted = self._guard.keep(wanted, q, v, 0.5 * self.period, w, self._limits[1])
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
@@ -618,7 +639,7 @@ class QPController(SampledController):
         distance = math.sqrt(behind @ behind)
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
-        presses = solution is not None and bool(solution.active)
+        presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:
             rate = self._weights * rate
         if distance < leash or time >= clock.end or not (
@@ -629,7 +650,9 @@ class QPController(SampledController):
         self._stuck += self._elapsed
         if self._stuck < max(STUCK, LAGS / w):
             return
-        because = f" ({', '.join(solution.active)})" if solution is not None and solution.active else ""
+        held = [self._guard.reason] if self._guard.reason else []
+        held += [] if solution is None else solution.active
+        because = f" ({', '.join(held)})" if held else ""
         position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"
         still = self._still(position, rotation)  # to press on would not get it any nearer
@@ -667,7 +690,7 @@ class QPController(SampledController):
 
     def gave_way(self) -> tuple[str, ...]:
         """What the last period gave up, by name; empty where all was met."""
-        found = [self._note] if self._note else []
+        found = [each for each in (self._note, self._guard.reason) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]
@@ -676,6 +699,11 @@ class QPController(SampledController):
                 missing = float(np.linalg.norm(solution.missing))
                 found.append(f"tracking by {missing:.3g} m/s^2: {', '.join(solution.active)}")
         return tuple(found)
+
+    @property
+    def singularity_distance(self) -> float:
+        """Of `singularity_guard`, in parts of that at the start."""
+        return self._guard.distance
 
     def diagnostics(self) -> dict[str, str]:
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
@@ -694,7 +722,8 @@ class QPController(SampledController):
     def _check_turns(self) -> None:
         """Raise TensegrityError where the actuators do not turn the output about an axis that it controls."""
         arrays, output = self.equations.arrays, self.robot.output
-        reached = np.linalg.norm(arrays.output_1, axis=1) / np.sqrt(np.diagonal(arrays.mobility))
+        size = np.sqrt(np.diagonal(arrays.mobility))
+        reached = np.linalg.norm(arrays.output_1, axis=1) / np.where(size > 0.0, size, np.inf)
         idle = [k for k in self._task.turn_rows if not reached[k] > UNMOVED * float(np.max(reached))]
         if idle:
             axes = ", ".join(output.controlled[k] for k in idle)  # type: ignore[union-attr]
@@ -720,6 +749,7 @@ class QPController(SampledController):
     def _output_limits(self, rows: NDArray[np.int64]) -> Limits:
         """m/s and m/s^2, or rad/s and rad/s^2, of some rows that rates and efforts allow, with a margin."""
         arrays = self.equations.arrays
+        self._guard.refuse_singular()
         size = np.sqrt(np.diagonal(arrays.mobility))  # rows of one unit, so that small ones are not taken for nothing
         needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
         needed = needed[:, rows]

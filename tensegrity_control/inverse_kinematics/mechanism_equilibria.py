@@ -10,6 +10,7 @@ import numpy as np
 from tensegrity_dynamics.errors import NoEquilibriumError, TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
+from tensegrity_dynamics.mechanisms.kinematics.configuration_space import configuration_rate, normalise_quaternions
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibriumSolver
@@ -54,7 +55,7 @@ class PathSensitivity:
 
     Attributes:
         pose: (6, a) m and rad of the output. tensions: (c, a) N. slowest_period: s, of small oscillations.
-        inertia, stretch: see `EquilibriumMap.tension_dynamics`.
+        inertia, stretch: see `EquilibriumMap.tension_dynamics`. motion: (nv, a) of all coordinates.
     """
 
     pose: Array
@@ -62,10 +63,13 @@ class PathSensitivity:
     slowest_period: float
     inertia: Array
     stretch: Array
+    motion: Array
 
 
 NO_STIFFNESS = 1e-6
 """N m/rad or N/m, rounding of the stiffness of a motion that nothing resists."""
+FORESEEN = 0.3
+"""rad or m of a coordinate up to which derivatives foresee the next equilibrium well enough to start from there."""
 
 
 class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
@@ -116,7 +120,7 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         q = start.q if isinstance(start, PathEquilibrium) else start
         by_joint = dict(zip(self.joints, np.asarray(positions, dtype=np.float64), strict=True))
         try:
-            statics = self._solver.solve(q, by_joint)
+            statics = self._from_foreseen(start, positions, by_joint) or self._solver.solve(q, by_joint)
         except NoEquilibriumError as error:
             raise TensegrityError(f"{self.robot.name} has no shape there: {error}") from error
         if not statics.stable:
@@ -129,6 +133,30 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         pose, _ = self._poses.update(statics.q).output(self.output)
         return PathEquilibrium(np.array(positions, dtype=np.float64), pose, statics.tension, statics)
 
+    def _from_foreseen(
+        self, start: PathEquilibrium | Array, positions: Array, by_joint: dict[str, float]
+    ) -> MechanismEquilibrium | None:
+        """The equilibrium near what the derivatives at the start foresee, where they are known; None without success.
+
+        It is the same that a search from the start itself finds, in half as many steps.
+        """
+        if not isinstance(start, PathEquilibrium) or start not in self._sensitivities:
+            return None
+        change = np.asarray(positions, dtype=np.float64) - start.positions
+        step = self._sensitivities[start].motion @ change
+        if not np.max(np.abs(step), initial=0.0) <= FORESEEN:
+            return None
+        solver, q = self._solver, start.q.copy()
+        moving = np.empty_like(q)
+        configuration_rate(solver.mechanism.flat, q, step, moving)
+        q += moving
+        normalise_quaternions(solver.mechanism.flat, q)
+        try:
+            found = solver.solve(q, by_joint)
+        except NoEquilibriumError:
+            return None
+        return found if found.stable else None
+
     def _differentiate(self, equilibrium: PathEquilibrium) -> PathSensitivity:
         slopes = sensitivity(self._solver, equilibrium.statics)
         mechanism = self.model.mechanism
@@ -137,8 +165,9 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
         jacobian = wrench_jacobian(mechanism, equilibrium.q, self.output.body, self.output.frame.origin)
         twist = np.vstack((jacobian[3:], jacobian[:3])) @ motion
         return PathSensitivity(
-            twist, slopes.tension[:, order], slopes.slowest_period, slopes.inertia[:, order], slopes.stretch[:, order]
-        )
+            twist, slopes.tension[:, order], slopes.slowest_period, slopes.inertia[:, order], slopes.stretch[:, order],
+            motion,
+        )  # fmt: skip
 
     def compliance(self, equilibrium: PathEquilibrium) -> Array | None:
         try:

@@ -74,18 +74,18 @@ def impedance_gains(
     dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
     cables = cable_stiffness(model, q)
     share = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / period) ** 2)
+    ahead, moved = discretized(dynamics, push, period)
     scale = 1.0
     for _ in range(MOST_LOWERED):
         stiffness = scale**2 * share
         critical = np.sqrt((stiffness + cables) * inertia)
-        best, damping = -np.inf, critical
-        for factor in DAMPING_FACTORS:
-            tried = factor * critical
-            decay = _decay(dynamics, push, rows, stiffness, tried)
-            if decay > best and _sampled_radius(dynamics, push, rows, stiffness, tried, period, delay) < 1.0:
-                best, damping = decay, tried
-        if best > 0.0:
-            return ImpedanceGains(stiffness, damping, delay, period, best)
+        tried = DAMPING_FACTORS[:, None] * critical
+        decays = _decays(dynamics, push, rows, stiffness, tried)
+        for k in np.argsort(-decays, kind="stable"):  # the first that the sampled loop allows is the best
+            if not decays[k] > 0.0:
+                break
+            if _sampled_radius(ahead, moved, rows, stiffness, tried[k], delay) < 1.0:
+                return ImpedanceGains(stiffness, tried[k], delay, period, float(decays[k]))
         scale *= LOWERED
     raise InfeasibleControlError(
         f"no impedance at the actuators holds this shape with loops of {period:g} s and {delay} periods of delay; "
@@ -121,24 +121,30 @@ def cable_stiffness(model: ReducedModel, q: Array) -> Array:
 
 
 def closed_loop(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
-    """(2n, 2n) dynamics of (w, w') with the impedances closed without delay."""
-    return np.asarray(dynamics - push @ np.hstack((stiffness[:, None] * rows, damping[:, None] * rows)))
+    """(..., 2n, 2n) dynamics of (w, w') with the impedances, damping (..., a), closed without delay."""
+    count = rows.shape[1]
+    result = np.broadcast_to(dynamics, (*damping.shape[:-1], *dynamics.shape)).copy()
+    result[..., :count] -= push @ (stiffness[:, None] * rows)
+    result[..., count:] -= push @ (damping[..., None] * rows)
+    return np.asarray(result)
 
 
-def _decay(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> float:
-    """1/s, of the slowest vibration; motions that nothing drives back (drift) do not count."""
+def _decays(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array) -> Array:
+    """(k,) 1/s, of the slowest vibration with damping (k, a); motions that nothing drives back (drift) do not count."""
     values = np.linalg.eigvals(closed_loop(dynamics, push, rows, stiffness, damping))
-    return -float(np.max(values.real))
+    return np.asarray(-np.max(values.real, axis=-1))
 
 
-def _sampled_radius(
-    dynamics: Array, push: Array, rows: Array, stiffness: Array, damping: Array, period: float, delay: int
-) -> float:
-    """Spectral radius of the loop with torques held over a period and late by 0 to `delay` periods, the worst."""
-    ahead, moved = discretized(dynamics, push, period)
+def _sampled_radius(ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int) -> float:
+    """Spectral radius of the loop with torques held over a period and late by 0 to `delay` periods, the worst; or the
+    first that is not stable.
+
+    Args:
+        ahead, moved: dynamics and inputs over one period.
+    """
     gain = np.hstack((stiffness[:, None] * rows, damping[:, None] * rows))
-    size, inputs, worst = ahead.shape[0], push.shape[1], 0.0
-    for late in range(delay + 1):
+    size, inputs, worst = ahead.shape[0], moved.shape[1], 0.0
+    for late in range(delay, -1, -1):  # the most delay is the likeliest not to be
         whole = np.zeros((size + late * inputs, size + late * inputs))
         whole[:size, :size] = ahead
         if late == 0:
@@ -151,4 +157,6 @@ def _sampled_radius(
                 ] = np.eye(inputs)
             whole[size + (late - 1) * inputs :, :size] = -gain
         worst = max(worst, float(np.max(np.abs(np.linalg.eigvals(whole)))))
+        if not worst < 1.0:
+            break
     return worst

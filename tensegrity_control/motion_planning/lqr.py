@@ -12,14 +12,14 @@ import numpy as np
 from scipy.linalg import solve_discrete_are
 
 from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.linear_models.discretization import exponential_sums
 from tensegrity_dynamics.numerics.types import Array
 
 from ..cancellation import checkpoint
 
-SERIES = 12
-"""Terms of the series of a matrix whose norm is at most 1/2; the next one is below 1e-15."""
 DOUBLINGS = 60
 """At most, of a time over which a regulator looks ahead."""
+OUT_OF_RANGE = "the costs of a regulator along this motion leave the range of numbers; take less extreme weights."
 SOLVED = 1e-9
 """Error of a Riccati equation in parts of its solution that is left as it is."""
 
@@ -33,38 +33,11 @@ def discretized(matrix: Array, inputs: Array, period: float) -> tuple[Array, Arr
 def discretized_with_drift(matrix: Array, inputs: Array, period: float) -> tuple[Array, Array, Array]:
     """A, B, and D (n, n) of x_k+1 = A x_k + B u_k + D c for x' = matrix x + inputs u + c, where c is held, too.
 
-    D / period = phi(X) = 1 + X/2 + X^2/6 + ... with X = period matrix, by its series at X / 2^s and doubling,
-    phi(2 X) = (exp(X) + 1) phi(X) / 2, exp(X) = 1 + X phi(X); X is balanced first.
+    D / period = p1 of `exponential_sums`.
     """
-    exponent, size = period * np.asarray(matrix), matrix.shape[-1]
-    scale, identity = _balance(exponent), np.eye(size)
-    exponent = exponent * scale[..., None, :] / scale[..., :, None]
-    norm = float(np.max(np.sum(np.abs(exponent), axis=-2), initial=0.0))
-    halvings = max(0, int(np.ceil(np.log2(max(norm, 1e-300)))) + 1) if np.isfinite(norm) else 0
-    part = exponent * 0.5**halvings
-    mean = identity + part / (SERIES + 1.0)
-    for k in range(SERIES, 1, -1):
-        mean = identity + part @ mean / k
-    ahead = identity + part @ mean
-    for _ in range(halvings):
-        mean = 0.5 * (mean + ahead @ mean)
-        ahead = ahead @ ahead
-    ratio = scale[..., :, None] / scale[..., None, :]
-    drift = period * mean * ratio
-    return ahead * ratio, drift @ inputs, drift
-
-
-def _balance(matrix: Array) -> Array:
-    """(..., n) powers of two s with columns and rows of diag(s)^-1 matrix diag(s) alike."""
-    sizes, scale = np.abs(matrix), np.ones(matrix.shape[:-1])
-    index = np.arange(matrix.shape[-1])
-    sizes[..., index, index] = 0.0
-    for _ in range(4):
-        scaled = sizes * scale[..., None, :] / scale[..., :, None]
-        rows, columns = scaled.sum(axis=-1), scaled.sum(axis=-2)
-        ratio = np.where((rows > 0.0) & (columns > 0.0), rows / np.where(columns > 0.0, columns, 1.0), 1.0)
-        scale = scale * np.exp2(np.round(0.5 * np.log2(np.clip(ratio, 1e-12, 1e12))))
-    return scale
+    ahead, mean, _ = exponential_sums(period * np.asarray(matrix))
+    drift = period * mean
+    return ahead, drift @ inputs, drift
 
 
 def regulator(ahead: Array, push: Array, state_cost: Array, input_cost: Array) -> tuple[Array, Array]:
@@ -152,47 +125,71 @@ class RiccatiSweep:
 
     Args:
         state_cost, input_cost: (n, n) and (u, u). output: m, deviation that costs 1. Beyond the end all stays as there.
+        end: `end` of another sweep that ends in the same state; found here without.
+        last: cost matrix (n, n) of the last state, where the motion goes on after it; `end` without.
 
     Attributes:
-        gains: (k, u, n).
+        gains: (k, u, n). values: (k, n, n) cost matrices. end: cost matrix (n, n) and gain (u, n) beyond the end.
 
     Raises:
         InfeasibleControlError: see `regulator`.
     """
 
-    def __init__(self, pieces: LinearPieces, state_cost: Array, input_cost: Array, output: float) -> None:
+    def __init__(
+        self,
+        pieces: LinearPieces,
+        state_cost: Array,
+        input_cost: Array,
+        output: float,
+        end: tuple[Array, Array] | None = None,
+        last: Array | None = None,
+    ) -> None:
+        from scipy.linalg.lapack import dposv  # a wrapper of no cost, unlike numpy's for matrices as small as these
+
         self.pieces, self._output = pieces, output
         count, drives = len(pieces.jacobian), input_cost.shape[0]
         costs = _turned(pieces.jacobian) @ pieces.jacobian / output**2 + state_cost
-        value, gain = regulator(pieces.ahead[-1], pieces.push[-1], costs[-1], input_cost)
+        self.end = end or regulator(pieces.ahead[-1], pieces.push[-1], costs[-1], input_cost)
+        value, gain = self.end
+        value = value if last is None else last
         self.gains = np.empty((count, drives, value.shape[0]))
         self.gains[-1] = gain
-        self._values = np.empty_like(costs)
-        self._values[-1] = value
-        self._inverses = np.empty((count - 1, drives, drives))
+        self.values = np.empty_like(costs)
+        self.values[-1] = value
+        self._inverses, identity = np.empty((count - 1, drives, drives)), np.eye(drives)
         for k in range(count - 2, -1, -1):
             if not k % 100:
                 checkpoint()
             ahead, push = pieces.ahead[k], pieces.push[k]
             pulled = push.T @ value
-            inverse = self._inverses[k] = np.linalg.inv(input_cost + pulled @ push)
+            inverse, failed = dposv(input_cost + pulled @ push, identity)[1:]
+            if failed:
+                raise InfeasibleControlError(OUT_OF_RANGE)
+            self._inverses[k] = inverse
             gain = self.gains[k] = inverse @ (pulled @ ahead)
             value = costs[k] + ahead.T @ (value @ (ahead - push @ gain))
-            value = self._values[k] = 0.5 * (value + value.T)
+            value = self.values[k] = 0.5 * (value + value.T)
         self._closed = pieces.ahead - pieces.push @ self.gains[:-1]
 
-    def deviations(self, defect: Array, error: Array) -> tuple[Array, Array]:
-        """States x (k, n), from none at the start, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m."""
+    def deviations(
+        self, defect: Array, error: Array, start: Array | None = None, last: Array | None = None
+    ) -> tuple[Array, Array]:
+        """States x (k, n), from `start` (n,) or none, and inputs u (k, u) for defects (k - 1, n) and errors (k, p) m.
+
+        Args:
+            last: (n,) slope of the cost of the last state; that of its error without.
+        """
         pieces, count = self.pieces, len(self.gains)
         slopes = (_turned(pieces.jacobian) @ error[..., None])[..., 0] / self._output**2
-        lifted = (self._values[1:] @ defect[..., None])[..., 0]
-        pulled, slope = np.empty_like(lifted), slopes[-1]
+        lifted = (self.values[1:] @ defect[..., None])[..., 0]
+        pulled, slope = np.empty_like(lifted), slopes[-1] if last is None else last
         for k in range(count - 2, -1, -1):
             pulled[k] = slope + lifted[k]
             slope = slopes[k] + pulled[k] @ self._closed[k]
         steps = (self._inverses @ (_turned(pieces.push) @ pulled[..., None]))[..., 0]
         pushed = defect - (pieces.push @ steps[..., None])[..., 0]
         states = np.zeros((count, slopes.shape[1]))
+        states[0] = 0.0 if start is None else start
         for k in range(count - 1):
             states[k + 1] = self._closed[k] @ states[k] + pushed[k]
         inputs = -(self.gains @ states[..., None])[..., 0]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from .lqr import LinearPieces, RiccatiSweep, discretized, discretized_with_drift
 from .output_model import OutputModel
 from .trajectory_tracking import TrackingPlan
 
-Path = Callable[[float], Array]
+Path = Callable[[Any], Array]
 
 EQUILIBRIUM_SPACING = 0.1
 """s between two equilibria along a path; shorter makes the guess better and takes more time."""
@@ -40,10 +41,16 @@ LINE_SPACING = 0.02
 """m between two equilibria along a straight line of the output, of which there are at least MIN_PIECES pieces."""
 LINE_TURN = 0.05
 """rad, the same of turns."""
-MIN_PIECES = 6
-LINEARIZATION_SPACING = 0.04
-"""s between two linearizations along the path."""
-MAX_DEFECT_SAMPLES = 8
+MIN_PIECES = 3
+GUESS_MISS = 1e-5
+"""m and rad that interpolated equilibria may be off the line between two; else they are taken twice as dense."""
+MOST_PIECES = 64
+LINEARIZATION_SPACING, LINEARIZATIONS = 0.12, 8
+"""s between two linearizations along the path, and at least how many pieces that makes; twice as many are taken until
+what they leave between them is `LEFT`."""
+LEFT = 1e-5
+"""rad, m and per s of a defect that interpolated matrices may leave."""
+DEFECT_SAMPLES = 4
 """Pieces of a plan that are looked at for what its interpolated matrices leave."""
 MAX_SWEEPS = 5
 """Newton steps. From the second on matrices stay as long as each step leaves less than SLOW of the defect before."""
@@ -84,11 +91,16 @@ class OutputPlan(TrackingPlan):
     Attributes:
         end: equilibrium at which the path ends. miss: m and rad, largest distance of the planned output from the path.
         defect: largest jump between two pieces of the planned motion [rad, m, and per s].
+        sweep: the last one, with its linear pieces. drifts: (k - 1, 2n, 2n), see `discretized_with_drift`.
+        targets: (k, p) of the output's controlled coordinates.
     """
 
     end: PathEquilibrium
     miss: float
     defect: float
+    sweep: RiccatiSweep
+    drifts: Array
+    targets: Array
 
 
 def plan_output(
@@ -128,27 +140,36 @@ def plan_output(
     count = round(duration / period) + 1
     times: Array = np.asarray(period * np.arange(count), dtype=np.float64)
     equilibria = equilibrium_map or MechanismEquilibriumMap(model.robot)
-    targets = np.array([path(float(time)) for time in times])
+    targets = np.asarray(path(times))
     if len(line):
         knots, points = _along_line(model, line, targets)
     else:
         knots, points, line = _along_path(model, path, times, equilibria, start or equilibria.home)
     first, states, inputs = _guess(model, line, knots, points, times)
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
-    state_cost, effort_cost = _costs(scale, model.index.size, inputs.shape[1])
+    state_cost, effort_cost = costs_of(scale, model.index.size, inputs.shape[1])
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
+    end = None
+    parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
     for number in range(sweeps):
         if not is_fresh:
-            drifts, pieces = _pieces(model, moved, states, inputs, period)
-            sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output)
-        deviations, changes = sweep.deviations(_defects(moved, states, drifts), model.errors_along(moved, targets))
+            at = np.unique(np.round(np.linspace(0, count - 1, parts + 1)).astype(np.int64))
+            drifts, pieces = pieces_at(model, moved, states, inputs, period, at)
+            sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output, end)
+            end = sweep.end  # which is at rest, and so the same for all
+        deviations, changes = sweep.deviations(defects_of(moved, states, drifts), model.errors_along(moved, targets))
         states, inputs = states + deviations, inputs + changes
         moved = model.outputs_along(first, states, inputs)
-        before, remaining = remaining, float(np.max(np.abs(_defects(moved, states, drifts))))
+        before, remaining = remaining, float(np.max(np.abs(defects_of(moved, states, drifts))))
         # the matrices of the guess leave inertia out, and drifts are exact where the motion is that of their matrices
-        is_fresh = number > 0 and remaining < SLOW * before
+        is_fresh = number > 0 and remaining < max(SLOW * before, SETTLED)
         if is_fresh and remaining < SETTLED:
-            break
+            between = _defect_between(model, moved, states, inputs, period, at)
+            if between <= LEFT or len(at) == count:
+                break
+            parts, is_fresh = min(2 * parts, count - 1), False
+    else:
+        between = _defect_between(model, moved, states, inputs, period, at)
     gains = sweep.gains
     worst = np.max(np.abs(inputs), axis=0)
     for each, used in zip(model.robot.actuators, worst, strict=True):
@@ -158,10 +179,10 @@ def plan_output(
                 "more time for it."
             )
     miss = float(np.max(np.linalg.norm(model.errors_along(moved, targets), axis=1)))
-    defect = max(remaining, _defect_between(model, moved, states, inputs, period))
     return OutputPlan(
-        times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss, defect
-    )
+        times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss,
+        max(remaining, between), sweep, drifts, targets,
+    )  # fmt: skip
 
 
 def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeights, period: float) -> Array:
@@ -170,11 +191,11 @@ def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeight
     matrix, push, _ = model.linearised(q, np.zeros(count), effort)
     ahead, moved = discretized(matrix, push, period)
     jacobian = np.hstack((model.output_jacobian(q), np.zeros((model.rows.size, count))))
-    state_cost, effort_cost = _costs(weights, count, push.shape[1])
+    state_cost, effort_cost = costs_of(weights, count, push.shape[1])
     return regulator(ahead, moved, jacobian.T @ jacobian / weights.output**2 + state_cost, effort_cost)[1]
 
 
-def _costs(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
+def costs_of(weights: OutputWeights, count: int, inputs: int) -> tuple[Array, Array]:
     """What deviations of state and inputs cost, as matrices."""
     scale = np.concatenate((np.full(count, weights.position), np.full(count, weights.rate)))
     return np.diag(scale**-2.0), np.eye(inputs) / weights.effort**2
@@ -191,11 +212,33 @@ def equilibria_on_line(
     offset = model.coordinates(goal.pose) - first
     spacing = np.where(model.rows < 3, LINE_SPACING, LINE_TURN)
     pieces = max(MIN_PIECES, int(np.ceil(np.linalg.norm(offset / spacing))))
-    line = [start]
-    for part in np.linspace(0.0, 1.0, pieces + 1)[1:-1]:
-        between = PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
-        line.append(plan_path(equilibria, line[-1], between).equilibrium)
-    return (*line, plan_path(equilibria, line[-1], goal).equilibrium)
+    while True:
+        line = [start]
+        for part in np.linspace(0.0, 1.0, pieces + 1)[1:-1]:
+            between = PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
+            line.append(plan_path(equilibria, line[-1], between).equilibrium)
+        line.append(plan_path(equilibria, line[-1], goal).equilibrium)
+        if 2 * pieces > MOST_PIECES or _miss_between(model, line, first, offset) <= GUESS_MISS:
+            return tuple(line)
+        pieces *= 2
+
+
+def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:
+    """m and rad by which the output of interpolated equilibria is off a line midway between those on it."""
+    knots = np.linspace(0.0, 1.0, len(line))
+    middles = 0.5 * (knots[1:] + knots[:-1])
+    coordinates, efforts = _interpolated(model, line, knots, middles)
+    moved = model.outputs_along(line[0].q, np.hstack((coordinates, np.zeros_like(coordinates))), efforts)
+    return float(np.max(np.abs(model.errors_along(moved, first + middles[:, None] * offset))))
+
+
+def _interpolated(
+    model: OutputModel, line: Sequence[PathEquilibrium], knots: Array, points: Array
+) -> tuple[Array, Array]:
+    """Coordinates (k, n) and efforts (k, u) at points between equilibria at knots."""
+    rows = np.array([np.concatenate((each.q[model.q_index], each.effort[model.drives])) for each in line])
+    values = make_interp_spline(knots, rows, k=min(5, len(line) - 1))(points)
+    return values[:, : model.index.size], np.ascontiguousarray(values[:, model.index.size :])
 
 
 def _along_line(model: OutputModel, line: Sequence[PathEquilibrium], targets: Array) -> tuple[Array, Array]:
@@ -224,45 +267,48 @@ def _guess(
     model: OutputModel, line: Sequence[PathEquilibrium], knots: Array, points: Array, times: Array
 ) -> tuple[Array, Array, Array]:
     """Position at the start, states (k, 2n) and inputs (k, u) of the equilibria along the path."""
-    coordinates = make_interp_spline(knots, np.array([each.q[model.q_index] for each in line]), k=5)(points)
-    efforts = make_interp_spline(knots, np.array([each.effort[model.drives] for each in line]), k=5)(points)
+    coordinates, efforts = _interpolated(model, line, knots, points)
     rates = make_interp_spline(times, coordinates, k=5)(times, 1)
-    return line[0].q, np.hstack((coordinates, rates)), np.array(efforts)
+    return line[0].q, np.hstack((coordinates, rates)), efforts
 
 
-def _pieces(
-    model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float
+def pieces_at(
+    model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
 ) -> tuple[Array, LinearPieces]:
-    """How accelerations move the states ahead, (k - 1, 2n, 2n), and the pieces: at knots, and linear in between."""
+    """How accelerations move the states ahead, (k - 1, 2n, 2n), and the pieces: at knots, and smooth in between."""
     count, size = states.shape[0], model.index.size
-    every = max(1, round(LINEARIZATION_SPACING / period))
-    knots = np.unique(np.append(np.arange(0, count, every), count - 1))
     checkpoint()
     matrices, push, _ = model.linearised_along(moved.positions[knots], states[knots, size:], inputs[knots])
+    weights = _between(knots, count - 1)
     ahead, pushed, drifts = (
-        _between(knots, each, count - 1) for each in discretized_with_drift(matrices, push, period)
+        (weights @ each.reshape(len(knots), -1)).reshape(-1, *each.shape[1:])
+        for each in discretized_with_drift(matrices, push, period)
     )
     jacobians = np.concatenate((moved.jacobians, np.zeros_like(moved.jacobians)), axis=2)
     return drifts, LinearPieces(ahead, pushed, jacobians)
 
 
-def _between(knots: NDArray[np.int64], values: Array, count: int) -> Array:
-    """(count, ...) values at whole numbers by a cubic spline through those at knots, a line with few of them."""
+def _between(knots: NDArray[np.int64], count: int) -> Array:
+    """(count, k) weights by which values at knots are interpolated at whole numbers: of a quintic spline, or what few
+    knots allow."""
     if len(knots) == 1:
-        return np.broadcast_to(values, (count, *values.shape[1:]))
-    return np.asarray(make_interp_spline(knots, values, k=min(3, (len(knots) - 1) // 2 * 2 + 1))(np.arange(count)))
+        return np.ones((count, 1))
+    degree = min(5, (len(knots) - 2) // 2 * 2 + 1)
+    return np.asarray(make_interp_spline(knots, np.eye(len(knots)), k=degree)(np.arange(count)))
 
 
-def _defects(moved: MovingStates, states: Array, drifts: Array) -> Array:
+def defects_of(moved: MovingStates, states: Array, drifts: Array) -> Array:
     """(k - 1, 2n) jumps between a state's motion over a period and the next state."""
     slopes = np.hstack((states[:, states.shape[1] // 2 :], moved.accelerations))[:-1]
     return np.asarray(states[:-1] + (drifts @ slopes[..., None])[..., 0] - states[1:])
 
 
-def _defect_between(model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float) -> float:
-    """Largest jump at some pieces, with matrices of their own: what interpolation leaves."""
-    size, last = model.index.size, len(states) - 2
-    at = np.unique(np.linspace(0, last, min(MAX_DEFECT_SAMPLES, last + 1)).astype(np.int64))
+def _defect_between(
+    model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
+) -> float:
+    """Largest jump midway between some knots, with matrices of their own: what interpolation leaves."""
+    size, middles = model.index.size, (knots[1:] + knots[:-1]) // 2
+    at = np.unique(middles[np.linspace(0, middles.size - 1, min(DEFECT_SAMPLES, middles.size)).astype(np.int64)])
     matrices, push, _ = model.linearised_along(moved.positions[at], states[at, size:], inputs[at])
     drifts = discretized_with_drift(matrices, push, period)[2]
     slopes = np.hstack((states[at, size:], moved.accelerations[at]))

@@ -83,8 +83,9 @@ def plan_strains(
         tensions, q = np.zeros((count, cables)), first
         for i in range(count):
             checkpoint()
-            q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
-            reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
+            rate = np.concatenate((y_rate[i], rates[i]))
+            q, velocity, _ = model.state_at(q, np.concatenate((y[i], strains[i])), rate)
+            reduced = model.reduced(q, rate, velocity)
             load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
             before = tensions[i - 1] if i else None
             tensions[i] = _tensions(model, reduced.inputs, reduced.cables, load, floor, float(times[i]), before)
@@ -94,8 +95,9 @@ def plan_strains(
     q, positions, inputs, residual = first, [], [], 0.0
     for i in range(count):
         checkpoint()
-        q = model.closed_configuration(q, np.concatenate((y[i], strains[i])))
-        reduced = model.reduced(q, np.concatenate((y_rate[i], rates[i])))
+        rate = np.concatenate((y_rate[i], rates[i]))
+        q, velocity, _ = model.state_at(q, np.concatenate((y[i], strains[i])), rate)
+        reduced = model.reduced(q, rate, velocity)
         right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive
         effort = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]
         residual = max(residual, float(np.max(np.abs(reduced.inputs @ effort - right))))
@@ -135,12 +137,14 @@ def _tensions(
 ) -> Array:
     """(c,) N that give what the inputs cannot: the least that keep the floor, or those nearest to the model's level."""
     size = inputs.shape[1]
-    passive = np.linalg.svd(inputs)[0][:, size:]
+    passive = np.linalg.qr(inputs, mode="complete")[0][:, size:]
     needed, pull = passive.T @ load, passive.T @ cables
-    particular = np.linalg.lstsq(pull, needed, rcond=None)[0]
+    left, values, right = np.linalg.svd(pull)
+    rank = int(np.count_nonzero(values > values[0] * max(pull.shape) * np.finfo(float).eps)) if values.size else 0
+    particular = right[:rank].T @ ((left[:, :rank].T @ needed) / values[:rank])
     if np.max(np.abs(pull @ particular - needed), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
         raise InfeasibleControlError(f"at {time:.4g} s the cables cannot give the force that the path needs.")
-    stress = np.linalg.svd(pull)[2][np.linalg.matrix_rank(pull) :]
+    stress = right[rank:]
     tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))
     if not tightens or model.tension_level is not None or np.any(np.isfinite(model.tension_ceiling)):
         try:

@@ -100,11 +100,13 @@ class EquilibriumPath:
         slope[3:] = np.linalg.solve(rotation_error_rate(-value[3:]), slope[3:])
         return slope
 
-    def position_curvature(self, parameter: float) -> Array:
-        """(a,) m or rad per square of the path parameter."""
+    def position_slopes(self, parameters: Array) -> tuple[Array, Array]:
+        """(k, a) m or rad per unit of the path parameter, and per square of it, at parameters (k,)."""
         if self.span <= 0.0:
-            return np.zeros(self._rates.size)
-        return self._positions.sample(min(max(parameter, 0.0), 1.0))[2]
+            none = np.zeros((len(parameters), self._rates.size))
+            return none, none
+        inside = np.clip(parameters, 0.0, 1.0)
+        return self._positions.value(inside, 1), self._positions.value(inside, 2)
 
     def largest_rate(self, parameters: Array, rates: Array) -> tuple[float, int]:
         """Largest actuator speed over its limit, for path parameters and their rates (k,) 1/s; and the actuator."""

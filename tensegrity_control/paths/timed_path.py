@@ -96,13 +96,9 @@ class Passed:
         self.span = 1.0
         self._positions = PchipInterpolator(parameters, [equilibria.positions(each) for each in passed])
 
-    def position_rates(self, parameter: float) -> Array:
-        """(a,) m or rad per unit of the parameter."""
-        return np.asarray(self._positions(parameter, 1))
-
-    def position_curvature(self, parameter: float) -> Array:
-        """(a,) m or rad per square of the parameter."""
-        return np.asarray(self._positions(parameter, 2))
+    def position_slopes(self, parameters: Array) -> tuple[Array, Array]:
+        """(k, a) m or rad per unit of the parameter, and per square of it."""
+        return np.asarray(self._positions(parameters, 1)), np.asarray(self._positions(parameters, 2))
 
 
 def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, lead: float) -> TensionMargin:
@@ -124,8 +120,7 @@ def tension_margin(path: EquilibriumPath | Passed, law: TimeLaw, period: float, 
     times = np.linspace(0.0, law.duration, SAMPLES)
     parameters, rates = np.array([law.at(float(time)) for time in times]).T
     changes = np.gradient(rates, times, edge_order=2)
-    slopes = np.array([path.position_rates(s) for s in parameters])
-    curvatures = np.array([path.position_curvature(s) for s in parameters])
+    slopes, curvatures = path.position_slopes(parameters)
     accelerations = slopes * changes[:, None] + curvatures * (rates**2)[:, None]
     solved = path.equilibria_on_it
     at = np.interp(parameters, path.parameters, np.arange(len(solved)))

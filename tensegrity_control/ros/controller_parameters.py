@@ -10,6 +10,7 @@ from tensegrity_dynamics.ros.robot_node import RobotNode
 
 from ..controllers.goal_controller import GoalController
 from ..controllers.goal_taker import GoalTaker
+from ..controllers.output_tracking import PLANS
 from ..controllers.sampled_controller import ACTUATIONS
 from ..registry import controller_class, make_controller, suitable
 
@@ -44,6 +45,13 @@ class ControllerParameters:
             )
             for name in self.names if "actuation" in controller_class(name).parameters()
         }  # fmt: skip
+        self._plans = {
+            name: node.parameter(
+                f"{name}.plan", PLANS[0], f"receding: {name} plans anew while it moves, with actuation effort alone",
+                choices=PLANS,
+            )
+            for name in self.names if "plan" in controller_class(name).parameters()
+        }  # fmt: skip
         self._gains: dict[str, dict[str, float]] = {}
         for name in self.names:
             self._gains[name] = {
@@ -61,7 +69,7 @@ class ControllerParameters:
             "period": self.period,
             "tracked": self._tracked.split() or None,
         }
-        shared["actuation"] = self._actuations.get(name)
+        shared["actuation"], shared["plan"] = self._actuations.get(name), self._plans.get(name)
         takes = controller_class(name).parameters()
         options = {key: value for key, value in shared.items() if key in takes}
         controller = make_controller(name, self._robot, **options, **self._gains[name])

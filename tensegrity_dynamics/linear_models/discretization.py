@@ -93,7 +93,7 @@ def _exponential(matrix: Array, right: Array, step: float) -> Array:
     """(n, n + r): e^(h A) and what inputs (n, r), held over the step, add."""
     held = ~matrix.any(axis=1)  # what only integrates inputs
     own = ~held
-    still, first, second = _exponential_sums(step * matrix[np.ix_(own, own)])
+    still, first, second = exponential_sums(step * matrix[np.ix_(own, own)])
     by_held, n = matrix[np.ix_(own, held)], len(matrix)
     solved = np.zeros((n, n + right.shape[1]))
     solved[np.ix_(own, np.flatnonzero(own))] = still
@@ -104,21 +104,21 @@ def _exponential(matrix: Array, right: Array, step: float) -> Array:
     return solved
 
 
-def _exponential_sums(matrix: Array) -> tuple[Array, Array, Array]:
-    """p0 = e^Z, p1 and p2 of a matrix Z (module), by scaling and squaring.
+def exponential_sums(matrix: Array) -> tuple[Array, Array, Array]:
+    """p0 = e^Z, p1 and p2 of matrices Z (..., n, n) (module), by scaling and squaring.
 
     Balanced by powers of two before, so that the sizes of units cost no squarings; Taylor's series to the 11th power
-    below a norm of a half, beyond which doubles see nothing.
+    below a norm of a half, beyond which doubles see nothing. A stack is scaled as its largest matrix needs it.
     """
-    from scipy.linalg import matrix_balance  # here, so that importing the package stays quick
-
+    matrix = np.asarray(matrix, dtype=np.float64)
     if not matrix.size:
         return matrix, matrix, matrix
-    z, (scale, _) = matrix_balance(matrix, permute=False, separate=True)
-    size = float(np.abs(z).sum(axis=0).max())
-    halvings = max(0, int(np.ceil(np.log2(size / 0.5)))) if size > 0.0 else 0
+    scale = balance(matrix)
+    z = matrix * scale[..., None, :] / scale[..., :, None]
+    size = float(np.abs(z).sum(axis=-2).max())
+    halvings = max(0, int(np.ceil(np.log2(size / 0.5)))) if 0.0 < size < np.inf else 0
     z = z / 2.0**halvings
-    one = np.eye(len(z))
+    one = np.eye(z.shape[-1])
     square = z @ z
     cube = square @ z
     second = np.zeros_like(z)
@@ -131,5 +131,18 @@ def _exponential_sums(matrix: Array) -> tuple[Array, Array, Array]:
         second = 0.25 * (still @ second + first + second)
         first = 0.5 * (still @ first + first)
         still = still @ still
-    turn = scale[:, None] / scale
+    turn = scale[..., :, None] / scale[..., None, :]
     return turn * still, turn * first, turn * second
+
+
+def balance(matrix: Array) -> Array:
+    """(..., n) powers of two s with columns and rows of diag(s)^-1 matrix diag(s) alike."""
+    sizes, scale = np.abs(matrix), np.ones(matrix.shape[:-1])
+    index = np.arange(matrix.shape[-1])
+    sizes[..., index, index] = 0.0
+    for _ in range(4):
+        scaled = sizes * scale[..., None, :] / scale[..., :, None]
+        rows, columns = scaled.sum(axis=-1), scaled.sum(axis=-2)
+        ratio = np.where((rows > 0.0) & (columns > 0.0), rows / np.where(columns > 0.0, columns, 1.0), 1.0)
+        scale = scale * np.exp2(np.round(0.5 * np.log2(np.clip(ratio, 1e-12, 1e12))))
+    return scale

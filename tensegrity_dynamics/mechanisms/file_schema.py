@@ -122,6 +122,14 @@ LoopKind = Literal[
 ]
 
 
+def _as_list(value: object) -> object:
+    return value if value is None or isinstance(value, list) else [value]
+
+
+Start = Annotated[list[Any], BeforeValidator(_as_list)]
+"""Lengths and angles by the kind of joint, read by the builder; a joint of one coordinate needs no list."""
+
+
 class JointBlock(Block):
     name: Name
     kind: JointKind
@@ -129,7 +137,7 @@ class JointBlock(Block):
     body: Name
     frame: FrameBlock = FrameBlock()
     axis: Direction = Field(default=[0.0, 0.0, 1.0])
-    start: list[Any] | None = None  # read by the builder: lengths and angles by the kind of joint
+    start: Start | None = None
     resistance: ResistanceBlock | Annotated[list[ResistanceBlock], Field(min_length=1)] | None = None
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:

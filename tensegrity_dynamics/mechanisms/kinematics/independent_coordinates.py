@@ -98,10 +98,11 @@ def wrench_jacobian(mechanism: Mechanism, q: NDArray, body: str, point: NDArray 
     if i < 0:
         return jacobian
     origin = work.position[i] + work.rotation[i] @ (np.zeros(3) if point is None else np.asarray(point, dtype=float))
+    dofs: list[int] = []
     while i >= 0:
-        for d in range(flat.v_start[i], flat.v_start[i] + flat.v_count[i]):
-            angular, linear = work.jacobian[d, :3], work.jacobian[d, 3:]
-            jacobian[:3, d] = angular
-            jacobian[3:, d] = linear + np.cross(angular, origin)
+        dofs.extend(range(flat.v_start[i], flat.v_start[i] + flat.v_count[i]))
         i = int(flat.parent[i])
+    angular, linear = work.jacobian[dofs, :3], work.jacobian[dofs, 3:]
+    jacobian[:3, dofs] = angular.T
+    jacobian[3:, dofs] = (linear + np.cross(angular, origin)).T
     return jacobian

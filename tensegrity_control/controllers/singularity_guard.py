@@ -1,0 +1,167 @@
+"""Keeps an output short of singular positions, a braking distance ahead.
+
+What the efforts u within their limits U do to the output is y'' = b_0 + B u. The distance to a singularity is
+
+    d = s_min / s_max of D^-1 B U,   1 at the start by a factor
+
+with D the sizes of its rows at the start. It is zero where the output cannot move along some direction (an arm that is
+stretched, J loses rank) and where the actuators do not hold it along some direction (a parallel robot whose links line
+up), and needs no choice of coordinates. Cables cannot push: where the effort that holds the output nears its limit,
+what is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin
+the law is a brake: what approaches does so no faster than
+
+    h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
+
+so that the acceleration limit a is enough to stop before the margin, and nearer than a / k^2 it is approached as slowly
+as exp(-k t). It bounds the output's acceleration along the gradient of d, and changes the one that is wanted as little
+as possible in the metric of the robot's inertia: what leads along the border or back goes on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.output_frame import AXES
+
+from .holding_reserve import HoldingReserve
+
+NEAR = 4.0
+"""Margins within which the gradient is looked at."""
+FORESEEN = 6.0
+"""Time constants of the output's loop from which on it is near, too, at the rate at which it approaches."""
+FAR_LOOKS = 4
+"""Periods after which the distance is looked at again where it is not near."""
+STEP, SMALL_STEP = 1e-3, 1e-5
+"""rad or m of the largest coordinate: of second differences along the motion, and of the gradient."""
+NO_AUTHORITY = 1e-9
+"""Of the largest singular value, below which the start itself is singular and nothing is guarded."""
+LEAST_PART = 0.3
+"""Of the direction that is lost, from which on an axis is named."""
+
+
+class SingularityGuard:
+    """See the module.
+
+    Args:
+        equations: of the robot; their arrays are those of the last `update`. effort: (a,) limits, N m or N.
+        floor: (c,) N that the driven cables keep. margin: d that is kept, in parts of that at the start; 0 guards
+            nothing.
+
+    Attributes:
+        distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" for nothing.
+    """
+
+    def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
+        self._equations, self._effort, self.margin = equations, effort, margin
+        self.reserve = HoldingReserve(equations, effort, floor)
+        self.begin()
+
+    def begin(self) -> None:
+        """Count distances from the state of the last `update` on."""
+        authority = self._equations.arrays.output_1 * self._effort
+        size = np.linalg.norm(authority, axis=1)
+        self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
+        self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
+        start, reserve = self._authority(), self.reserve.value()
+        self._guards = start > NO_AUTHORITY
+        self._start = start if self._guards else 1.0
+        self._reserve_start = min(reserve, 1.0) if reserve > 0.0 else np.inf
+
+    def refuse_singular(self) -> None:
+        """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
+        still = np.diagonal(self._equations.arrays.mobility)
+        if not np.all(still > NO_AUTHORITY**2 * np.max(still, initial=0.0)):
+            axes = [AXES[row] for row, size in zip(self._equations.parts.axes, still, strict=True) if not size > 0.0]
+            raise TensegrityError(
+                f"{self._equations.robot.name} is in a singular position: nothing moves its output along "
+                f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
+            )
+
+    def keep(self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float) -> Array:
+        """(k,) the output's acceleration that is wanted, as far as the law allows it.
+
+        Args:
+            wanted: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
+            bandwidth: 1/s of the output's loop. most: m/s^2 with which the output may brake.
+        """
+        self.reason = ""
+        if not self._guards or not self.margin > 0.0:
+            return wanted
+        self._looked += 1
+        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
+            return wanted
+        before, looked, self._looked = self.distance, self._looked, 0
+        self.distance = self._seen()
+        approach = (before - self.distance) / (2.0 * ahead * looked)
+        if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
+            return wanted
+        lost = self._direction()
+        slope, rate, bend, mobility = self._derivatives(q, v, ahead)
+        away = mobility @ slope
+        size = float(slope @ away)
+        if not size > 0.0:
+            return wanted
+        room, brake, pace = self.distance - self.margin, most * float(np.linalg.norm(slope)), 0.5 * bandwidth
+        soft = brake / pace
+        allowed = pace * room if room < 0.0 else float(np.sqrt(2.0 * brake * room + soft * soft)) - soft
+        steepness = pace if room < 0.0 else brake / (allowed + soft)
+        short = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ wanted)
+        if not short > 0.0:
+            return wanted
+        self.reason = (
+            f"held short of a singularity ({lost}; distance {self.distance:.3g} of that at the start, "
+            f"{self.margin:.3g} is kept)"
+        )
+        return np.asarray(wanted + (short / size) * away)
+
+    def _seen(self) -> float:
+        """Distance at the state of the last `update`."""
+        return min(self._authority(), self.reserve.value() / self._reserve_start)
+
+    def _authority(self) -> float:
+        authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
+        values = np.linalg.svd(authority, compute_uv=False)
+        if values.size < authority.shape[0] or not values[0] > 0.0:
+            return 0.0
+        return float(values[-1] / values[0]) / self._start
+
+    def _direction(self) -> str:
+        """In words, what is lost."""
+        if self.distance < self._authority():
+            return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
+        authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
+        lost = np.abs(np.linalg.svd(authority)[0][:, -1])
+        axes = [AXES[row] for row, part in zip(self._equations.parts.axes, lost, strict=True) if part > LEAST_PART]
+        return f"no effort moves the output along {' and '.join(axes)}"
+
+    def _derivatives(self, q: Array, v: Array, ahead: float) -> tuple[Array, float, float, Array]:
+        """Of the distance: (k,) by the output, its rate, and its acceleration without one of the output; and (k, k)
+        mobility. The equations are at the same state as before."""
+        equations, arrays = self._equations, self._equations.arrays
+        count, here = equations.count, arrays.q_ahead.copy()
+        mobility = arrays.mobility.copy()
+        basis, offset = equations.reduction.basis[:, :count].copy(), equations.reduction.offset.copy()
+        bias = arrays.output_0 - arrays.jacobian @ arrays.rate_0  # what the output does without accelerations of w
+        ways = basis @ np.linalg.solve(mobility, arrays.output_solved).T  # velocities that move one row of the output
+        still = np.zeros_like(v)
+
+        def at(rate: Array, time: float) -> float:
+            equations.update(equations.moved(here, rate, time), still)
+            return self._seen()
+
+        distance = at(still, 0.0)
+        slope = np.empty(ways.shape[1])
+        for k, way in enumerate(ways.T):
+            step = SMALL_STEP / float(np.max(np.abs(way)))
+            slope[k] = (at(way, step) - distance) / step
+        rate = bend = 0.0
+        fastest = float(np.max(np.abs(v), initial=0.0))
+        if fastest > 0.0:
+            step = STEP / fastest
+            after, before = at(v + 0.5 * step * offset, step), at(v - 0.5 * step * offset, -step)
+            rate, bend = (after - before) / (2.0 * step), (after - 2.0 * distance + before) / step**2
+        equations.update(q, v, ahead)
+        return slope, rate, bend - float(slope @ bias), mobility

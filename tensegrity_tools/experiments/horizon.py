@@ -1,0 +1,171 @@
+"""Offline plan, receding horizon and `qp` on the same motion: the open question of document 000, with figures.
+
+Every controller moves the output by the same way in the same time, from rest along a straight line with least jerk, as
+known, with a push on the way, and with other cables and masses than it was told. All send efforts (with impedances at
+the actuators plans are set points, and the question does not arise). Error: distance from that line and its timing;
+effort: root mean square of what is more than at rest; planning: processor time of the plan before the motion, and of a
+plan or program on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_control.trajectories.quintic import minimum_jerk
+from tensegrity_dynamics import Robot, Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
+
+from ..output import table
+from ._progress import tell
+
+DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
+AFTER = 0.5
+"""s after the motion."""
+SIMULATED = 1e-3
+CONTROLLERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "offline": ("task", {}),
+    "receding": ("task", {"plan": "receding_in_step"}),
+    "qp": ("qp", {}),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is otherwise than told: N at the output on the way, and the part by which cables and masses are more."""
+
+    name: str
+    push: float = 0.0
+    error: float = 0.0
+
+
+def plant_of(robot: Robot, case: Case) -> Robot:
+    """The robot as it is."""
+    if not case.error:
+        return robot
+    model, factor = robot.model_as(MechanismModel), 1.0 + case.error
+    if model.mechanism.cables:
+        model = with_cables(model, young=factor * model.mechanism.cables[0].young)
+    bodies = tuple(
+        replace(each, mass=factor * each.mass, inertia=factor * np.asarray(each.inertia))
+        for each in model.mechanism.bodies
+    )
+    return replace(robot, model=replace(model, mechanism=replace(model.mechanism, bodies=bodies)))
+
+
+def one_run(
+    robot_name: str, which: str, case: Case, move: float, duration: float, period: float, horizon: float, replan: float
+) -> dict[str, Any]:
+    """One motion; errors in m, effort in N m or N, times in s."""
+    robot = load_robot(robot_name)
+    plant = plant_of(robot, case)
+    kind, given = CONTROLLERS[which]
+    more = {"horizon": horizon, "replan": replan} if which == "receding" else {}
+    control: Any = make_controller(kind, robot, period=period, actuation="effort", **given, **more)
+    simulation = Simulation(plant, period / max(1, int(np.ceil(period / SIMULATED - 1e-9))))
+    body, frame = robot.output.body, robot.output.frame  # type: ignore[attr-defined]
+    rows = robot.output.rows[robot.output.rows < 3]  # type: ignore[attr-defined]
+
+    def look() -> RobotState:
+        state, seen = simulation.state, simulation.observe()
+        return RobotState(positions=np.array(list(seen.positions.values())), pose=seen.pose, q=state.q, v=state.v)
+
+    row: dict[str, Any] = {"controller": which, "case": case.name, "lost": ""}
+    control.reset(0.0, look())
+    here = np.array(control.reference(0.0).pose[0])
+    still = np.array(list(simulation.observe().efforts.values()))
+    target = here.copy()
+    target[rows[-1]] -= move
+    began = process_time()
+    accepted = control.set_goal(0.0, target, duration=duration)
+    planned = process_time() - began
+    line = minimum_jerk(0.0, accepted.duration, here, target)
+    errors, efforts, tensions, took = [], [], [], []
+    for k in range(round((accepted.duration + AFTER) / period)):
+        time = k * period
+        seen = simulation.observe()
+        pushed = 0.3 * accepted.duration <= time < 0.6 * accepted.duration
+        force = np.zeros(3)
+        force[rows[0]] = case.push if pushed else 0.0
+        arm = matrix_from_quaternion(seen.pose[1]) @ frame.axes.T @ frame.origin
+        simulation.apply_forces({body: np.concatenate((force, np.cross(arm, force)))})
+        try:
+            began = process_time()
+            command = control.command(time, look())
+            took.append(process_time() - began)
+            simulation.command(command.mode, command.set_points())
+            simulation.advance(duration=period)
+        except TensegrityError as error:
+            return row | {"lost": str(error)}
+        seen = simulation.observe()
+        errors.append(float(np.linalg.norm((seen.pose[0] - line.value(time + period))[rows])))
+        efforts.append(np.array(list(seen.efforts.values())) - still)
+        tensions.append(min(seen.tensions.values(), default=np.nan))
+    replanning = getattr(control, "_replanning", None)
+    again = took if replanning is None else replanning.times
+    return row | {
+        "worst": max(errors), "rms": float(np.sqrt(np.mean(np.square(errors)))), "end": errors[-1],
+        "effort": float(np.sqrt(np.mean(np.square(efforts)))), "least_tension": float(np.min(tensions)),
+        "planning": planned, "again": 0.0 if which == "offline" else float(np.median(again)),
+        "new_plans": 0 if replanning is None else replanning.made, "duration": accepted.duration,
+    }  # fmt: skip
+
+
+def run(
+    robot: str = "manipulator",
+    controller: str = "",
+    move: float = 0.03,
+    duration: float = 1.0,
+    push: float = 5.0,
+    error: float = 0.1,
+    period: float = 0.005,
+    horizon: float = 0.3,
+    replan: float = 0.05,
+) -> dict[str, Any]:
+    """All runs.
+
+    Args:
+        robot: name or file. controller: one of `CONTROLLERS` alone; empty for all. move: m, along the last axis that is
+            controlled. duration: s. push: N along the first one. error: part by which Young's modulus and masses are
+            larger. period: s. horizon, replan: s that a new plan looks ahead, and between two of them.
+    """
+    if controller and controller not in CONTROLLERS:
+        raise TensegrityError(unknown_name("controller", controller, CONTROLLERS))
+    cases = (
+        Case("as known"), Case(f"push of {push:g} N", push=push),
+        Case(f"model {100 * error:g} % off", error=error),
+    )  # fmt: skip
+    runs = []
+    for case in cases:
+        for which in (controller,) if controller else CONTROLLERS:
+            tell(f"{which}, {case.name}")
+            runs.append(one_run(robot, which, case, move, duration, period, horizon, replan))
+    return {"robot": robot, "runs": runs}
+
+
+def render(result: dict[str, Any], console: Console) -> None:
+    """One line for each run."""
+    rows = []
+    for each in result["runs"]:
+        if each["lost"]:
+            rows.append((each["controller"], each["case"], "lost", *[""] * 6))
+            continue
+        rows.append((
+            each["controller"], each["case"], f"{1e3 * each['worst']:.5f}", f"{1e3 * each['rms']:.5f}",
+            f"{1e3 * each['end']:.5f}", f"{each['effort']:.4f}", f"{each['least_tension']:.2f}",
+            f"{1e3 * each['planning']:.1f}", f"{1e3 * each['again']:.2f} ({each['new_plans']})",
+        ))  # fmt: skip
+    columns = ("controller", "case", "worst mm", "rms mm", "end mm", "effort", "least N", "plan ms", "again ms")
+    console.print(table(f"the same motion of {result['robot']}", columns, rows))
+    for each in result["runs"]:
+        if each["lost"]:
+            console.print(f"{each['controller']}, {each['case']}: {each['lost']}")

@@ -1,0 +1,135 @@
+"""`qp` beside singular positions and joint limits: it stops a braking distance before them, and says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import qp_loop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensegrity_control.controller import RobotState
+from tensegrity_control.registry import make_controller
+from tensegrity_dynamics import Simulation
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
+from tensegrity_dynamics.robots.load_robot import parse_robot
+
+ARM = """
+kind: mechanism
+name: arm
+gravity: [0, 0, 0]
+density: 2000
+bodies:
+  upper: {shapes: [{kind: box, size: [0.3, 0.03, 0.03], frame: {at: [0.15, 0, 0]}}]}
+  fore: {shapes: [{kind: box, size: [0.3, 0.03, 0.03], frame: {at: [0.15, 0, 0]}}]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: upper, start: ["-30 deg"]}
+  - {name: elbow, kind: revolute, parent: upper, body: fore, frame: {at: [0.3, 0, 0]}, start: ["60 deg"]}
+actuators:
+  - {drives: shoulder, position: ["-50 deg", "50 deg"], rate: "180 deg/s", effort: "10 N m"}
+  - {drives: elbow, position: ["-150 deg", "100 deg"], rate: "180 deg/s", effort: "10 N m"}
+outputs:
+  - {name: tip, body: fore, frame: {at: [0.3, 0, 0]}, controlled: [x, y]}
+"""
+KEPT = 0.1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def arm():
+    """`loop("arm")` is the arm of this file."""
+    robot, before = parse_robot(ARM, "arm.yaml"), qp_loop.robot_named
+    qp_loop.robot_named = lambda name: robot if name == "arm" else before(name)
+    yield robot
+    qp_loop.robot_named = before
+
+
+def led(name, target, turn=0.0, stream=False, seconds=1.5, **parameters):
+    """The loop after a goal, or a stream of goals, to a place and turn from here; (k, nq), least distance, and what it
+    said."""
+    made = qp_loop.loop(name, actuation="effort", **parameters)
+    (here, quaternion), begin = made.look().pose, made.time
+    seen, least, said = [], 1.0, set()
+
+    def goal(part):
+        rotation = matrix_from_vector(np.array([0.0, 0.0, part * turn])) @ matrix_from_quaternion(quaternion)
+        made.control.set_goal(made.time, here + part * np.array([*target, 0.0]), quaternion_from_matrix(rotation))
+
+    def look(time):
+        nonlocal least
+        if stream:
+            goal(min(1.0, (time - begin) / 0.6))
+        seen.append(made.simulation.state.q)
+        least = min(least, made.control.singularity_distance)
+        said.update(made.control.gave_way())
+
+    if not stream:
+        goal(1.0)
+    made.run(seconds, look)
+    return made, np.array(seen), least, " ".join(said)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_line_through_full_extension_ends_before_it_by_name_and_the_way_back_is_free(stream):
+    made, seen, least, said = led("arm", (0.2, 0.05), stream=stream)
+    assert least > 0.99 * KEPT and np.min(seen[:, 1]) > np.radians(5.0)
+    assert "held short of a singularity (no effort moves the output along x" in said
+    goal = made.look().pose[0] - np.array([0.1, 0.0, 0.0])
+    made.run(made.control.set_goal(made.time, goal).duration + 0.4)
+    assert np.linalg.norm(made.look().pose[0] - goal) < 1e-4 and not made.control.gave_way()
+
+
+def test_without_the_guard_the_same_line_is_lost():
+    with pytest.raises(TensegrityError, match="from its reference"):
+        led("arm", (0.2, 0.05), seconds=3.0, singularity=0.0)
+
+
+def test_a_parallel_robot_stops_before_its_links_line_up():
+    made, _, least, said = led("three_rrr", (0.0, 0.0), turn=1.5, seconds=1.2)
+    assert least > 0.99 * KEPT and "no effort moves the output along rz" in said
+    assert np.max(np.abs(made.simulation.state.v)) < 0.5
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("stream", [False, True])
+def test_actuators_stop_before_their_limits(stream):
+    _, seen, _, _ = led("arm", (-0.3, -0.05), stream=stream, seconds=2.2)
+    limits = np.radians([[-50.0, -150.0], [50.0, 100.0]])
+    assert np.all(seen[:, :2] > limits[0]) and np.all(seen[:, :2] < limits[1])
+    assert np.min(seen[:, 0]) < np.radians(-48.0)  # it did come there
+
+
+@settings(max_examples=5)
+@given(st.floats(-0.4, 0.4), st.floats(0.4, 1.5), st.floats(-2.0, 2.0), st.floats(-2.0, 2.0))
+def test_the_gradient_is_that_of_the_distance_along_any_motion(shoulder, elbow, fast, slow):
+    made = qp_loop.loop("arm", actuation="effort")
+    guard, equations = made.control._guard, made.control.equations
+    q, v = np.array([shoulder, elbow]), np.array([fast, slow])
+
+    def distance(time):
+        equations.update(q + time * v, np.zeros(2))
+        return guard._seen()
+
+    h = 1e-3
+    values = distance(-h), distance(0.0), distance(h)
+    arrays = equations.update(q, v)
+    rate_of_output = arrays.jacobian @ arrays.rates
+    guard.distance = values[1]
+    slope, rate, bend, _ = guard._derivatives(q, v, 0.0)
+    found = (values[2] - values[0]) / (2.0 * h)
+    np.testing.assert_allclose([rate, slope @ rate_of_output], found, atol=2e-3 * (1.0 + abs(found)))
+    # along the straight line of the joints, w'' = 0, the output has the acceleration J' w'
+    bias = equations.arrays.output_0 - equations.arrays.jacobian @ equations.arrays.rate_0
+    second = (values[2] - 2.0 * values[1] + values[0]) / h**2
+    np.testing.assert_allclose(bend + slope @ bias, second, atol=1e-2 * (1.0 + abs(second)))
+
+
+def test_a_robot_that_is_stretched_already_is_refused_by_name():
+    straight = ARM.replace('start: ["60 deg"]', 'start: ["0 deg"]').replace('start: ["-30 deg"]', 'start: ["0 deg"]')
+    robot = parse_robot(straight, "straight.yaml")
+    for kind, says in (("qp", "singular position: nothing moves its output along x"), ("computed_torque", "Type 1")):
+        control = make_controller(kind, robot)
+        state = Simulation(robot).state
+        with pytest.raises(TensegrityError, match=says):
+            control.reset(0.0, RobotState(q=state.q, v=state.v))

@@ -1,0 +1,82 @@
+"""Plans that are made anew while the robot moves: what they change, and what calls them off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.experiments.horizon import Case, one_run
+
+
+@pytest.fixture(scope="module")
+def strut():
+    return load_robot("single_strut")
+
+
+def begun(robot, **parameters):
+    """A controller that moves, its simulation, and what it sees."""
+    control = make_controller("task", robot, actuation="effort", **parameters)
+    simulation = Simulation(robot, 1e-3)
+
+    def look():
+        state = simulation.state
+        return RobotState(
+            positions=np.array(list(simulation.observe().positions.values())), pose=simulation.observe().pose,
+            q=state.q, v=state.v,
+        )  # fmt: skip
+
+    control.reset(0.0, look())
+    control.set_goal(0.0, control.reference(0.0).pose[0] + np.array([0.03, 0.0, 0.0]), duration=0.5)
+    return control, simulation, look
+
+
+@pytest.mark.long
+def test_new_plans_lessen_the_error_that_an_unknown_push_makes():
+    case = Case("push", push=5.0)
+    error = {}
+    for which in ("offline", "receding"):
+        found = one_run("single_strut", which, case, 0.03, 1.0, 0.005, 0.3, 0.05)
+        assert not found["lost"] and found["end"] < 1e-5
+        error[which] = found["rms"]
+    assert error["receding"] < 0.8 * error["offline"]
+
+
+def test_where_all_is_as_known_new_plans_are_the_old_one(strut):
+    control, simulation, look = begun(strut, plan="receding_in_step")
+    before = control._motions[-1][1].plan
+    for k in range(60):
+        command = control.command(k * 0.005, look())
+        simulation.command(command.mode, command.set_points())
+        simulation.advance(duration=0.005)
+    assert control._replanning.made >= 3
+    after = control._motions[-1][1].plan
+    assert after is not before
+    size = before.states.shape[1] // 2
+    np.testing.assert_allclose(after.states[:, :size], before.states[:, :size], atol=1e-5)
+    np.testing.assert_allclose(after.states[:, size:], before.states[:, size:], atol=2e-3)
+    np.testing.assert_allclose(after.gains[-1], before.gains[-1])
+
+
+def test_a_hold_calls_off_the_plan_that_is_being_made(strut):
+    control, _, look = begun(strut, plan="receding")
+    control.command(0.0, look())
+    replanning = control._replanning
+    assert replanning._job is not None
+    wish = replanning._cancellation
+    control.hold(0.005)
+    assert replanning._job is None and "held" in wish.reason
+    control.command(0.01, look())  # it brakes: nothing is planned anew
+    assert replanning._job is None and replanning.made == 0
+
+
+def test_what_cannot_be_planned_anew_is_refused_by_name(strut):
+    with pytest.raises(TensegrityError, match="There is no plan 'recedin'"):
+        make_controller("task", strut, plan="recedin")
+    with pytest.raises(TensegrityError, match="give actuation effort, too"):
+        make_controller("task", strut, plan="receding")
+    with pytest.raises(TensegrityError, match=r"horizon is 0\.01"):
+        make_controller("task", strut, plan="receding", actuation="effort", horizon=0.01)
