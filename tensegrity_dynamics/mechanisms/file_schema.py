@@ -64,7 +64,7 @@ class PrimitiveBlock(Block):
 
 
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
+    return value if value is None or isinstance(value, list) else [value]
 
 
 class MeshBlock(Block):
@@ -120,10 +120,6 @@ JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", 
 LoopKind = Literal[
     "point", "point_xy", "point_z", "fixed", "revolute", "cylindrical", "prismatic", "planar", "universal"
 ]
-
-
-def _as_list(value: object) -> object:
-    return value if value is None or isinstance(value, list) else [value]
 
 
 Start = Annotated[list[Any], BeforeValidator(_as_list)]

@@ -12,7 +12,7 @@ import inspect
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -74,6 +74,7 @@ class RobotNode(Node):
         self._said_level, self._said = WARN, "starting"
         self._said_values: dict[str, Any] = {}
         self._told = ""
+        self._later: Callable[[], Mapping[str, Any]] | None = None
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", QoSProfile(depth=10))
         self.add_on_set_parameters_callback(self._check_parameters)
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -268,11 +269,16 @@ class RobotNode(Node):
         self._said_values.update(values)
         if level == OK:
             self._told = ""
+        self._later: Callable[[], Mapping[str, Any]] | None = None
         elif fresh:
             self._told = message
             if self._may_tell_now():
                 self.get_logger().warning(message)
                 self.report()
+
+    def tell_when_asked(self, values: Callable[[], Mapping[str, Any]]) -> None:
+        """Values that the diagnostics say as well; made when they are published, and not in every period."""
+        self._later = values
 
     def _may_tell_now(self) -> bool:
         """Whether there were not too many news within a second: a flood must fill neither the log nor the network."""
@@ -294,6 +300,11 @@ class RobotNode(Node):
 
     def report(self) -> None:
         """Publish the diagnostics now."""
+        if self._later is not None:
+            try:
+                self._said_values.update(self._later())
+            except Exception as error:  # words for people end no node
+                self._said_values["not_said"] = f"{type(error).__name__}: {error}"
         values = [KeyValue(key=key.replace("_", " "), value=str(value)) for key, value in self._said_values.items()]
         status = DiagnosticStatus(
             level=self._said_level, name=self.diagnostic_name, message=self._said, values=values,
