@@ -269,7 +269,6 @@ class RobotNode(Node):
         self._said_values.update(values)
         if level == OK:
             self._told = ""
-        self._later: Callable[[], Mapping[str, Any]] | None = None
         elif fresh:
             self._told = message
             if self._may_tell_now():
