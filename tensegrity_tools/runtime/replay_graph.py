@@ -5,6 +5,7 @@ What these publish and offer is named `replay/...`: nothing that moves listens t
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,9 @@ def _robot(bag: Bag, contents: Contents, folder: Path) -> str:
     """File of the recorded robot, else the name that the nodes had. Raises TensegrityError where neither is there."""
     if contents.robot_text:
         known = contents.robot_path
-        if known is not None and known.read_text(encoding="utf-8", errors="replace") == contents.robot_text:
-            return str(known)
+        with contextlib.suppress(OSError):
+            if known is not None and known.read_text(encoding="utf-8", errors="replace") == contents.robot_text:
+                return str(known)
         file = folder / "recorded_robot.yaml"
         file.write_text(contents.robot_text, encoding="utf-8")
         return str(file)
