@@ -17,11 +17,13 @@ import numpy as np
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 
-from ..optimization.quadratic_program import SOLVED, QuadraticProgram, Sizes
+from ..optimization.quadratic_program import INFEASIBLE, SOLVED, QuadraticProgram, Sizes
 from ..optimization.solvers import DEFAULT_SOLVER, make_solver
 
 LEAST_SHARE = 0.2
 """Of the efforts: what needs less counts as much, so that what hardly needs any has no endless reserve."""
+SECOND_SOLVER = "piqp"
+"""What decides where the default one finds nothing: an interior point takes longer, and minds no ties."""
 CURVED = 1e-6
 """Of the squared efforts beside the squared share: what makes the program strictly convex."""
 
@@ -48,10 +50,15 @@ class HoldingReserve:
         program.C[cables : cables + inputs, :inputs], program.C[cables + inputs :, :inputs] = unit, -unit
         program.C[cables:, inputs] = 1.0
         self._last = np.zeros(inputs)
-        self._solver = make_solver(DEFAULT_SOLVER, Sizes(inputs + 1, outputs, rows))
+        sizes = Sizes(inputs + 1, outputs, rows)
+        self._solvers = tuple(make_solver(name, sizes) for name in (DEFAULT_SOLVER, SECOND_SOLVER))
+        self._share = 0.0
 
     def share(self) -> float:
-        """s at the state of the last `equations.update`, infinite where no effort holds the output."""
+        """s at the state of the last `equations.update`, infinite where no effort holds the output.
+
+        Where no solver comes to an end it is that of the last look.
+        """
         arrays, program = self._equations.arrays, self._program
         cables, inputs = arrays.tension_1.shape
         program.A[:, :inputs], program.b[:] = arrays.output_1 * self._effort, -arrays.output_0
@@ -61,9 +68,15 @@ class HoldingReserve:
         program.b[:] /= size
         program.C[:cables, :inputs] = arrays.tension_1 * self._effort
         program.c_low[:cables] = self.floor - arrays.tension_0
-        result = self._solver.solve(program)
-        self._last = result.x[:inputs]
-        return float(result.x[inputs]) if result.status == SOLVED else np.inf
+        for solver in self._solvers:  # with many bounds at once the first one may give up where there is a solution
+            result = solver.solve(program)
+            if result.status == SOLVED:
+                self._last, self._share = result.x[:inputs], float(result.x[inputs])
+                break
+        else:
+            if result.status == INFEASIBLE:
+                self._share = np.inf
+        return self._share
 
     def strained(self) -> str:
         """Name of the actuator that needed the largest part of its effort at the last look."""
