@@ -449,7 +449,9 @@ class QPController(SampledController):
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
         wanted = self._task.wanted(here, error, turn, rate, arrays.velocity[3:], w)
-        wanted = self._guard.keep(wanted, q, v, 0.5 * self.period, w, self._limits[1])
+        wanted = self._guard.keep(
+            wanted, q, v, 0.5 * self.period, w, self._limits[1], None if self.solution is None else self.solution.effort
+        )
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))

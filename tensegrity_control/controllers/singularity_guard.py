@@ -68,7 +68,7 @@ class SingularityGuard:
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
-        self._reserve_start = min(reserve, 1.0) if reserve > 0.0 else np.inf
+        self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
 
     def refuse_singular(self) -> None:
         """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
@@ -80,12 +80,16 @@ class SingularityGuard:
                 f"{' and '.join(axes) or 'an axis'} here. Start it, or lead it by its joints, elsewhere."
             )
 
-    def keep(self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float) -> Array:
+    def keep(
+        self, wanted: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: float, effort: Array | None
+    ) -> Array:
         """(k,) the output's acceleration that is wanted, as far as the law allows it.
 
         Args:
             wanted: (k,) m/s^2, rad/s^2. q, v, ahead: of the last `equations.update`, which is made again.
             bandwidth: 1/s of the output's loop. most: m/s^2 with which the output may brake.
+            effort: (a,) of the last period: where it leaves more than the reserve at the start, nobody needs to look at
+                the least one.
         """
         self.reason = ""
         if not self._guards or not self.margin > 0.0:
@@ -93,6 +97,8 @@ class SingularityGuard:
         self._looked += 1
         if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin:
             return wanted
+        used = 1.0 if effort is None else float(np.max(np.abs(effort) / self._effort, initial=0.0))
+        self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         before, looked, self._looked = self.distance, self._looked, 0
         self.distance = self._seen()
         approach = (before - self.distance) / (2.0 * ahead * looked)
@@ -119,7 +125,8 @@ class SingularityGuard:
 
     def _seen(self) -> float:
         """Distance at the state of the last `update`."""
-        return min(self._authority(), self.reserve.value() / self._reserve_start)
+        reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
+        return min(self._authority(), reserve)
 
     def _authority(self) -> float:
         authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
@@ -130,7 +137,7 @@ class SingularityGuard:
 
     def _direction(self) -> str:
         """In words, what is lost."""
-        if self.distance < self._authority():
+        if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
         authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
         lost = np.abs(np.linalg.svd(authority)[0][:, -1])
