@@ -126,6 +126,14 @@ class Driver:
         shows = self._cycle.spools[name].tells_tension(self.sent.get(name))
         return tendon.tension if tendon is not None and shows else math.nan
 
+    def tendon_tension(self, name: str) -> float:
+        """Estimated tension of a tendon without what moves its servo [N]: what is left of `tension` in quick motions."""
+        tension, spool = self.tension(name), self._cycle.spools[name]
+        carried = self._cycle.layer.carried_force(name)
+        if not spool.inertia or math.isnan(tension) or math.isnan(carried):
+            return tension
+        return max(0.0, carried) if spool.pulls else carried
+
     # -- running ---------------------------------------------------------------------------------------------------
 
     def begin(self, clock: Callable[[], float]) -> None:

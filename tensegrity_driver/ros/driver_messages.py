@@ -70,7 +70,7 @@ class DriverMessages:
         for name, spool in self._driver.spools.items():
             if not spool.pulls:
                 continue
-            tendon, tension = self._driver.readings.tendons.get(name), self._driver.tension(name)
+            tendon, tension = self._driver.readings.tendons.get(name), self._driver.tendon_tension(name)
             rest = math.nan if tendon is None or spool.driven.motion != "tendon" else tendon.length
             stretched = tension > 0.0 and spool.stiffness is not None
             message.name.append(spool.actuator.drives)
@@ -98,7 +98,7 @@ class DriverMessages:
             if tendon is not None:
                 raw = tendon.raw
                 values["rest_length"] = f"{1e3 * tendon.length:.2f} mm"
-                values["tension"] = f"{self._driver.tension(name):.1f} N"
+                values["tension"] = f"{self._driver.tendon_tension(name):.1f} N"
                 for key, unit in UNITS.items():
                     if (value := getattr(raw, key)) is not None:
                         values[key] = f"{value:.3g} {unit}"

@@ -28,7 +28,7 @@ from ..spools.spool import Spool
 from .fault_latch import FaultLatch
 from .faults import JOG_ALLOWED, UNTRUSTED_ENCODER, UNTRUSTED_LENGTH, Fault, Reaction
 from .monitors import Monitor, make_monitors, tendon_monitors
-from .monitors.limits import CeilingMemory, slack_tension
+from .monitors.limits import CeilingMemory, TensionMonitor, slack_tension
 from .settings import SafetySettings
 from .spool_identification import SpoolIdentification
 
@@ -240,6 +240,11 @@ class SafetyLayer:
         self.monitors = others + tendon_monitors(spool, self.settings)
 
     # -- one cycle -------------------------------------------------------------------------------------------------
+
+    def carried_force(self, name: str) -> float:
+        """N that the tendon of a spool takes beside what moves its servo; nan where that is not known."""
+        found = (each.carried for each in self.monitors if each.name == name and isinstance(each, TensionMonitor))
+        return next(found, math.nan)
 
     def step(
         self,

@@ -115,8 +115,13 @@ class TensionMonitor(TendonFindingMonitor):
         if tendon is not None:
             self._carried.update(tendon, commands.get(self.spool.name), elapsed(readings, self.settings))
         fault = super().update(cycle, readings, commands)
-        carried = self._carried.mean
+        carried = self.carried
         return None if fault is not None and not math.isnan(carried) and self.explains(carried) else fault
+
+    @property
+    def carried(self) -> float:
+        """N that the tendon takes, a mean over the cycles of the persistence; nan where it is not known."""
+        return self._carried.mean
 
     @abstractmethod
     def explains(self, carried: float) -> bool:
