@@ -127,7 +127,7 @@ class Driver:
         return tendon.tension if tendon is not None and shows else math.nan
 
     def tendon_tension(self, name: str) -> float:
-        """Estimated tension of a tendon [N] without what moves its servo, the larger part of `tension` in quick motions."""
+        """Estimated tension of a tendon [N] without what moves its servo, which quick motions need much of."""
         tension, spool = self.tension(name), self._cycle.spools[name]
         carried = self._cycle.layer.carried_force(name)
         if not spool.inertia or math.isnan(tension) or math.isnan(carried):
