@@ -14,6 +14,7 @@ from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 from tensegrity_driver.bus.statistics import BusReading
 from tensegrity_driver.calibration.calibrated_spools import make_loops
 from tensegrity_driver.driver_cycle import DriverCycle
+from tensegrity_driver.robot_clock import RobotClock
 from tensegrity_driver.safety.faults import FaultKind, Reaction
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoCommand, ServoReading
@@ -22,6 +23,8 @@ from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused
 
 NAMES = ("draw_1", "draw_2")
+JUMPS = [sign * size for size in (1.0, 3600.0, 3.2e8) for sign in (1.0, -1.0)]
+"""s by which clocks jump."""
 LINE = Line(-RADIUS, 0.21)
 
 
@@ -181,6 +184,62 @@ def test_a_clock_jump_holds_in_the_cycle_in_which_it_is_seen(jump: float) -> Non
     machine.driver.clear()
     machine.follow({"draw_1": 0.22}, 150)
     assert machine.lengths()[0] == pytest.approx(0.22, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_motion_goes_on_as_if_nothing_had_been_when_the_clock_is_set(jump: float) -> None:
+    lengths = []
+    for by in (0.0, jump):
+        machine, set_by, steady = Machine(), [10**18], [0]
+        clock = RobotClock(lambda set_by=set_by, steady=steady: steady[0] + set_by[0], lambda steady=steady: steady[0])
+        machine.now = 1e-9 * clock.now
+        machine.driver.begin(machine.now)
+        for cycle in range(60):
+            machine.driver.command(
+                ["draw_1"], [0.2085], Mode.POSITION, source="controller", session=7, stamp=machine.now, now=machine.now
+            )
+            if cycle == 20:
+                set_by[0] += round(1e9 * by)
+            steady[0] += round(1e9 * PERIOD)
+            machine.now = 1e-9 * clock.now
+            assert not machine.driver.run(PERIOD, machine.now).faults
+            machine.link.move()
+        lengths.append(machine.lengths())
+    assert lengths[0] == lengths[1]
+
+
+@pytest.mark.parametrize("jump", [*JUMPS, -0.1])
+def test_where_the_stamping_clock_itself_jumps_the_robot_holds_and_goes_on_with_a_new_goal(jump: float) -> None:
+    machine = Machine()
+
+    def ask(session: int, goal: float, stamp: float | None = None) -> bool:
+        stamp = machine.now if stamp is None else stamp
+        return machine.driver.command(
+            ["draw_1"], [goal], Mode.POSITION, source="controller", session=session, stamp=stamp, now=machine.now
+        ).accepted
+
+    for _ in range(20):
+        assert ask(1, 0.2085)
+        machine.run(1)
+    before, machine.now = machine.now, machine.now + jump
+    late = before - PERIOD
+    step = machine.run(1)
+    assert (FaultKind.CLOCK_JUMP in {each.kind for each in step.new}) == (abs(jump) > 0.5)
+    ask(1, 0.2)
+    machine.run(2)
+    stands = machine.lengths()
+    for _ in range(30):  # neither the stream that began before nor what is stamped by the old clock moves anything
+        assert not ask(1, 0.2)
+        if abs(jump) > 0.5:
+            assert not ask(1, 0.2, stamp=late)
+        machine.run(1)
+    assert machine.lengths() == pytest.approx(stands, abs=3e-4)
+    machine.driver.clear()
+    for _ in range(150):
+        assert ask(2, 0.209)
+        step = machine.run(1)
+    assert not step.faults
+    assert machine.lengths()[0] == pytest.approx(0.209, abs=2e-4)
 
 
 @pytest.mark.parametrize("encoder", [False, True])
