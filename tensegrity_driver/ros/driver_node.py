@@ -120,7 +120,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._reactions: dict[str, Reaction] = {}
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
         self._published = self._answered = time.monotonic()
-        self._clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
+        self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
         self._last = steady_time()
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
@@ -171,7 +171,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Prepare the servos and start from the measured lengths."""
         driver = self._driver
         assert driver is not None
-        self._clock.begin()
+        self._robot_clock.begin()
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
@@ -252,7 +252,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Time of the clock that stamps states and commands [ns]."""
         if self._lockstep:
             return self._ticks * self._tick
-        return self._clock.now
+        return self._robot_clock.now
 
     def _cycle(self) -> None:
         """Run one bus cycle and publish its state."""
@@ -330,7 +330,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
     def _clock_was_set(self) -> str:
         """That somebody has set the computer's clock, which the robot does not follow; empty where nobody has."""
         assert self._driver is not None
-        seconds = 0.0 if self._lockstep else 1e-9 * self._clock.set_by
+        seconds = 0.0 if self._lockstep else 1e-9 * self._robot_clock.set_by
         if abs(seconds) <= self._driver.settings.safety.clock_jump:
             return ""
         return (

@@ -16,9 +16,10 @@ from tensegrity_driver.calibration.calibrated_spools import make_loops
 from tensegrity_driver.driver_cycle import DriverCycle
 from tensegrity_driver.robot_clock import RobotClock
 from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.monitors.motion import sensor_distance
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoCommand, ServoReading
-from tensegrity_driver.spools.spool import Line
+from tensegrity_driver.spools.spool import MULTI_TURN_LIMIT_RAD, Line
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused
 
@@ -320,3 +321,52 @@ def test_no_message_at_all_moves_a_spool_beyond_its_limits_or_its_rate(commands,
             assert 0.16 <= now <= 0.27
             assert axis.tension <= 200.0 + 1e-9
         before = after
+
+
+@pytest.mark.parametrize("end", [1.0, -1.0])
+def test_a_servo_at_the_end_of_its_turns_goes_no_further_and_comes_back(end: float) -> None:
+    line = Line(-RADIUS, 0.21 + end * RADIUS * (MULTI_TURN_LIMIT_RAD - 0.2))
+    machine = Machine(encoder=True, line=line)
+    step = machine.follow({"draw_1": 0.21 - end * 2e-3}, 100)
+    assert any("wind it to the middle" in each for each in step.notes)
+    assert abs(machine.lengths()[0] - 0.21) <= 0.2 * RADIUS + 1e-9
+    machine.follow({"draw_1": 0.21}, 100)
+    assert machine.lengths()[0] == pytest.approx(0.21, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_a_counter_that_wraps_is_lost_turns_and_moves_nothing(way: float) -> None:
+    counts = 2.0**31 * way - way * 40.0  # of 4096 a turn, as an int32
+    line = Line(-RADIUS, 0.21 + RADIUS * counts * 2.0 * math.pi / 4096.0)
+    machine = Machine(encoder=True, line=line)
+    axis, read = machine.link.axes["draw_1"], machine.link.axes["draw_1"].read
+
+    def as_int32() -> ServoReading:
+        reading = read()
+        assert reading.position is not None
+        number = round(reading.position * 4096.0 / (2.0 * math.pi))
+        return replace(reading, position=((number + 2**31) % 2**32 - 2**31) * 2.0 * math.pi / 4096.0)
+
+    axis.read = as_int32
+    kinds = set()
+    axis.drift = -way * 0.005  # something turns it on, as nothing can command it there
+    for _ in range(40):
+        step = machine.run(1)
+        kinds |= {each.kind for each in step.new}
+        if FaultKind.TURNS_LOST in kinds:
+            break
+    assert FaultKind.TURNS_LOST in kinds
+    assert step.commands["draw_1"].kind is Drive.TORQUE_OFF
+    axis.drift = 0.0
+    machine.run(3)
+    with pytest.raises(CommandRefused):
+        machine.driver.clear()
+
+
+@settings(max_examples=25)
+@given(turns=st.integers(0, 10**7), step=st.floats(-0.02, 0.02))
+def test_an_angle_that_repeats_every_turn_says_the_same_after_any_number_of_turns(turns: int, step: float) -> None:
+    watched = spool()
+    assert watched.wrap is not None
+    before, after = 0.21, 0.21 + step + turns * watched.wrap
+    assert sensor_distance(watched, after, before) == pytest.approx(sensor_distance(watched, 0.21 + step, before), abs=1e-7)
