@@ -369,4 +369,44 @@ def test_an_angle_that_repeats_every_turn_says_the_same_after_any_number_of_turn
     watched = spool()
     assert watched.wrap is not None
     before, after = 0.21, 0.21 + step + turns * watched.wrap
-    assert sensor_distance(watched, after, before) == pytest.approx(sensor_distance(watched, 0.21 + step, before), abs=1e-7)
+    assert sensor_distance(watched, after, before) == pytest.approx(
+        sensor_distance(watched, 0.21 + step, before), abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("value", [0.2085, 9.0, math.nan])
+def test_a_flood_of_commands_moves_no_faster_and_is_not_remembered(value: float) -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.2095}, 10)
+    worst = 0.0
+    for _ in range(5):
+        before = machine.lengths()[0]
+        for _ in range(200):  # 10 kHz
+            machine.ask({"draw_1": value})
+        assert len(machine.driver._refusals) <= 100
+        machine.run(1)
+        worst = max(worst, abs(machine.lengths()[0] - before))
+    assert worst <= 1.01 * 0.015 * PERIOD
+    step = machine.follow({"draw_1": 0.2095}, 100)
+    assert not step.faults
+
+
+@pytest.mark.parametrize("slip", [2e-3, 5e-3, 20e-3])
+@pytest.mark.parametrize("at", [5, 12, 30])
+def test_a_gear_that_slips_is_found_by_its_tension_where_that_is_gone(slip: float, at: int) -> None:
+    machine = Machine(encoder=True)
+    machine.follow({"draw_1": 0.2108}, at + 30)
+    machine.link.axes["draw_1"].reach -= slip  # the spool runs back under a servo that has not turned
+    kinds = {each.kind for each in machine.follow({"draw_1": 0.2108}, 6).faults}
+    assert kinds & {FaultKind.SNAPPED, FaultKind.SLACK}
+
+
+def test_a_gear_that_slips_in_jerks_under_a_potentiometer_is_found_by_its_two_sensors() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.2095}, 30)
+    axis, kinds = machine.link.axes["draw_1"], set()
+    for _ in range(10):
+        axis.slipped += 0.3e-3  # of the spool, which carries the potentiometer, against the servo
+        kinds |= {each.kind for each in machine.follow({"draw_1": 0.2095}, 3).new}
+    machine.follow({"draw_1": 0.2095}, 5)
+    assert FaultKind.SENSORS_DISAGREE in kinds | {each.kind for each in machine.driver.faults}
