@@ -57,6 +57,8 @@ class CommandLatency:
 
     def sent(self, stamp: float, newest: float) -> None:
         """A command for the state of `stamp` was sent when the newest reading was that of `newest`."""
+        if self._sent and stamp < self._sent[-1][0]:
+            self.forget()  # the clock has gone back
         if not self._sent or self._sent[-1][0] < stamp:
             self._sent.append((stamp, newest))
 

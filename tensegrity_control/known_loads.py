@@ -104,6 +104,8 @@ class KnownLoads:
 
     def _follow_estimate(self, now: float) -> bool:
         """Move what counts towards the newest estimate of an earlier time; returns whether that changed it."""
+        if now < self._at:  # the clock has gone back: nobody knows any more how old they are
+            self._estimates.clear()
         old = [each for each in self._estimates if each[0] < now]
         newest = max(old, key=lambda each: each[0]) if old else None
         while newest is not None and self._estimates[0] is not newest:

@@ -22,6 +22,9 @@ from .spools.position_loop import CycleCounter, Loop
 from .spools.readings import CommandState, DriveCommand, Readings, ServoCommand, ServoLink, ServoReading
 from .spools.spool import Spool
 
+MAX_REFUSALS = 100
+"""Of one cycle that are kept; a flood of commands takes no memory."""
+
 
 class DriverCycle:
     """Bus cycle of a set of spools, through command gate, position loops and safety layer.
@@ -122,7 +125,8 @@ class DriverCycle:
             self._command_age = 0.0
             self._set_at, self._sender_period = stamp, period
         if verdict.holds is None:
-            self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals)
+            left = MAX_REFUSALS - len(self._refusals)
+            self._refusals += tuple((each.actuator, each.reason) for each in verdict.refusals[: max(left, 0)])
         return verdict
 
     def _what_servos_can(self, verdict: Verdict) -> Verdict:

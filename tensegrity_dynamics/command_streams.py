@@ -78,6 +78,8 @@ class CommandStreams:
         """A command has come, whatever becomes of it; twice in one instant counts once."""
         if not math.isfinite(now):
             return
+        if self._ended is not None and now < self._ended:
+            self._ended = now  # the clock has gone back since the release
         stream, latest = (source, session), self._latest
         last = self._heard.pop(stream, None)
         self._heard[stream] = now

@@ -57,7 +57,8 @@ class ExternalWrenches:
 
     def changed(self, now: float) -> dict[str, NDArray[np.float64]] | None:
         """What acts at a time [s], as `Simulation.apply_forces` takes it, where that is new; else None."""
-        old = [name for name, (stamp, _) in self._held.items() if now - stamp > self.patience]
+        # of the future: the clock has gone back since
+        old = [name for name, (stamp, _) in self._held.items() if abs(now - stamp) > self.patience]
         for name in old:
             del self._held[name]
         if not (old or self._changed):

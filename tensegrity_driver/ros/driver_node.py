@@ -34,6 +34,7 @@ from tensegrity_dynamics.ros.robot_node import COMMAND, ERROR, OK, STATE, WARN, 
 from ..driver import Driver, open_driver
 from ..hardware.hardware import Hardware
 from ..hardware.open_hardware import choose_hardware
+from ..robot_clock import RobotClock, steady_time
 from ..safety.faults import Fault, Reaction
 from ..safety.safety_layer import SafetyStep
 from .driver_messages import DriverMessages
@@ -118,7 +119,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         self._faults: tuple[Fault, ...] = ()
         self._reactions: dict[str, Reaction] = {}
         self._ticks, self._tick = 0, 0  # cycles in lock-step so far, and ns of one
-        self._last = self._published = self._answered = time.monotonic()
+        self._published = self._answered = time.monotonic()
+        self._robot_clock = RobotClock(lambda: int(self.get_clock().now().nanoseconds))
+        self._last = steady_time()
         self._stamp = -1
         self._state: tuple[TendonState, JointState] | None = None
         self._description = DescriptionPublisher(self, self._robot)
@@ -168,6 +171,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Prepare the servos and start from the measured lengths."""
         driver = self._driver
         assert driver is not None
+        self._robot_clock.begin()
         try:
             driver.begin(lambda: 1e-9 * self._now)
         except TensegrityError as error:
@@ -176,7 +180,7 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         if self._stopped is not None:
             driver.stop(self._stopped)
         self._active, self._failed = True, None
-        self._last = self._answered = time.monotonic()
+        self._last, self._answered = steady_time(), time.monotonic()
         tick = 0.02 if self._lockstep else driver.period
         work = self._tick_lockstep if self._lockstep else self._cycle
         self._timer = self.create_timer(tick, work, clock=self.wall_clock)
@@ -248,15 +252,15 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         """Time of the clock that stamps states and commands [ns]."""
         if self._lockstep:
             return self._ticks * self._tick
-        return int(self.get_clock().now().nanoseconds)
+        return self._robot_clock.now
 
     def _cycle(self) -> None:
         """Run one bus cycle and publish its state."""
         driver, messages = self._driver, self._messages
         if not self._active or driver is None or messages is None:
             return
-        wall = time.monotonic()
-        period, self._last = wall - self._last, wall
+        wall = steady_time()
+        period, self._last = 1e-9 * (wall - self._last), wall
         try:
             if self._lockstep:
                 period = driver.period
@@ -311,6 +315,9 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
             self.get_logger().error(fault.line)
         for note in step.notes:
             self.get_logger().warning(note, throttle_duration_sec=1.0)
+        if not step.faults and (set_by := self._clock_was_set()):
+            self.tell(WARN, set_by)
+            return
         if not step.faults:
             identifying = self._driver is not None and self._driver.identifying
             self.tell(OK, "every spool is moved a little, to see that it is the one" if identifying else "running")
@@ -319,6 +326,17 @@ class DriverNode(LifecycleNodeMixin, RobotNode):
         shown = (serious or list(step.faults))[0].line
         more = f" (and {len(step.faults) - 1} more)" if len(step.faults) > 1 else ""
         self.tell(ERROR if serious else WARN, shown + more)
+
+    def _clock_was_set(self) -> str:
+        """That somebody has set the computer's clock, which the robot does not follow; empty where nobody has."""
+        assert self._driver is not None
+        seconds = 0.0 if self._lockstep else 1e-9 * self._robot_clock.set_by
+        if abs(seconds) <= self._driver.settings.safety.clock_jump:
+            return ""
+        return (
+            f"the computer's clock was set by {seconds:+.1f} s; states and commands keep the robot's own time: "
+            "deactivate and activate the driver to take the new one"
+        )
 
     def _harmless(self, fault: Fault) -> bool:
         assert self._driver is not None

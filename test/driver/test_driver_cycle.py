@@ -14,14 +14,18 @@ from spool_bench import COUNT, PERIOD, RADIUS, Axis, spool
 from tensegrity_driver.bus.statistics import BusReading
 from tensegrity_driver.calibration.calibrated_spools import make_loops
 from tensegrity_driver.driver_cycle import DriverCycle
+from tensegrity_driver.robot_clock import RobotClock
 from tensegrity_driver.safety.faults import FaultKind, Reaction
+from tensegrity_driver.safety.monitors.motion import sensor_distance
 from tensegrity_driver.safety.settings import SafetySettings
 from tensegrity_driver.spools.readings import Drive, DriveCommand, ServoCommand, ServoReading
-from tensegrity_driver.spools.spool import Line
+from tensegrity_driver.spools.spool import MULTI_TURN_LIMIT_RAD, Line
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import BusError, CommandRefused
 
 NAMES = ("draw_1", "draw_2")
+JUMPS = [sign * size for size in (1.0, 3600.0, 3.2e8) for sign in (1.0, -1.0)]
+"""s by which clocks jump."""
 LINE = Line(-RADIUS, 0.21)
 
 
@@ -183,6 +187,62 @@ def test_a_clock_jump_holds_in_the_cycle_in_which_it_is_seen(jump: float) -> Non
     assert machine.lengths()[0] == pytest.approx(0.22, abs=2.0 * COUNT)
 
 
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_motion_goes_on_as_if_nothing_had_been_when_the_clock_is_set(jump: float) -> None:
+    lengths = []
+    for by in (0.0, jump):
+        machine, set_by, steady = Machine(), [10**18], [0]
+        clock = RobotClock(lambda set_by=set_by, steady=steady: steady[0] + set_by[0], lambda steady=steady: steady[0])
+        machine.now = 1e-9 * clock.now
+        machine.driver.begin(machine.now)
+        for cycle in range(60):
+            machine.driver.command(
+                ["draw_1"], [0.2085], Mode.POSITION, source="controller", session=7, stamp=machine.now, now=machine.now
+            )
+            if cycle == 20:
+                set_by[0] += round(1e9 * by)
+            steady[0] += round(1e9 * PERIOD)
+            machine.now = 1e-9 * clock.now
+            assert not machine.driver.run(PERIOD, machine.now).faults
+            machine.link.move()
+        lengths.append(machine.lengths())
+    assert lengths[0] == lengths[1]
+
+
+@pytest.mark.parametrize("jump", [*JUMPS, -0.1])
+def test_where_the_stamping_clock_itself_jumps_the_robot_holds_and_goes_on_with_a_new_goal(jump: float) -> None:
+    machine = Machine()
+
+    def ask(session: int, goal: float, stamp: float | None = None) -> bool:
+        stamp = machine.now if stamp is None else stamp
+        return machine.driver.command(
+            ["draw_1"], [goal], Mode.POSITION, source="controller", session=session, stamp=stamp, now=machine.now
+        ).accepted
+
+    for _ in range(20):
+        assert ask(1, 0.2085)
+        machine.run(1)
+    before, machine.now = machine.now, machine.now + jump
+    late = before - PERIOD
+    step = machine.run(1)
+    assert (FaultKind.CLOCK_JUMP in {each.kind for each in step.new}) == (abs(jump) > 0.5)
+    ask(1, 0.2)
+    machine.run(2)
+    stands = machine.lengths()
+    for _ in range(30):  # neither the stream that began before nor what is stamped by the old clock moves anything
+        assert not ask(1, 0.2)
+        if abs(jump) > 0.5:
+            assert not ask(1, 0.2, stamp=late)
+        machine.run(1)
+    assert machine.lengths() == pytest.approx(stands, abs=3e-4)
+    machine.driver.clear()
+    for _ in range(150):
+        assert ask(2, 0.209)
+        step = machine.run(1)
+    assert not step.faults
+    assert machine.lengths()[0] == pytest.approx(0.209, abs=2e-4)
+
+
 @pytest.mark.parametrize("encoder", [False, True])
 def test_an_adapter_that_is_unplugged_and_comes_back_loses_nothing(encoder: bool) -> None:
     machine = Machine(encoder=encoder)
@@ -261,3 +321,92 @@ def test_no_message_at_all_moves_a_spool_beyond_its_limits_or_its_rate(commands,
             assert 0.16 <= now <= 0.27
             assert axis.tension <= 200.0 + 1e-9
         before = after
+
+
+@pytest.mark.parametrize("end", [1.0, -1.0])
+def test_a_servo_at_the_end_of_its_turns_goes_no_further_and_comes_back(end: float) -> None:
+    line = Line(-RADIUS, 0.21 + end * RADIUS * (MULTI_TURN_LIMIT_RAD - 0.2))
+    machine = Machine(encoder=True, line=line)
+    step = machine.follow({"draw_1": 0.21 - end * 2e-3}, 100)
+    assert any("wind it to the middle" in each for each in step.notes)
+    assert abs(machine.lengths()[0] - 0.21) <= 0.2 * RADIUS + 1e-9
+    machine.follow({"draw_1": 0.21}, 100)
+    assert machine.lengths()[0] == pytest.approx(0.21, abs=2.0 * COUNT)
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_a_counter_that_wraps_is_lost_turns_and_moves_nothing(way: float) -> None:
+    counts = 2.0**31 * way - way * 40.0  # of 4096 a turn, as an int32
+    line = Line(-RADIUS, 0.21 + RADIUS * counts * 2.0 * math.pi / 4096.0)
+    machine = Machine(encoder=True, line=line)
+    axis, read = machine.link.axes["draw_1"], machine.link.axes["draw_1"].read
+
+    def as_int32() -> ServoReading:
+        reading = read()
+        assert reading.position is not None
+        number = round(reading.position * 4096.0 / (2.0 * math.pi))
+        return replace(reading, position=((number + 2**31) % 2**32 - 2**31) * 2.0 * math.pi / 4096.0)
+
+    axis.read = as_int32
+    kinds = set()
+    axis.drift = -way * 0.005  # something turns it on, as nothing can command it there
+    for _ in range(40):
+        step = machine.run(1)
+        kinds |= {each.kind for each in step.new}
+        if FaultKind.TURNS_LOST in kinds:
+            break
+    assert FaultKind.TURNS_LOST in kinds
+    assert step.commands["draw_1"].kind is Drive.TORQUE_OFF
+    axis.drift = 0.0
+    machine.run(3)
+    with pytest.raises(CommandRefused):
+        machine.driver.clear()
+
+
+@settings(max_examples=25)
+@given(turns=st.integers(0, 10**7), step=st.floats(-0.02, 0.02))
+def test_an_angle_that_repeats_every_turn_says_the_same_after_any_number_of_turns(turns: int, step: float) -> None:
+    watched = spool()
+    assert watched.wrap is not None
+    before, after = 0.21, 0.21 + step + turns * watched.wrap
+    assert sensor_distance(watched, after, before) == pytest.approx(
+        sensor_distance(watched, 0.21 + step, before), abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("value", [0.2085, 9.0, math.nan])
+def test_a_flood_of_commands_moves_no_faster_and_is_not_remembered(value: float) -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.2095}, 10)
+    worst = 0.0
+    for _ in range(5):
+        before = machine.lengths()[0]
+        for _ in range(200):  # 10 kHz
+            machine.ask({"draw_1": value})
+        assert len(machine.driver._refusals) <= 100
+        machine.run(1)
+        worst = max(worst, abs(machine.lengths()[0] - before))
+    assert worst <= 1.01 * 0.015 * PERIOD
+    step = machine.follow({"draw_1": 0.2095}, 100)
+    assert not step.faults
+
+
+@pytest.mark.parametrize("slip", [2e-3, 5e-3, 20e-3])
+@pytest.mark.parametrize("at", [5, 12, 30])
+def test_a_gear_that_slips_is_found_by_its_tension_where_that_is_gone(slip: float, at: int) -> None:
+    machine = Machine(encoder=True)
+    machine.follow({"draw_1": 0.2108}, at + 30)
+    machine.link.axes["draw_1"].reach -= slip  # the spool runs back under a servo that has not turned
+    kinds = {each.kind for each in machine.follow({"draw_1": 0.2108}, 6).faults}
+    assert kinds & {FaultKind.SNAPPED, FaultKind.SLACK}
+
+
+def test_a_gear_that_slips_in_jerks_under_a_potentiometer_is_found_by_its_two_sensors() -> None:
+    machine = Machine()
+    machine.follow({"draw_1": 0.2095}, 30)
+    axis, kinds = machine.link.axes["draw_1"], set()
+    for _ in range(10):
+        axis.slipped += 0.3e-3  # of the spool, which carries the potentiometer, against the servo
+        kinds |= {each.kind for each in machine.follow({"draw_1": 0.2095}, 3).new}
+    machine.follow({"draw_1": 0.2095}, 5)
+    assert FaultKind.SENSORS_DISAGREE in kinds | {each.kind for each in machine.driver.faults}

@@ -237,6 +237,18 @@ def test_commanded_lengths_are_reached_and_published(bench):
         assert running.link.lengths[name] == pytest.approx(goal, abs=3e-4)
 
 
+@pytest.mark.parametrize("jump", [-3600, 10 * 365 * 86400])
+def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
+    rig = bench(lockstep=False)
+    rig.wait(lambda: rig.joints is not None and rig.count > 2)
+    clock, before = rig.node._robot_clock, nanoseconds(rig.joints.header.stamp)
+    system = clock._system
+    clock._system = lambda: system() + jump * 10**9
+    rig.wait(lambda: rig.says("the computer's clock was set by"))
+    assert rig.state == "active"
+    assert 0 < nanoseconds(rig.joints.header.stamp) - before < 600e9
+
+
 def test_it_says_of_each_command_from_when_on_it_acts(bench):
     """In lock-step the servos get it in the cycle that it begins."""
     running, acted = bench(), []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...spools.position_loop import BoardLoopModel
 from ...spools.readings import Drive, DriveCommand, Readings, TendonReading, finite
@@ -98,7 +99,11 @@ class FollowingErrorMonitor(TendonMonitor):
 
 @tendon_monitor(FaultKind.STUCK)
 class StuckMonitor(TendonFindingMonitor):
-    """Standing still although motion is commanded, while the other sensor does not move either."""
+    """Standing still although motion is commanded, while the other sensor does not move either.
+
+    Of an impedance, what is commanded is where the spool is to go, not what the safety layer leaves of it: one that is
+    caught pulls at its ceiling at once, and a servo at its ceiling is told in every other cycle to stay where it is.
+    """
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
@@ -118,12 +123,11 @@ class StuckMonitor(TendonFindingMonitor):
     def finding(self, tendon: TendonReading, readings: Readings, command: DriveCommand | None) -> str | None:
         length, settings = tendon.length, self.settings
         period = elapsed(readings, settings)
-        step = self._commanded_speed(command, length, period) * period
+        step = self._commanded_speed(self._wanted(command), length, period) * period
         if not finite(length) or command is None or command.kind is Drive.TORQUE_OFF:
             self._first, self._commanded = length, 0.0
             return None
-        goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
-        if goal is not None and abs(goal - length) <= settings.stuck_distance + command.compliance:
+        if way_beyond_load(command, length, self.spool) <= settings.stuck_distance:
             step = 0.0  # near its goal a loaded spool may well stand
         moved = abs(length - self._first)
         other = sensor_distance(self.spool, tendon.second_length, self._second)
@@ -135,6 +139,12 @@ class StuckMonitor(TendonFindingMonitor):
         if abs(self._commanded) <= settings.stuck_distance + lag or other > STANDING_STILL * settings.stuck_distance:
             return None
         return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
+
+    def _wanted(self, command: DriveCommand | None) -> DriveCommand | None:
+        """An impedance before the limits; other commands as they are: they may be led to the ceiling and stay there."""
+        if command is None or command.impedance is None or command.goal is None:
+            return command
+        return replace(command, value=command.goal)
 
 
 # -- what a spool can move ---------------------------------------------------------------------------------------------
@@ -166,6 +176,22 @@ def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[Driv
     if spool.on_board:
         return BoardLoopModel(spool, settings.period).speed
     return lambda command, length, period: commanded_speed(command, length, spool, period)
+
+
+def way_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float:
+    """Distance [m] from a length to where a command is bound for, beyond what a load within its ceiling explains.
+
+    A servo with an impedance pulls with k (length - goal) - effort. As long as that is within its ceiling it may stand
+    where it is, as the load can be that much; beyond it, the servo pulls with its ceiling and must move.
+    """
+    goal = command.goal if command.goal is not None or command.kind is Drive.VELOCITY else command.value
+    if goal is None:
+        return math.inf
+    soft = command.impedance
+    if soft is None:
+        return abs(goal - length)
+    ceiling = min(command.tension, spool.strongest_pull(0.0))
+    return max(0.0, abs(soft.stiffness * (length - goal) - soft.effort) - ceiling) / soft.stiffness
 
 
 def wrapped(difference: float, wrap: float | None) -> float:

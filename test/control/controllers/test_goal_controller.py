@@ -14,6 +14,7 @@ from tensegrity_control.controller import RobotState
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.impedance import travelled
 from tensegrity_dynamics.mechanisms.dynamics import reduced_model
 
 CASES = [
@@ -314,3 +315,28 @@ def test_task_reaches_its_goal_in_other_coordinates_than_those_of_the_start(monk
         tracker = machine.control._motions[-1][1]
         assert set(tracker.model.names) != first and tracker.model is not machine.control.model
         np.testing.assert_allclose(machine.position, home + move, atol=1e-6)
+
+
+@pytest.mark.parametrize("jump", [1.0, 3600.0, 3.2e8])
+def test_where_the_time_of_states_jumps_ahead_set_points_go_no_further_than_actuators_do_by_themselves(jump) -> None:
+    robot = load_robot("manipulator")
+    control = make_controller("joint_position", robot)
+    control.waits_for_robot = True  # as in the node
+    seen = Simulation(robot).observe()
+    state = RobotState(np.array(list(seen.positions.values())), pose=seen.pose)
+    period, now, sent = 0.02, 1.8e9, []
+    control.reset(now, state)
+    goal = control.make_goal(now, np.add(seen.pose[0], (0.0, 0.02, -0.03)))
+    accepted = control.begin(now, control.plan_goal(now, goal, duration=1.0))
+    for k in range(90):
+        now += period + (jump if k == 20 else 0.0)
+        sent.append(control.command(now, state).values)
+    steps = np.abs(np.diff(sent, axis=0))
+    rates = np.maximum(steps[18], steps[20]) / period
+    assert np.all(steps[19] <= 1.1 * rates * (period + travelled(np.inf, control._lead)))
+    assert np.all(np.delete(steps, 19, axis=0) <= period * np.array([each.rate for each in robot.actuators]))
+    assert control.gaps == 1 and control.status(now).phase == "holding"
+    assert accepted.duration == pytest.approx(1.0, abs=1e-6)
+    assert np.abs(sent[-1] - sent[0]).max() > steps[19].max()
+    control.reset(now - jump, state)  # what the node does where it goes back
+    assert np.abs(control.command(now - jump, state).values - state.positions).max() < 1e-6
