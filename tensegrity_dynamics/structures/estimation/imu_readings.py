@@ -1,0 +1,101 @@
+"""What IMUs on rods have said: refused by name where it makes no sense, kept while it is fresh."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import CommandRefused, unknown_name
+from ...numerics.types import Array
+from ..imu import Imu, elevation
+
+PATIENCE = 0.5
+"""s for which a reading counts, or three times what its rate takes."""
+SIZE = 0.2
+"""Part by which a reading may be longer or shorter than gravity; beyond, the rod is being shaken."""
+WINDOW, STILL = 0.3, 0.02
+"""s for which readings must not change by more than so many rad, beside their noise, to count as still."""
+
+
+class ImuReadings:
+    """Readings of the IMUs of one structure.
+
+    Args:
+        imus: of the structure. gravity: m/s^2, its size.
+
+    Attributes:
+        names: of the rods. noise: (k,) rad. refused: how many readings. why: of the last one that was.
+    """
+
+    def __init__(self, imus: Sequence[Imu], gravity: float) -> None:
+        self.names, self._gravity = tuple(each.bar for each in imus), gravity
+        self.noise = np.array([each.noise for each in imus])
+        self._patience = np.array([max(PATIENCE, 3.0 / each.rate if each.rate else 0.0) for each in imus])
+        self.refused, self.why = 0, ""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of them; what was refused stays counted."""
+        self._values = np.full(len(self.names), np.nan)
+        self.stamps = np.full(len(self.names), -np.inf)
+        self._recent: deque[tuple[float, Array]] = deque()
+
+    def take(self, rod: str, reading: ArrayLike, stamp: float) -> None:
+        """The specific force (3,) m/s^2 of a rod at rest, in its axes (z along it), at a time [s].
+
+        Raises:
+            CommandRefused: unknown rod, not three finite numbers, not as long as gravity, or older than the last one.
+        """
+        try:
+            row, value = self._checked(rod, np.asarray(reading, dtype=np.float64), stamp)
+        except CommandRefused as error:
+            self.refused, self.why = self.refused + 1, str(error)
+            raise
+        self._values[row], self.stamps[row] = value, stamp
+
+    def _checked(self, rod: str, reading: Array, stamp: float) -> tuple[int, float]:
+        if rod not in self.names:
+            raise CommandRefused("imu: " + unknown_name("IMU on a rod", rod, self.names))
+        row = self.names.index(rod)
+        if reading.shape != (3,) or not np.isfinite(reading).all() or not np.isfinite(stamp):
+            raise CommandRefused(f"imu of {rod}: three finite numbers in m/s^2 and a time are needed, not {reading}.")
+        size = float(np.linalg.norm(reading))
+        if abs(size - self._gravity) > SIZE * self._gravity:
+            raise CommandRefused(
+                f"imu of {rod}: {size:.3g} m/s^2 is not gravity ({self._gravity:.3g} m/s^2): the rod is shaken, or the "
+                "unit is another one."
+            )
+        behind = self.stamps[row] - stamp
+        if 0.0 < behind <= self._patience[row]:
+            raise CommandRefused(
+                f"imu of {rod}: the reading of {stamp:.3f} s came after one of {stamp + behind:.3f} s."
+            )
+        return row, elevation(reading)
+
+    def at(self, now: float) -> Array:
+        """(k,) rad, elevations of the rods at a time [s]; NaN without a reading that is fresh."""
+        fresh = np.abs(now - self.stamps) <= self._patience
+        values = np.where(fresh, self._values, np.nan)
+        newest = float(self.stamps.max(initial=-np.inf))
+        if fresh.any() and not (self._recent and self._recent[-1][0] == newest):
+            self._recent.append((newest, values))
+            while len(self._recent) > 2 and self._recent[1][0] <= newest - WINDOW + 1e-9:
+                self._recent.popleft()
+        return values
+
+    def stale(self, now: float) -> tuple[str, ...]:
+        """Rods without a fresh reading at a time [s]."""
+        return tuple(name for name, value in zip(self.names, self.at(now), strict=True) if not np.isfinite(value))
+
+    def still(self) -> Array | None:
+        """(k,) rad, the mean over the last `WINDOW` if nothing has moved in it, else None."""
+        if len(self._recent) < 3 or self._recent[-1][0] - self._recent[0][0] < WINDOW - 1e-9:
+            return None
+        values = np.array([each for _, each in self._recent])
+        known = np.isfinite(values).all(axis=0)
+        if not known.any() or (np.ptp(values, axis=0)[known] > STILL + 6.0 * self.noise[known]).any():
+            return None
+        return np.where(known, values.mean(axis=0), np.nan)
