@@ -19,6 +19,7 @@ from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.structures.estimation.rolling_estimator import RollingEstimator
 
 from .lockstep_run import LockstepListener, ros_domain
 from .node_graph import Watching, simulation_graph
@@ -58,7 +59,7 @@ class RollingLoop:
     """Simulation, controller and, on demand, the estimator, in one process.
 
     Args:
-        robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
+        robot: that controller and estimator know, with its IMUs. plant: that is simulated, where it is another. sees: "truth", or
             "rest" for the estimator. period: s. rolls: a `RollMap` of the same robot that knows its rolls already.
         controller: "rolling" or another one of its kind, by name, with its parameters.
     """
@@ -88,6 +89,9 @@ class RollingLoop:
         self.peak, self._wound = max(self.peak, *seen.efforts.values()), wound
         nodes, pose = self.simulation.state.nodes, seen.pose
         if self._estimator is not None:
+            if isinstance(self._estimator, RollingEstimator):
+                for rod, reading in seen.imus.items():
+                    self._estimator.readings.take(rod, reading, self._ticks * self._period)
             estimate = self._estimator.update(self._ticks * self._period, seen.positions)
             nodes, pose = (estimate.configuration if estimate.converged else None), estimate.pose
         self.seen = np.array(pose[0][:2])

@@ -42,41 +42,50 @@ class ImuReadings:
         self._values = np.full(len(self.names), np.nan)
         self.stamps = np.full(len(self.names), -np.inf)
         self._recent: deque[tuple[float, Array]] = deque()
+        self._now = -np.inf
 
     def take(self, rod: str, reading: ArrayLike, stamp: float) -> None:
         """The specific force (3,) m/s^2 of a rod at rest, in its axes (z along it), at a time [s].
 
         Raises:
-            CommandRefused: unknown rod, not three finite numbers, not as long as gravity, or older than the last one.
+            CommandRefused: unknown rod, not three finite numbers, not as long as gravity, or stale. The rod counts as
+                unknown then, until its next reading.
         """
         try:
-            row, value = self._checked(rod, np.asarray(reading, dtype=np.float64), stamp)
+            row = self._row(rod, stamp)
+            self._values[row], self.stamps[row] = np.nan, stamp
+            self._values[row] = self._elevation(rod, np.asarray(reading, dtype=np.float64))
         except CommandRefused as error:
             self.refused, self.why = self.refused + 1, str(error)
             raise
-        self._values[row], self.stamps[row] = value, stamp
 
-    def _checked(self, rod: str, reading: Array, stamp: float) -> tuple[int, float]:
+    def _row(self, rod: str, stamp: float) -> int:
         if rod not in self.names:
             raise CommandRefused("imu: " + unknown_name("IMU on a rod", rod, self.names))
         row = self.names.index(rod)
-        if reading.shape != (3,) or not np.isfinite(reading).all() or not np.isfinite(stamp):
-            raise CommandRefused(f"imu of {rod}: three finite numbers in m/s^2 and a time are needed, not {reading}.")
+        if not np.isfinite(stamp):
+            raise CommandRefused(f"imu of {rod}: its time is {stamp}.")
+        if stamp < self.stamps[row] or stamp < self._now - self._patience[row]:
+            newest = max(float(self.stamps[row]), self._now)
+            raise CommandRefused(f"imu of {rod}: the reading of {stamp:.3f} s is stale, it is {newest:.3f} s already.")
+        return row
+
+    def _elevation(self, rod: str, reading: Array) -> float:
+        if reading.shape != (3,) or not np.isfinite(reading).all():
+            raise CommandRefused(f"imu of {rod}: three finite numbers in m/s^2 are needed, not {reading}.")
         size = float(np.linalg.norm(reading))
         if abs(size - self._gravity) > SIZE * self._gravity:
             raise CommandRefused(
                 f"imu of {rod}: {size:.3g} m/s^2 is not gravity ({self._gravity:.3g} m/s^2): the rod is shaken, or the "
                 "unit is another one."
             )
-        behind = self.stamps[row] - stamp
-        if 0.0 < behind <= self._patience[row]:
-            raise CommandRefused(
-                f"imu of {rod}: the reading of {stamp:.3f} s came after one of {stamp + behind:.3f} s."
-            )
-        return row, elevation(reading)
+        return elevation(reading)
 
     def at(self, now: float) -> Array:
         """(k,) rad, elevations of the rods at a time [s]; NaN without a reading that is fresh."""
+        self._now = now
+        early = self.stamps - now > np.maximum(self._patience, 2.0)  # of another clock: what comes next counts again
+        self.stamps[early] = -np.inf
         fresh = np.abs(now - self.stamps) <= self._patience
         values = np.where(fresh, self._values, np.nan)
         newest = float(self.stamps.max(initial=-np.inf))

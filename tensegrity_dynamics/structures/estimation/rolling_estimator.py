@@ -40,9 +40,9 @@ STILL, JUMP = 0.004, 0.1
 FIT, NOISE, NEAR = 0.1, 4.0, 0.35
 """rad by which rods of an equilibrium may lie otherwise than the IMUs say, beside so many deviations of their noise;
 and by how much those of a shape that is tipped as it was, before its cables are let out."""
-MOST_TIPS, TIP, TRAIL, AGAIN = 4, 0.02, 0.05, 0.25
+MOST_TIPS, TIP, TRAIL, AGAIN, LOST = 4, 0.02, 0.05, 0.25, 1.0
 """Edges that it may have fallen over, two for each roll; what one more counts for [rad]; rad from one reading to the
-next that is remembered on the way; s between two searches."""
+next that is remembered on the way; s between two searches, and s for which they find nothing until it is lost."""
 
 
 class RollingEstimator(StructureEstimator):
@@ -63,7 +63,8 @@ class RollingEstimator(StructureEstimator):
 
     def reset(self) -> None:
         super().reset()
-        self._now, self._lost, self._searched = -np.inf, "", -np.inf
+        self.readings.clear()
+        self._now, self._lost, self._searched, self._failing = -np.inf, "", -np.inf, np.inf
         self._sure: StructureEquilibrium = self._home  # the last shape that the readings agreed with
         self._ahead: StructureEquilibrium | None = None  # where the model has fallen to, while the robot still stands
         self._trail: list[NDArray[np.float64]] = []  # elevations since then
@@ -140,7 +141,7 @@ class RollingEstimator(StructureEstimator):
         return bool(known.any() and (off <= FIT + NOISE * self.readings.noise[known]).all())
 
     def _believed(self, found: StructureEquilibrium) -> StructureEquilibrium:
-        self._sure, self._lost, self._trail = found, "", []
+        self._sure, self._lost, self._trail, self._failing = found, "", [], np.inf
         return found
 
     def _still_standing(self, lengths: NDArray[np.float64]) -> StructureEquilibrium:
@@ -171,6 +172,9 @@ class RollingEstimator(StructureEstimator):
             if self._agrees(fallen.nodes, seen):
                 self.corrections += 1
                 return self._believed(fallen)
+        self._failing = min(self._failing, self._now)
+        if self._now < self._failing + LOST:
+            return None  # it may rock on an edge
         feet = self._reader.touching(self._sure.nodes)
         self._lost = (
             f"lost: no face within {MOST_TIPS} tips of {'-'.join(self._structure.node_names[i] for i in feet)} lies as "
