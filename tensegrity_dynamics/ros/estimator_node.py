@@ -22,6 +22,7 @@ from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
+from ..structures.estimation.imu_readings import ImuReadings
 from .geometry_messages import nanoseconds, time_message, wrench_from_message
 from .imu_messages import imu_from_message
 from .robot_node import NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
@@ -65,7 +66,7 @@ class EstimatorNode(RobotNode):
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
         self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
-        self._imus = getattr(self._estimator, "readings", None)
+        self._imus: ImuReadings | None = getattr(self._estimator, "readings", None)
         self._waiting: JointState | None = None
         if self._imus is not None and self._imus.names:
             self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
@@ -80,6 +81,7 @@ class EstimatorNode(RobotNode):
         self.tell(OK, "waiting for joint_states")
 
     def _take_imu(self, message: Imu) -> None:
+        assert self._imus is not None
         try:
             self._imus.take(*imu_from_message(message))
         except TensegrityError:

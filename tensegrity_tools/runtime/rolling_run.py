@@ -59,8 +59,9 @@ class RollingLoop:
     """Simulation, controller and, on demand, the estimator, in one process.
 
     Args:
-        robot: that controller and estimator know, with its IMUs. plant: that is simulated, where it is another. sees: "truth", or
-            "rest" for the estimator. period: s. rolls: a `RollMap` of the same robot that knows its rolls already.
+        robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
+            "rest" for the estimator, which takes the IMUs of the plant, too. period: s. rolls: a `RollMap` of the same
+            robot that knows its rolls already.
         controller: "rolling" or another one of its kind, by name, with its parameters.
     """
 

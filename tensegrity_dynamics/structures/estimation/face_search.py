@@ -59,9 +59,10 @@ def ways_from(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most
         return np.arcsin(np.clip(axes @ turn.T @ up, -1.0, 1.0))
 
     begun = Way((faces[first],), nodes, told(np.eye(3))[None])
-    found, last = [begun], [(begun, (first,), np.eye(3))]
+    found = [begun]
+    last: list[tuple[Way, tuple[int, ...], Array]] = [(begun, (first,), np.eye(3))]
     for _ in range(most):
-        longer = []
+        longer: list[tuple[Way, tuple[int, ...], Array]] = []
         for way, path, turn in last:
             down = turn @ outward[path[-1]]
             for k in beside[path[-1]]:
