@@ -91,8 +91,8 @@ class RollingLoop:
         nodes, pose = self.simulation.state.nodes, seen.pose
         if self._estimator is not None:
             if isinstance(self._estimator, RollingEstimator):
-                for rod, reading in seen.imus.items():
-                    self._estimator.readings.take(rod, reading, self._ticks * self._period)
+                for rod in seen.imus.keys() & set(self._estimator.readings.names):
+                    self._estimator.readings.take(rod, seen.imus[rod], self._ticks * self._period)
             estimate = self._estimator.update(self._ticks * self._period, seen.positions)
             nodes, pose = (estimate.configuration if estimate.converged else None), estimate.pose
         self.seen = np.array(pose[0][:2])
