@@ -16,8 +16,8 @@ PATIENCE = 0.5
 """s for which a reading counts, or three times what its rate takes."""
 SIZE = 0.2
 """Part by which a reading may be longer or shorter than gravity; beyond, the rod is being shaken."""
-WINDOW, STILL = 0.3, 0.02
-"""s for which readings must not change by more than so many rad, beside their noise, to count as still."""
+WINDOW, STILL = 0.5, 0.01
+"""s, and rad by which the means of its halves may differ, beside their noise, where readings count as still."""
 
 
 class ImuReadings:
@@ -105,6 +105,8 @@ class ImuReadings:
             return None
         values = np.array([each for _, each in self._recent])
         known = np.isfinite(values).all(axis=0)
-        if not known.any() or (np.ptp(values, axis=0)[known] > STILL + 6.0 * self.noise[known]).any():
+        half = len(values) // 2
+        moved = np.abs(values[half:].mean(axis=0) - values[:half].mean(axis=0))[known]
+        if not known.any() or (moved > STILL + 6.0 * self.noise[known] / np.sqrt(len(values))).any():
             return None
         return np.where(known, values.mean(axis=0), np.nan)

@@ -40,8 +40,9 @@ STILL, JUMP = 0.004, 0.1
 FIT, NOISE, NEAR = 0.1, 4.0, 0.35
 """rad by which rods of an equilibrium may lie otherwise than the IMUs say, beside so many deviations of their noise;
 and by how much those of a shape that is tipped as it was, before its cables are let out."""
-MOST_TIPS, TIP, TRAIL, AGAIN, LOST = 4, 0.02, 0.05, 0.25, 1.0
-"""Edges that it may have fallen over, two for each roll; what one more counts for [rad]; rad from one reading to the
+MOST_TIPS, TIP, AS_WELL, TRAIL, AGAIN, LOST = 4, 0.02, 0.1, 0.05, 0.25, 1.0
+"""Edges that it may have fallen over, two for each roll; what one more counts for, and by how much a way may fit worse
+than the best one and be taken [rad]; rad from one reading to the
 next that is remembered on the way; s between two searches, and s for which they find nothing until it is lost."""
 
 
@@ -162,6 +163,7 @@ class RollingEstimator(StructureEstimator):
             if np.nanmax(np.abs(way.passed[-1] - seen)) <= NEAR
         ]
         ways.sort(key=lambda each: each[0])
+        ways = [each for each in ways if each[0] <= ways[0][0] + AS_WELL]  # no other way because it settles better
         for _, way in ways:
             found = self._standing_on(lengths, way.nodes, way.faces[-1])
             if found is not None and self._agrees(found.nodes, seen):
