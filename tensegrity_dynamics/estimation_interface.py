@@ -80,6 +80,11 @@ class Estimator(ABC):
     def actuators(self) -> tuple[str, ...]:
         """Names of the actuators whose positions `update` takes."""
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """What a user should know about how the estimates come about, for diagnostics; nothing by itself."""
+        return {}
+
     @abstractmethod
     def reset(self) -> None:
         """Forget the past; the next configuration is sought from the one at rest."""

@@ -69,6 +69,7 @@ class Observation:
             rad/s or m/s, N m or N of a joint.
         pose: of the output frame, or None. twist: (6,) linear m/s and angular rad/s of it, or None.
         contacts: (3,) N in world axes by name of the node that touches the ground, what the ground exerts on it.
+        imus: (3,) m/s^2 by name of the rod, in its axes, see `structures.imu`.
     """
 
     time: float
@@ -81,6 +82,7 @@ class Observation:
     pose: Pose | None
     twist: NDArray[np.float64] | None
     contacts: dict[str, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
+    imus: dict[str, NDArray[np.float64]] = field(default_factory=dict, kw_only=True)
 
 
 class SensorReadings(NamedTuple):

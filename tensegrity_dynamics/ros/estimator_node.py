@@ -1,7 +1,8 @@
 """Node `estimator`: the robot's shape from where its spools or joints are, or its motion by an observer.
 
 The observer takes the efforts of joint_states, the tensions of tendon_states where they are measured, and the wrenches
-of external_wrench; what else pulls at the output it tells on estimated_wrench.
+of external_wrench; what else pulls at the output it tells on estimated_wrench. Of a robot that rolls the estimator
+takes the topic imu where the robot file has IMUs; in lock-step it waits for those of the same time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from tensegrity.msg import StructureState, TendonState
 from tensegrity.srv import SolveForwardKinematics
 
@@ -21,8 +22,10 @@ from ..external_wrenches import ExternalWrenches
 from ..robots.load_robot import load_robot
 from ..robots.robot_types import type_of
 from ..robots.state_record import StateRecord
+from ..structures.estimation.imu_readings import ImuReadings
 from .geometry_messages import nanoseconds, time_message, wrench_from_message
-from .robot_node import NEWEST, OK, STATE, WARN, WRENCHES, RobotNode, run_node
+from .imu_messages import imu_from_message
+from .robot_node import NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node
 from .state_encoding import StateBuffer, publish_state, state_message
 
 WORDED = 0.5
@@ -36,7 +39,7 @@ class EstimatorNode(RobotNode):
         super().__init__("estimator")
         robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
         rigid = self.parameter("rigid_bars", True, "bars of structures keep their length, as in simulation")
-        self.parameter("lockstep", False, "the simulator waits for answers; the estimator works alike in both cases")
+        self._lockstep = self.parameter("lockstep", False, "the simulator waits for answers")
         method = self.parameter(
             "method", "rest", "rest: shapes at rest; observer: mechanisms in motion, from positions and efforts",
             choices=("rest", "observer"),
@@ -63,6 +66,10 @@ class EstimatorNode(RobotNode):
         self._read: dict[str, float] = {}
         self._publisher = self.create_publisher(StructureState, "structure_state", STATE)
         self.create_subscription(JointState, "joint_states", self._estimate, NEWEST)
+        self._imus: ImuReadings | None = getattr(self._estimator, "readings", None)
+        self._waiting: JointState | None = None
+        if self._imus is not None and self._imus.names:
+            self.create_subscription(Imu, "imu", self._take_imu, SENSORS)
         if measured and self._observes:
             self.create_subscription(TendonState, "tendon_states", self._keep_tendons, STATE)
         self._estimated = None
@@ -73,7 +80,29 @@ class EstimatorNode(RobotNode):
         self.create_service(SolveForwardKinematics, "solve_forward_kinematics", self._solve)
         self.tell(OK, "waiting for joint_states")
 
+    def _take_imu(self, message: Imu) -> None:
+        assert self._imus is not None
+        try:
+            self._imus.take(*imu_from_message(message))
+        except TensegrityError:
+            pass  # counted there, and told with the next estimate
+        if self._waiting is not None:
+            self._estimate(self._waiting)
+
+    def _lacks_imus(self, stamp: float) -> bool:
+        """Whether readings of that time [s] are still to come, which in lock-step decide."""
+        if not (self._lockstep and self._imus is not None and self._imus.names):
+            return False
+        stamps = self._imus.stamps
+        return bool(np.isfinite(stamps).all() and (stamps != stamp).any())
+
     def _estimate(self, message: JointState) -> None:
+        if 1e-9 * nanoseconds(message.header.stamp) < self._at and self._imus is not None:
+            self._imus.clear()  # a reset
+        if self._lacks_imus(1e-9 * nanoseconds(message.header.stamp)):
+            self._waiting = message
+            return
+        self._waiting = None
         known = set(self._estimator.actuators)
         read = {n: p for n, p in zip(message.name, message.position, strict=False) if n in known}
         missing = known - set(read)
@@ -91,11 +120,11 @@ class EstimatorNode(RobotNode):
         except TensegrityError as error:
             self.tell(WARN, f"a reading is not taken: {error}")
             return
-        values = self._tell_load(estimate, at) if self._observes else {}
+        values = self._tell_load(estimate, at) if self._observes else dict(self._estimator.notes)
         publish_state(self._publisher, self._buffer, self._record(estimate), at, "estimator")
         self._read = read
         if not estimate.converged:
-            self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}")
+            self.tell(WARN, f"no shape for these readings, the last one is shown: {estimate.reason}", **values)
         elif not missing:
             values["slack"] = ", ".join(estimate.slack) or "none"
             if not self._observes:

@@ -18,7 +18,7 @@ from typing import Any
 
 from geometry_msgs.msg import WrenchStamped
 from rosgraph_msgs.msg import Clock as ClockMessage
-from sensor_msgs.msg import JointState, TimeReference
+from sensor_msgs.msg import Imu, JointState, TimeReference
 from std_srvs.srv import SetBool, Trigger
 from tensegrity.msg import ActuatorCommand, StructureState, TendonState
 
@@ -31,8 +31,9 @@ from ..robots.robot_types import type_of
 from ..simulation import Observation, Simulation, pace
 from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message, wrench_from_message
+from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
-from .robot_node import COMMAND, ERROR, OK, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
+from .robot_node import COMMAND, ERROR, OK, SENSORS, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
@@ -143,6 +144,8 @@ class SimulatorNode(RobotNode):
         self._tendon_states = self.create_publisher(TendonState, "tendon_states", STATE)
         self._truth = self.create_publisher(StructureState, "~/truth", STATE)
         self._state = self.create_publisher(StructureState, "structure_state", STATE) if as_state else None
+        self._imus = {each.bar: each for each in getattr(robot.model, "imus", ())}
+        self._imu = self.create_publisher(Imu, "imu", SENSORS) if self._imus else None
         self._timing = self.create_publisher(TimeReference, "command_timing", STATE)
         self._clock_publisher = self.create_publisher(ClockMessage, "/clock", STATE)
         self.create_subscription(ActuatorCommand, "actuator_command", self._command, COMMAND)
@@ -304,6 +307,10 @@ class SimulatorNode(RobotNode):
         joints.position = list(seen.positions.values())
         joints.velocity = list(seen.rates.values())
         joints.effort = list(seen.efforts.values())
+        if self._imu is not None:  # before what the estimator answers to
+            for rod, value in seen.imus.items():
+                if self._lockstep or is_due(self._imus[rod].rate, reading.stamp, self._period):
+                    self._imu.publish(imu_message(rod, value, stamp, self._imus[rod].noise))
         self._joint_states.publish(joints)
         if self._state is not None and reading.truth is not None:  # last, because the controller answers it
             publish_state(self._state, self._buffer, reading.truth, stamp, "simulator")

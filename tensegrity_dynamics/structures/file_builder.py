@@ -13,6 +13,7 @@ from ..robots.file_errors import Problems
 from ..robots.robot_types import BuiltModel
 from .analysis.wanted_shape import find_rest_lengths
 from .file_schema import StructureFile
+from .imu import Imu
 from .node_frame import NodeFrame
 from .structure import Structure
 
@@ -46,6 +47,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
             why = "a bar has none" if member.kind == "bar" else "it goes with the hard law of tension alone"
             problems.add(("members", i), f"an initial tension is given, here or under defaults, but {why}.")
     carried, pushed = _loads(block, problems)
+    imus = _imus(block, problems)
     ground = build_ground(block.contact, problems)
     problems.stop_if_any()
 
@@ -68,6 +70,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         loads=pushed,
         collision=None if block.collision is None else Collision(**block.collision.model_dump()),
         initial_tensions=values["initial_tension"],
+        imus=imus,
     )
     if block.form is not None:
         structure = _formed(structure, block, ~np.isnan(values["rest_length"]), problems)
@@ -152,6 +155,23 @@ def _loads(block: StructureFile, problems: Problems) -> tuple[np.ndarray, np.nda
             masses[rows[item.node]] += item.mass or 0.0
             forces[rows[item.node]] += np.zeros(3) if item.force is None else np.array(item.force)
     return masses, forces
+
+
+def _imus(block: StructureFile, problems: Problems) -> tuple[Imu, ...]:
+    """What the block `imu` says."""
+    kinds = {member.name: member.kind for member in block.members}
+    seen: dict[str, int] = {}
+    for i, item in enumerate(block.imu):
+        if kinds.get(item.bar) != "bar":
+            bars = [name for name, kind in kinds.items() if kind == "bar"]
+            why = f"{item.bar} is a {kinds[item.bar]}, and an IMU sits on a bar. " if item.bar in kinds else ""
+            problems.add(("imu", i, "bar"), why + unknown_name("bar", item.bar, bars))
+        elif item.bar in seen:
+            problems.add(("imu", i, "bar"), f"{item.bar} carries imu[{seen[item.bar]}] already; one says all.")
+        seen.setdefault(item.bar, i)
+    if block.imu and not any(block.gravity):
+        problems.add(("imu",), "it tells the direction of gravity, and there is none; leave it out.")
+    return tuple(Imu(each.bar, each.noise, each.rate or 0.0, each.seed) for each in block.imu)
 
 
 def _values(block: StructureFile, what: str, otherwise: float | None, problems: Problems) -> np.ndarray:

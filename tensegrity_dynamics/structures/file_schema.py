@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ..contact.file_schema import CollisionBlock, ContactBlock
 from ..robots.schema import (
+    Angle,
     Axis,
     Block,
     CommonBlock,
@@ -21,6 +22,7 @@ from ..robots.schema import (
     Point,
     PositiveForce,
     PositiveLength,
+    PositiveNumber,
     RigidMovement,
     Stiffness,
     Yes,
@@ -89,6 +91,15 @@ class TensionBlock(Block):
     smoothness: PositiveLength = 1e-3
 
 
+class ImuBlock(Block):
+    """An IMU on a bar; its noise is that of the direction, its rate in 1/s."""
+
+    bar: Name
+    noise: Annotated[Angle, Field(ge=0, lt=1)] = 0.0
+    rate: PositiveNumber | None = None
+    seed: Annotated[int, Field(ge=0, strict=True)] = 0
+
+
 class FormBlock(Block):
     """The nodes are the wanted shape: members without a rest length get the one that holds it."""
 
@@ -116,5 +127,6 @@ class StructureFile(CommonBlock):
     outputs: list[NodeOutputBlock] = Field(default=[])
     contact: ContactBlock | None = None
     collision: CollisionBlock | None = None
+    imu: list[ImuBlock] = Field(default=[])
     tension: TensionBlock = TensionBlock()
     form: FormBlock | None = None

@@ -17,6 +17,7 @@ from ..contact.collision import Collision
 from ..contact.ground import Ground
 from ..errors import TensegrityError, unknown_name
 from ..robots.model import Pose, RobotModel
+from .imu import Imu
 from .node_frame import NodeFrame
 from .tension_law import BOTH_WAYS, HARD, extension_law, tension_law
 
@@ -45,6 +46,7 @@ class Structure(RobotModel):
         loads: (n, 3) N, steady forces in the world beside the weight; none without it.
         collision: how bars collide with each other, in explicit simulation only; None where they pass through.
         initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; none without it.
+        imus: on bars, see `imu`.
 
     Attributes:
         unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
@@ -75,6 +77,7 @@ class Structure(RobotModel):
     loads: NDArray[np.float64] = None  # type: ignore[assignment]
     collision: Collision | None = None
     initial_tensions: NDArray[np.float64] = None  # type: ignore[assignment]
+    imus: tuple[Imu, ...] = ()
     unilateral: NDArray[np.bool_] = field(init=False)
     laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)

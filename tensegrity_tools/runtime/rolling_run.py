@@ -19,6 +19,7 @@ from tensegrity_dynamics import Robot, Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.structures.estimation.rolling_estimator import RollingEstimator
 
 from .lockstep_run import LockstepListener, ros_domain
 from .node_graph import Watching, simulation_graph
@@ -59,7 +60,8 @@ class RollingLoop:
 
     Args:
         robot: that controller and estimator know. plant: that is simulated, where it is another. sees: "truth", or
-            "rest" for the estimator. period: s. rolls: a `RollMap` of the same robot that knows its rolls already.
+            "rest" for the estimator, which takes the IMUs of the plant, too. period: s. rolls: a `RollMap` of the same
+            robot that knows its rolls already.
         controller: "rolling" or another one of its kind, by name, with its parameters.
     """
 
@@ -88,6 +90,9 @@ class RollingLoop:
         self.peak, self._wound = max(self.peak, *seen.efforts.values()), wound
         nodes, pose = self.simulation.state.nodes, seen.pose
         if self._estimator is not None:
+            if isinstance(self._estimator, RollingEstimator):
+                for rod in seen.imus.keys() & set(self._estimator.readings.names):
+                    self._estimator.readings.take(rod, seen.imus[rod], self._ticks * self._period)
             estimate = self._estimator.update(self._ticks * self._period, seen.positions)
             nodes, pose = (estimate.configuration if estimate.converged else None), estimate.pose
         self.seen = np.array(pose[0][:2])

@@ -20,6 +20,7 @@ from ..crossings import describe_crossings
 from ..energy import free_positions, member_tensions, stored_energy, tangent_stiffness
 from ..form_finding.equilibrium import StructureEquilibrium
 from ..form_finding.equilibrium_solver import StructureEquilibriumSolver
+from ..imu import read_imu
 from ..structure import Structure
 from .bar_constraints import bar_units, close_bars, coupling, dependent_bars, project_velocities
 from .bdf2 import bdf2
@@ -361,7 +362,16 @@ class StructureSimulator(Simulator):
             pose,
             twist,
             contacts=self._contacts(),
+            imus=self._imus(),
         )
+
+    def _imus(self) -> dict[str, NDArray[np.float64]]:
+        readings = {}
+        for imu in self.structure.imus:
+            i, j = self.structure.members[self.structure.member(imu.bar)]
+            axis = self._nodes[j] - self._nodes[i]
+            readings[imu.bar] = read_imu(imu, axis / np.linalg.norm(axis), self._gravity, self._steps)
+        return readings
 
     def energy(self) -> Energy:
         network = self._network

@@ -1,0 +1,89 @@
+"""Where a shape may have rolled to: over the edges of its face onto the next one, and on from there.
+
+The shape is taken as rigid while it tips, and its feet on the edge as held by friction, so that each tip is a turn
+about that edge by the angle between the two faces. What the shape does while a cable is let out comes afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numerics.rotations import matrix_from_vector
+from ...numerics.types import Array
+from ..analysis.footing import FootingReader
+
+PARTS = 4
+"""Of each tip, at which the elevations of rods are told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """Tips one after the other.
+
+    Attributes:
+        faces: that it stands on, the first one included, as ascending node indices. nodes: (n, 3) m at the end.
+        passed: (s, k) rad, elevations of the rods on the way, start and end included.
+    """
+
+    faces: tuple[tuple[int, ...], ...]
+    nodes: Array
+    passed: Array
+
+    @property
+    def tips(self) -> int:
+        """How many edges it goes over."""
+        return len(self.faces) - 1
+
+
+def ways_from(reader: FootingReader, nodes: Array, ends: NDArray[np.int64], most: int) -> list[Way]:
+    """All ways of at most so many tips that stand on no face twice, the shortest first.
+
+    Args:
+        nodes: (n, 3) m, at rest on a face. ends: (k, 2) of the rods that are looked at.
+
+    Raises:
+        TensegrityError: all nodes lie in one plane.
+    """
+    faces, up = reader.faces(nodes), reader.up
+    outward = [_outward(nodes, face) for face in faces]
+    feet = set(reader.touching(nodes))
+    first = max(range(len(faces)), key=lambda k: (len(feet & set(faces[k])), float(-outward[k] @ up)))
+    beside = [[k for k, other in enumerate(faces) if len(set(other) & set(face)) == 2] for face in faces]
+    axes = nodes[ends[:, 1]] - nodes[ends[:, 0]]
+    axes = axes / np.linalg.norm(axes, axis=1)[:, None]
+
+    def told(turn: Array) -> Array:
+        return np.arcsin(np.clip(axes @ turn.T @ up, -1.0, 1.0))
+
+    begun = Way((faces[first],), nodes, told(np.eye(3))[None])
+    found = [begun]
+    last: list[tuple[Way, tuple[int, ...], Array]] = [(begun, (first,), np.eye(3))]
+    for _ in range(most):
+        longer: list[tuple[Way, tuple[int, ...], Array]] = []
+        for way, path, turn in last:
+            down = turn @ outward[path[-1]]
+            for k in beside[path[-1]]:
+                if k in path:
+                    continue
+                on = way.nodes[next(iter(set(faces[k]) & set(faces[path[-1]])))]
+                new = turn @ outward[k]
+                across = np.cross(new, down)
+                size = float(np.linalg.norm(across))
+                tip = across * (float(np.arctan2(size, new @ down)) / max(size, 1e-12))
+                steps = [told(matrix_from_vector(part / PARTS * tip) @ turn) for part in range(1, PARTS + 1)]
+                rotation = matrix_from_vector(tip)
+                there = (way.nodes - on) @ rotation.T + on
+                rolled = Way((*way.faces, faces[k]), there, np.vstack((way.passed, steps)))
+                found.append(rolled)
+                longer.append((rolled, (*path, k), rotation @ turn))
+        last = longer
+    return found
+
+
+def _outward(nodes: Array, face: tuple[int, ...]) -> Array:
+    own = nodes[list(face)]
+    normal = np.linalg.svd(own - own.mean(axis=0))[2][2]
+    return -normal if normal @ (own.mean(axis=0) - nodes.mean(axis=0)) < 0.0 else normal
