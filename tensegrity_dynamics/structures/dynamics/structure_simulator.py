@@ -518,7 +518,7 @@ class StructureSimulator(Simulator):
         never_slack = np.zeros(lengths.size)
         tangent_stiffness(
             self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
-            free_positions(self.structure.fixed), matrix,
+            free_positions(self.structure.supports), matrix,
         )  # fmt: skip
         matrix[np.diag_indices(free.size)] += ground
         return float(np.linalg.eigvalsh(root.T @ matrix @ root)[-1])
