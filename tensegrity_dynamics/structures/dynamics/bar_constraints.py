@@ -16,14 +16,15 @@ from .rod_masses import inverse_mass_matrix, push_node
 def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
     """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
     rows = np.zeros((network.bars.size, nodes.shape[0], 3))
-    root = np.sqrt(np.diag(inverse_mass_matrix(network)))
+    root = np.sqrt(np.stack([np.diag(inverse_mass_matrix(network, axis)) for axis in range(3)], axis=1))
     for c, k in enumerate(network.bars):
         i, j = network.members[k]
         unit = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
         rows[c, i], rows[c, j] = unit, -unit
-    rows *= root[None, :, None]
+    rows *= root[None]
     flat = rows.reshape(network.bars.size, -1)
-    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    norms = np.linalg.norm(flat, axis=1, keepdims=True)
+    flat = flat / np.where(norms > 0.0, norms, 1.0)
     values, vectors = np.linalg.eigh(flat @ flat.T)
     weak = np.abs(vectors[:, values < 1e-9])
     return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
@@ -44,10 +45,16 @@ def bar_units(network, nodes, units):
 def coupling(network, units, work):
     """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
     matrix, factor = work.matrix, work.factor
+    by_axis = network.shared.shape[0] > 1
     for c in range(network.bars.shape[0]):
         for e in range(network.first[c], c + 1):
+            if by_axis:
+                matrix[c, e] = 0.0
+                for a in range(3):
+                    matrix[c, e] += network.shared[a, c, e] * units[c, a] * units[e, a]
+                continue
             cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
-            matrix[c, e] = network.shared[c, e] * cosine
+            matrix[c, e] = network.shared[0, c, e] * cosine
     for c in range(network.bars.shape[0]):
         start = network.first[c]
         for e in range(start, c):
