@@ -62,7 +62,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         rest_lengths=np.where(np.isnan(values["rest_length"]), 1.0, values["rest_length"]),
         masses=values["mass"],
         damping=values["damping"],
-        fixed=held.all(axis=1),
+        fixed=np.all(held, axis=1),
         node_masses=np.array([node.mass for node in block.nodes.values()]) + carried,
         gravity=np.array(block.gravity),
         ground=ground,

@@ -9,7 +9,8 @@
 | `m` | m | mass [kg] |
 
 Beside these, where they are known: `N` (n x 3) positions of the nodes [m], which the document gives its algorithm apart
-from the parameters, `fixed` (n) 1 for nodes that are held, or (n x 3) 1 for axes along which they are, `gravity` (3) [m/s^2], `nodes` and `members` with names.
+from the parameters, `fixed` (n) 1 for nodes that are held, or (n x 3) 1 for axes along which they are, `gravity` (3)
+[m/s^2], `nodes` and `members` with names.
 """
 
 from __future__ import annotations

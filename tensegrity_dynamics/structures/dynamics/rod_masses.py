@@ -92,7 +92,7 @@ def inverse_masses(
         for axis in range(axes):
             free = np.flatnonzero(~structure.supports[group, axis])
             if free.size:
-                inverse[(axis, *np.ix_(free, free))] = _inverse(block[np.ix_(free, free)])
+                inverse[axis][np.ix_(free, free)] = _inverse(block[np.ix_(free, free)])
         for row, node in enumerate(group):
             order = [row] + [c for c in range(len(group)) if c != row]
             rows[node] = ([group[c] for c in order], inverse[:, row, order].T.tolist())

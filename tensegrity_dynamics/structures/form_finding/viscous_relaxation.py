@@ -33,7 +33,7 @@ MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C i
 
 @compiled
 def out_of_balance_norm(forces, supports, norm):
-    """Size of the forces (n, 3) N where nothing holds; norm 0: largest component, 1: largest on one node, 2: norm of all."""
+    """Size of the free forces (n, 3) N; norm 0: largest component, 1: largest on one node, 2: norm of all."""
     worst, total = 0.0, 0.0
     for i in range(forces.shape[0]):
         node = 0.0
