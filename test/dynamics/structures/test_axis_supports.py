@@ -71,8 +71,8 @@ def test_planar_shape_is_that_of_a_structure_in_space_with_kilometre_long_bars_a
     for name in "bcd":
         nodes[f"far_{name}"] = nodes[name] + (0.0, 1000.0, 0.0)
         rows.append((f"across_{name}", "bar", name, f"far_{name}", 1e4, 1000.0))
-    nodes["below"] = nodes["b"] - (0.0, 0.0, 1000.0)
-    rows.append(("under", "bar", "b", "below", 1e12, 1000.0))
+    nodes["below"] = nodes["b"] - (0.0, 0.0, 100.0)
+    rows.append(("under", "bar", "b", "below", 1e8, 100.0))
     space = make_structure(
         nodes, rows, fixed=["a", "below", *(f"far_{name}" for name in "bcd")], gravity=planar.gravity,
         masses={"ac": 0.3, "bd": 0.2}, node_masses=dict.fromkeys("abcd", 0.1),
@@ -80,8 +80,9 @@ def test_planar_shape_is_that_of_a_structure_in_space_with_kilometre_long_bars_a
     one, other = forward_kinematics(planar, forces=load), forward_kinematics(space, forces=load)
     assert one.stable
     assert np.abs(one.nodes[:, 1]).max() == 0.0
-    np.testing.assert_allclose(one.nodes, other.nodes[:4], atol=1e-7)
-    np.testing.assert_allclose(one.tensions, other.tensions[:6], rtol=1e-4)
+    assert one.nodes[1, 0] - 1.0 > 0.01
+    np.testing.assert_allclose(one.nodes, other.nodes[:4], atol=1e-5)  # the bar below turns: its foot is off by 1.4e-6 m
+    np.testing.assert_allclose(one.tensions, other.tensions[:6], atol=0.01)
 
 
 def balance(structure, nodes):
