@@ -151,14 +151,20 @@ def coupling_weights(
 
 
 @allocation_free
+def add_inverse_mass_by_axis(network, forces, scale, target):
+    """`add_inverse_mass` where nodes are held along some axes."""
+    for i in range(target.shape[0]):
+        for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+            other = network.inverse_node[entry]
+            for a in range(3):
+                target[i, a] += scale * network.inverse_value[a, entry] * forces[other, a]
+
+
+@allocation_free
 def add_inverse_mass(network, forces, scale, target):
     """target (n, 3) += scale M^-1 forces."""
     if network.inverse_value.shape[0] > 1:
-        for i in range(target.shape[0]):
-            for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-                other = network.inverse_node[entry]
-                for a in range(3):
-                    target[i, a] += scale * network.inverse_value[a, entry] * forces[other, a]
+        add_inverse_mass_by_axis(network, forces, scale, target)
         return
     for i in range(target.shape[0]):
         for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
@@ -169,14 +175,7 @@ def add_inverse_mass(network, forces, scale, target):
 
 @allocation_free
 def push_node(network, i, x, y, z, target):
-    """target (n, 3) += M^-1 of an impulse at node i."""
-    if network.inverse_value.shape[0] > 1:
-        for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-            other = network.inverse_node[entry]
-            target[other, 0] += network.inverse_value[0, entry] * x
-            target[other, 1] += network.inverse_value[1, entry] * y
-            target[other, 2] += network.inverse_value[2, entry] * z
-        return
+    """target (n, 3) += M^-1 of an impulse at node i, where inverse masses are the same along every axis."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
         other, part = network.inverse_node[entry], network.inverse_value[0, entry]
         target[other, 0] += part * x
