@@ -149,7 +149,7 @@ def _tangent(shape: StructureEquilibrium, rigid_bars: bool) -> Array:
     matrix = np.empty((structure.free.size, structure.free.size))
     tangent_stiffness(
         shape.nodes, structure.members, material, structure.laws, shape.lengths, shape.tensions,
-        structure.rest_lengths, free_positions(structure.fixed), matrix,
+        structure.rest_lengths, free_positions(structure.supports), matrix,
     )  # fmt: skip
     return matrix if structure.ground is None else matrix + ground_stiffness(structure, shape.nodes)
 

@@ -58,7 +58,7 @@ def add_member_forces(nodes, members, lengths, tensions, forces):
 def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, position, matrix):
     """Fill matrix (f, f) N/m with the Hessian of the stored energy over the free coordinates.
 
-    position (n,) gives each node's first row in `matrix`, or -1 where the node is fixed. A slack member adds nothing.
+    position (n, 3) gives the row in `matrix` of each coordinate, or -1 where it is held. A slack member adds nothing.
     """
     matrix[:, :] = 0.0
     block = np.empty((3, 3))
@@ -74,20 +74,24 @@ def tangent_stiffness(nodes, members, stiffness, laws, lengths, tensions, rest_l
                 second = (nodes[i, b] - nodes[j, b]) / length
                 block[a, b] = (slope - density) * first * second
             block[a, a] += density
-        row, column = position[i], position[j]
         for a in range(3):
+            row, column = position[i, a], position[j, a]
             for b in range(3):
+                first, second = position[i, b], position[j, b]
                 if row >= 0:
-                    matrix[row + a, row + b] += block[a, b]
+                    if first >= 0:
+                        matrix[row, first] += block[a, b]
+                    if second >= 0:
+                        matrix[row, second] -= block[a, b]
                 if column >= 0:
-                    matrix[column + a, column + b] += block[a, b]
-                if row >= 0 and column >= 0:
-                    matrix[row + a, column + b] -= block[a, b]
-                    matrix[column + a, row + b] -= block[a, b]
+                    if second >= 0:
+                        matrix[column, second] += block[a, b]
+                    if first >= 0:
+                        matrix[column, first] -= block[a, b]
 
 
-def free_positions(fixed: np.ndarray) -> np.ndarray:
-    """(n,) first row of each node among the free coordinates, -1 for fixed nodes."""
-    position = np.full(fixed.shape[0], -1, dtype=np.int64)
-    position[~fixed] = 3 * np.arange(int(np.count_nonzero(~fixed)))
+def free_positions(supports: np.ndarray) -> np.ndarray:
+    """(n, 3) row of each coordinate among the free ones, -1 where supports (n, 3) hold it."""
+    position = np.full(supports.shape, -1, dtype=np.int64)
+    position[~supports] = np.arange(int(np.count_nonzero(~supports)))
     return position

@@ -48,6 +48,8 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
             problems.add(("members", i), f"an initial tension is given, here or under defaults, but {why}.")
     carried, pushed = _loads(block, problems)
     imus = _imus(block, problems)
+    held = np.array([node.held for node in block.nodes.values()], dtype=np.bool_).reshape(-1, 3)
+    _check_rollers(block, held, problems)
     ground = build_ground(block.contact, problems)
     problems.stop_if_any()
 
@@ -62,7 +64,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         rest_lengths=np.where(np.isnan(values["rest_length"]), 1.0, values["rest_length"]),
         masses=values["mass"],
         damping=values["damping"],
-        fixed=np.array([node.fixed for node in block.nodes.values()], dtype=np.bool_),
+        fixed=np.all(held, axis=1),
         node_masses=np.array([node.mass for node in block.nodes.values()]) + carried,
         gravity=np.array(block.gravity),
         ground=ground,
@@ -71,6 +73,7 @@ def build_structure(block: StructureFile, problems: Problems) -> BuiltModel:
         collision=None if block.collision is None else Collision(**block.collision.model_dump()),
         initial_tensions=values["initial_tension"],
         imus=imus,
+        rollers=held,
     )
     if block.form is not None:
         structure = _formed(structure, block, ~np.isnan(values["rest_length"]), problems)
@@ -136,6 +139,21 @@ def _check_members(block: StructureFile, problems: Problems) -> None:
                 ("members", i, "nodes"),
                 f"{first} and {second} are the ends of {bars[frozenset(member.nodes)]} already: a {member.kind} there "
                 "only presses the bar; leave it out, or join other nodes.",
+            )
+
+
+def _check_rollers(block: StructureFile, held: np.ndarray, problems: Problems) -> None:
+    for row, (name, node) in enumerate(block.nodes.items()):
+        if node.is_slanted:
+            problems.add(
+                ("nodes", name, "fixed"),
+                "this copy is turned, so that what it is held along is no axis of the world; write it beside `repeat`, "
+                "or fix it whole.",
+            )
+        elif block.contact is not None and held[row].any() and not held[row].all():
+            problems.add(
+                ("nodes", name, "fixed"),
+                "with a ground (contact) nodes are free or fixed whole; write true or false, or leave out the ground.",
             )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from ..contact.file_schema import CollisionBlock, ContactBlock
 from ..robots.schema import (
@@ -25,19 +26,45 @@ from ..robots.schema import (
     PositiveNumber,
     RigidMovement,
     Stiffness,
-    Yes,
 )
+from .structure import AXES
+
+
+def _checked_axes(value: Any) -> Any:
+    """True, False, or a list of axes of the world."""
+    names = value if isinstance(value, list) else []
+    if isinstance(value, bool) or (names and all(name in tuple(AXES) for name in names)):
+        return value
+    raise ValueError("give true, false or axes of the world such as [x, z]")
 
 
 class NodeBlock(Block):
-    """A point where members meet."""
+    """A point where members meet; fixed whole, or along some axes of the world."""
 
     position: Point
-    fixed: Yes = False
+    fixed: Annotated[bool | list[str], BeforeValidator(_checked_axes)] = False
     mass: Annotated[Mass, Field(ge=0)] = 0.0
+    _slanted: bool = PrivateAttr(default=False)
+
+    @property
+    def held(self) -> list[bool]:
+        """Along x, y and z."""
+        return [self.fixed] * 3 if isinstance(self.fixed, bool) else [axis in self.fixed for axis in AXES]
+
+    @property
+    def is_slanted(self) -> bool:
+        """Whether it is a turned copy that would be held along no axis of the world."""
+        return self._slanted
 
     def apply_movement(self, movement: RigidMovement, is_copied: Callable[[str], bool]) -> None:
         self.position = movement.point(self.position)
+        if isinstance(self.fixed, bool):
+            return
+        turned = np.array([movement.direction(row) for row in np.eye(3)[self.held].tolist()])
+        along = np.einsum("ia,ib->ab", turned, turned)  # projects onto what is held
+        flags = along.diagonal() > 0.5
+        self._slanted = self._slanted or bool(np.abs(along - np.diag(flags)).max() > 1e-9)
+        self.fixed = [axis for axis, is_held in zip(AXES, flags, strict=True) if is_held]
 
 
 class NodeLoadBlock(Block):

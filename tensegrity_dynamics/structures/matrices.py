@@ -9,7 +9,8 @@
 | `m` | m | mass [kg] |
 
 Beside these, where they are known: `N` (n x 3) positions of the nodes [m], which the document gives its algorithm apart
-from the parameters, `fixed` (n) 1 for nodes that are held, `gravity` (3) [m/s^2], `nodes` and `members` with names.
+from the parameters, `fixed` (n) 1 for nodes that are held, or (n x 3) 1 for axes along which they are, `gravity` (3)
+[m/s^2], `nodes` and `members` with names.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class StructureMatrices:
 
     Attributes:
         members: (m, 2) node indices, the node of the 1 first. rest_lengths, stiffness, masses: (m,).
-        pushes: (m,) bool, bars. nodes: (n, 3) m, or None. held: (n,) bool. node_names, member_names.
+        pushes: (m,) bool, bars. nodes: (n, 3) m, or None. held: (n, 3) bool. node_names, member_names.
         gravity: (3,) m/s^2, or None.
     """
 
@@ -233,11 +234,15 @@ def _nodes(array: NDArray | None, size: int, where: str) -> NDArray[np.float64] 
 
 
 def _held(array: NDArray | None, size: int, where: str) -> NDArray[np.bool_]:
+    """(n, 3), from one flag for each node, or three."""
     if array is None:
-        return np.zeros(size, dtype=np.bool_)
-    flags = _vector(array, size, where, "C has as many columns")
-    for row in np.flatnonzero(~np.isin(flags, (0.0, 1.0))):
-        raise TensegrityError(f"{where}, row {row + 1}: {flags[row]:g} is neither 0 nor 1.")
+        return np.zeros((size, 3), dtype=np.bool_)
+    if array.shape == (size, 3) and size > 1:
+        flags = np.asarray(array, dtype=np.float64)
+    else:
+        flags = np.repeat(_vector(array, size, where, "C has as many columns")[:, None], 3, axis=1)
+    for row, axis in np.argwhere(~np.isin(flags, (0.0, 1.0))):
+        raise TensegrityError(f"{where}, row {row + 1}: {flags[row, axis]:g} is neither 0 nor 1.")
     return np.asarray(flags == 1.0)
 
 
@@ -318,7 +323,7 @@ def structure_matrices(robot: Robot) -> MatrixExport:
         "k": structure.stiffness,
         "m": structure.masses,
         "N": structure.nodes,
-        "fixed": structure.fixed.astype(np.int64),
+        "fixed": (structure.supports if structure.rollers.any() else structure.fixed).astype(np.int64),
         "gravity": structure.gravity,
         "nodes": np.array(structure.node_names),
         "members": np.array(structure.member_names),

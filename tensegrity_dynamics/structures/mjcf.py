@@ -35,6 +35,8 @@ def structure_mjcf(robot: Robot) -> Export:
             body.set("gravcomp", "1")
         add(body, "inertial", pos=np.zeros(3), mass=mass, diaginertia=np.full(3, 1e-6 * mass))
         for axis, direction in zip("xyz", np.eye(3), strict=True):
+            if structure.supports[i] @ direction:
+                continue
             add(body, "joint", name=f"{name}.{axis}", type="slide", axis=direction, ref=nodes[i] @ direction)
         add(body, "site", name=name)
     tendons = add(root, "tendon")
@@ -54,8 +56,8 @@ def structure_mjcf(robot: Robot) -> Export:
     if pushed.size:
         actuators = add(root, "actuator")
         for i in map(int, pushed):
-            for axis, force in zip("xyz", structure.loads[i], strict=True):
-                if force:
+            for axis, force, held in zip("xyz", structure.loads[i], structure.supports[i], strict=True):
+                if force and not held:
                     add(
                         actuators, "general", name=f"load.{structure.node_names[i]}.{axis}",
                         joint=f"{structure.node_names[i]}.{axis}", gaintype="fixed", gainprm=0.0, biastype="affine",

@@ -35,7 +35,7 @@ from .dynamics.linearisation import StructureLinearisation
 from .form_finding.equilibrium import StructureEquilibrium
 from .form_finding.forward_kinematics import forward_kinematics
 from .form_finding.stability import no_force
-from .structure import Structure
+from .structure import Structure, axis_names
 
 MOTIONS = ("along x", "along y", "along z", "turning about x", "turning about y", "turning about z")
 RIGID_NOTE = "Simulation and ROS nodes take bars as rigid: --rigid-bars shows that shape."
@@ -327,7 +327,7 @@ def _what_it_is(robot: Robot) -> list[tuple[str, str]]:
     kinds = {kind: structure.kinds.count(kind) for kind in ("bar", "tendon", "spring")}
     free = structure.lumped_masses()[~structure.fixed].sum()
     rows = [
-        ("nodes", f"{len(structure.node_names)}, fixed: {listing(fixed) or 'none'}"),
+        ("nodes", f"{len(structure.node_names)}, fixed: {listing(fixed) or 'none'}{_rollers(structure)}"),
         *([] if structure.ground is None else [("ground", structure.ground.words)]),
         *([] if structure.collision is None else [("rods", _rods(structure))]),
         ("members", ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items() if n)),
@@ -406,12 +406,21 @@ def _warnings(robot: Robot, shape: StructureEquilibrium) -> list[str]:
     return notes + drive_notes(robot)
 
 
+def _rollers(structure: Structure) -> str:
+    """What is held along some axes only, as the end of a sentence."""
+    words: dict[str, list[str]] = {}
+    for i in np.flatnonzero(structure.rollers.any(axis=1)):
+        words.setdefault(axis_names(structure.rollers[i]), []).append(structure.node_names[i])
+    return "".join(f"; held along {axes}: {listing(names)}" for axes, names in words.items())
+
+
 def _figures(robot: Robot) -> dict[str, Any]:
     structure = robot.structure
     return {
         **facts(robot),
         "nodes": len(structure.node_names),
         "fixed_nodes": int(structure.fixed.sum()),
+        "held_coordinates": int(structure.supports.sum()),
         "members": {kind: structure.kinds.count(kind) for kind in ("bar", "tendon", "spring")},
         "mass_kg": float(structure.masses.sum() + structure.node_masses.sum()),
         "gravity_m_per_s2": structure.gravity,

@@ -22,6 +22,7 @@ from .node_frame import NodeFrame
 from .tension_law import BOTH_WAYS, HARD, extension_law, tension_law
 
 MEMBER_KINDS = ("bar", "tendon", "spring")
+AXES = "xyz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,11 @@ class Structure(RobotModel):
         collision: how bars collide with each other, in explicit simulation only; None where they pass through.
         initial_tensions: (m,) N, at which springs and tendons open, see `tension_law`; none without it.
         imus: on bars, see `imu`.
+        rollers: (n, 3) bool, axes of the world along which a node that is not fixed is held (a roller, or a node of a
+            planar structure); none without it. A node that is held along all three is fixed.
 
     Attributes:
+        supports: (n, 3) bool, held coordinates, of fixed nodes and rollers.
         unilateral: (m,) bool, which members cannot push. laws: (m,) as `tension_law` takes them. free: (f,) free
             coordinates.
 
@@ -78,6 +82,8 @@ class Structure(RobotModel):
     collision: Collision | None = None
     initial_tensions: NDArray[np.float64] = None  # type: ignore[assignment]
     imus: tuple[Imu, ...] = ()
+    rollers: NDArray[np.bool_] = None  # type: ignore[assignment]
+    supports: NDArray[np.bool_] = field(init=False)
     unilateral: NDArray[np.bool_] = field(init=False)
     laws: NDArray[np.float64] = field(init=False)
     free: NDArray[np.int64] = field(init=False)
@@ -88,13 +94,15 @@ class Structure(RobotModel):
             object.__setattr__(self, "loads", np.zeros((n, 3)))
         if self.initial_tensions is None:
             object.__setattr__(self, "initial_tensions", np.zeros(m))
+        if self.rollers is None:
+            object.__setattr__(self, "rollers", np.zeros((n, 3), dtype=np.bool_))
         shapes = {
             "loads": (n, 3), "nodes": (n, 3), "members": (m, 2), "stiffness": (m,), "rest_lengths": (m,),
             "masses": (m,), "damping": (m,), "fixed": (n,), "node_masses": (n,), "gravity": (3,),
-            "initial_tensions": (m,),
+            "initial_tensions": (m,), "rollers": (n, 3),
         }  # fmt: skip
         for name, shape in shapes.items():
-            kind = {"members": np.int64, "fixed": np.bool_}.get(name, np.float64)
+            kind = {"members": np.int64, "fixed": np.bool_, "rollers": np.bool_}.get(name, np.float64)
             array: NDArray = np.array(getattr(self, name), dtype=kind)
             if array.shape != shape:
                 raise TensegrityError(f"{name} has shape {array.shape}, expected {shape}.")
@@ -127,8 +135,12 @@ class Structure(RobotModel):
                     f"member {self.member_names[k]} has an initial tension, which goes with the hard law of tension "
                     "alone; leave out the smoothness."
                 )
-        degrees = (3 * np.flatnonzero(~self.fixed)[:, None] + np.arange(3)).ravel()
-        _set(self, "free", degrees.astype(np.int64))
+        _set(self, "fixed", self.fixed | self.rollers.all(axis=1))
+        _set(self, "rollers", self.rollers & ~self.fixed[:, None])
+        _set(self, "supports", self.rollers | self.fixed[:, None])
+        _set(self, "free", np.flatnonzero(~self.supports).astype(np.int64))
+        if self.ground is not None:
+            self.check_no_rollers("the ground", "leave out the ground (contact), or free it")
 
     def _check_members(self) -> None:
         if len(self.kinds) != len(self.member_names):
@@ -153,6 +165,14 @@ class Structure(RobotModel):
         ):
             for k in np.flatnonzero(getattr(self, name) < 0.0):
                 raise TensegrityError(f"{names[k]}: {name} is {getattr(self, name)[k]:g}, must not be negative.")
+
+    def check_no_rollers(self, what: str, instead: str) -> None:
+        """Raise TensegrityError, with the first node that is held along some axes only, for `what` cannot do it."""
+        for i in np.flatnonzero(self.rollers.any(axis=1)):
+            raise TensegrityError(
+                f"node {self.node_names[i]} is held along {axis_names(self.rollers[i])} only, and {what} takes nodes "
+                f"that are free or held whole; fix it whole, or {instead}."
+            )
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -314,6 +334,7 @@ def make_structure(
     members: Sequence[tuple[str, str, str, str, float, float]],
     *,
     fixed: Sequence[str] = (),
+    rollers: Mapping[str, str] | None = None,
     masses: Mapping[str, float] | None = None,
     node_masses: Mapping[str, float] | None = None,
     damping: Mapping[str, float] | None = None,
@@ -326,7 +347,7 @@ def make_structure(
     Args:
         nodes: start position (3,) m by node name.
         members: rows (name, kind, first node, second node, stiffness N/m, rest length m).
-        fixed: names of the nodes that are held.
+        fixed: names of the nodes that are held. rollers: axes along which other nodes are held by their names, "xz".
         masses, damping: kg and N s/m by member name, zero where not named.
         node_masses: kg by node name, zero where not named.
         gravity: (3,) m/s^2. ground, smoothness: see `Structure`.
@@ -346,6 +367,9 @@ def make_structure(
         return [float((values or {}).get(name, 0.0)) for name in names]
 
     held = {index(name) for name in fixed}
+    axes = np.zeros((len(names), 3), dtype=np.bool_)
+    for name, letters in (rollers or {}).items():
+        axes[index(name)] = [axis in letters for axis in AXES]
     return Structure(
         node_names=names,
         nodes=np.array([np.asarray(nodes[name], dtype=np.float64) for name in names]).reshape(len(names), 3),
@@ -361,7 +385,13 @@ def make_structure(
         gravity=np.array(gravity, dtype=np.float64),
         ground=ground,
         smoothness=smoothness,
+        rollers=axes,
     )
+
+
+def axis_names(held: NDArray[np.bool_]) -> str:
+    """Axes of a row (3,) of `Structure.supports` in words."""
+    return " and ".join(axis for axis, is_held in zip(AXES, held, strict=True) if is_held)
 
 
 def _set(structure: Structure, name: str, array: NDArray) -> None:

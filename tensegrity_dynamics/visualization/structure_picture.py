@@ -50,9 +50,11 @@ class StructurePicture(Picture):
             for kind, form, radius in sets
             if np.any(kinds == kind)
         )
+        # what holds all nodes alike, as the plane of a planar structure, is no support of one
+        held = structure.fixed | (structure.supports & ~structure.supports.all(axis=0)).any(axis=1)
         self.balls = Balls(
-            np.where(structure.fixed, 1.25, 1.0) * sizes.node,
-            np.where(structure.fixed[:, None], FIXED_COLOUR, BAR_COLOUR).astype(np.uint8),
+            np.where(held, 1.25, 1.0) * sizes.node,
+            np.where(held[:, None], FIXED_COLOUR, BAR_COLOUR).astype(np.uint8),
         )
         self.tension_names = structure.member_names
         self.unilateral = structure.unilateral

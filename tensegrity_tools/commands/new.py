@@ -90,6 +90,12 @@ def _mjcf_text(name: str, source: Path, matrices: Path | None) -> str:
     return made.text
 
 
+def fixed_text(held: list[bool]) -> str:
+    """The field `fixed` of a node that is held along some of x, y and z."""
+    axes = [axis for axis, is_held in zip("xyz", held, strict=True) if is_held]
+    return ", fixed: true" if len(axes) == 3 else f", fixed: [{', '.join(axes)}]" if axes else ""
+
+
 def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
     """The robot file of a structure that matrices describe."""
     stated, nodes = made.nodes is not None, made.start_nodes().tolist()
@@ -112,7 +118,7 @@ def _matrices_text(name: str, source: Path, made: StructureMatrices) -> str:
         "nodes:",
     ]
     for node, place, held in zip(made.node_names, nodes, made.held.tolist(), strict=True):
-        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{', fixed: true' if held else ''}}}")
+        lines.append(f"  {node}: {{position: [{', '.join(repr(x) for x in place)}]{fixed_text(held)}}}")
     lines += ["", "# A bar carries push and pull, a tendon only pulls.", "members:"]
     rows = zip(made.member_names, made.members.tolist(), made.pushes.tolist(), strict=True)
     for k, (member, ends, pushes) in enumerate(rows):

@@ -35,7 +35,7 @@ def structure_modes(
     names, (masses, spread) = structure.node_names, split_masses(structure, rod_mass)
     bar_of = _bars_of_nodes(structure)
     twists = _twists(nodes, masses)
-    whole = None if structure.fixed.any() else twists * np.sqrt(np.repeat(masses, 3))[:, None]
+    whole = None if structure.supports.any() else twists * np.sqrt(np.repeat(masses, 3))[:, None]
     reach = float(np.sqrt(np.mean(np.sum((nodes - nodes.mean(axis=0)) ** 2, axis=1))))
     ends, taut = structure.members, np.asarray(taut, dtype=np.bool_) & structure.unilateral
     units = nodes[ends[:, 0]] - nodes[ends[:, 1]]

@@ -167,7 +167,14 @@ def _stable(shape: StructureEquilibrium) -> bool:
 def _same(first: StructureEquilibrium, second: StructureEquilibrium, tolerance: float) -> bool:
     one, other = first.nodes, second.nodes
     size = float(np.ptp(one, axis=0).max())
-    if not first.structure.fixed.any():
+    held = first.structure.supports.any(axis=0)
+    if held.any() and not first.structure.fixed.any():
+        one, other = one - np.where(held, 0.0, one.mean(axis=0)), other - np.where(held, 0.0, other.mean(axis=0))
+        if np.count_nonzero(held) == 1:  # nothing holds it from turning about that axis
+            turned = other[:, ~held] @ (1.0, 1.0j)
+            turned = turned * np.exp(1j * np.angle(np.vdot(turned, one[:, ~held] @ (1.0, 1.0j))))
+            other[:, ~held] = np.stack((turned.real, turned.imag), axis=1)
+    elif not held.any():
         one, other = one - one.mean(axis=0), other - other.mean(axis=0)
         u, _, vt = np.linalg.svd(other.T @ one)
         u[:, 2] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))  # no mirror image

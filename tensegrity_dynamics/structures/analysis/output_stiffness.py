@@ -31,7 +31,7 @@ def output_stiffness(robot: Robot, shape: StructureEquilibrium, *, rigid_bars: b
     structure = shape.structure
     if not robot.outputs:
         raise TensegrityError(f"{robot.name} has no output, so no stiffness of it; name one in its file.")
-    if not structure.fixed.any() and structure.ground is None:
+    if not structure.supports.any() and structure.ground is None:
         raise TensegrityError(f"{robot.name} floats free, so that its output gives way to any force; fix a node.")
     output = robot.outputs[0]
     free, nodes = structure.free, shape.nodes
@@ -80,7 +80,7 @@ def _tangent(
     never_slack = np.zeros(lengths.size, dtype=np.bool_)
     tangent_stiffness(
         np.array(nodes), np.array(structure.members), elastic, never_slack, lengths, tensions, lengths,
-        free_positions(structure.fixed), matrix,
+        free_positions(structure.supports), matrix,
     )  # fmt: skip
     return matrix
 

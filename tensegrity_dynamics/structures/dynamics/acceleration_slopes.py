@@ -326,7 +326,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                 for column in range(width):
                     slopes.solved[3 * r + a, column] = 0.0
                 for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-                    other, part = slopes.local[network.inverse_node[entry]] + a, network.inverse_value[entry]
+                    other, part = slopes.local[network.inverse_node[entry]] + a, network.inverse_value[0, entry]
                     for column in range(width):
                         slopes.solved[3 * r + a, column] += part * slopes.block[other, column]
         if bars > 0:
@@ -348,7 +348,7 @@ def fill_slopes(network, pattern, nodes, velocities, rest_lengths, work, slopes,
                     for a in range(3):
                         factor = work.units[first_bar + c, a] if end == 0 else -work.units[first_bar + c, a]
                         for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
-                            part = factor * network.inverse_value[entry]
+                            part = factor * network.inverse_value[0, entry]
                             other = slopes.local[network.inverse_node[entry]] + a
                             for column in range(width):
                                 slopes.solved[other, column] -= part * slopes.rates[c, column]

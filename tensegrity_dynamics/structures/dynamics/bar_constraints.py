@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numerics.compilation import allocation_free
-from .rod_masses import inverse_mass_matrix, push_node
+from .rod_masses import inverse_mass_matrix
 
 
 def dependent_bars(network, nodes: NDArray) -> tuple[int, ...]:
     """Members among the rigid bars whose lengths follow from each other at nodes (n, 3) m; empty where none do."""
     rows = np.zeros((network.bars.size, nodes.shape[0], 3))
-    root = np.sqrt(np.diag(inverse_mass_matrix(network)))
+    root = np.sqrt(np.stack([np.diag(inverse_mass_matrix(network, axis)) for axis in range(3)], axis=1))
     for c, k in enumerate(network.bars):
         i, j = network.members[k]
         unit = (nodes[i] - nodes[j]) / np.linalg.norm(nodes[i] - nodes[j])
         rows[c, i], rows[c, j] = unit, -unit
-    rows *= root[None, :, None]
+    rows *= root[None]
     flat = rows.reshape(network.bars.size, -1)
-    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    norms = np.linalg.norm(flat, axis=1, keepdims=True)
+    flat = flat / np.where(norms > 0.0, norms, 1.0)
     values, vectors = np.linalg.eigh(flat @ flat.T)
     weak = np.abs(vectors[:, values < 1e-9])
     return tuple(int(k) for k, part in zip(network.bars, weak, strict=True) if part.size and part.max() > 1e-4)
@@ -41,13 +42,26 @@ def bar_units(network, nodes, units):
 
 
 @allocation_free
+def couple_by_axis(network, units, matrix):
+    """Fill J M^-1 J' where nodes are held along some axes."""
+    for c in range(network.bars.shape[0]):
+        for e in range(network.first[c], c + 1):
+            matrix[c, e] = 0.0
+            for a in range(3):
+                matrix[c, e] += network.shared[a, c, e] * units[c, a] * units[e, a]
+
+
+@allocation_free
 def coupling(network, units, work):
     """Fill and factor J M^-1 J' within its envelope; False where bars depend on each other."""
     matrix, factor = work.matrix, work.factor
-    for c in range(network.bars.shape[0]):
-        for e in range(network.first[c], c + 1):
-            cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
-            matrix[c, e] = network.shared[c, e] * cosine
+    if network.shared.shape[0] > 1:
+        couple_by_axis(network, units, matrix)
+    else:
+        for c in range(network.bars.shape[0]):
+            for e in range(network.first[c], c + 1):
+                cosine = units[c, 0] * units[e, 0] + units[c, 1] * units[e, 1] + units[c, 2] * units[e, 2]
+                matrix[c, e] = network.shared[0, c, e] * cosine
     for c in range(network.bars.shape[0]):
         start = network.first[c]
         for e in range(start, c):
@@ -81,14 +95,38 @@ def apply_coupling(network, right, work):
 
 
 @allocation_free
+def push_by_axis(network, units, multipliers, scale, target):
+    """`push` where nodes are held along some axes."""
+    for c in range(network.bars.shape[0]):
+        for end in range(2):
+            node, part = network.members[network.bars[c], end], (1.0 - 2.0 * end) * scale * multipliers[c]
+            for entry in range(network.inverse_first[node], network.inverse_first[node + 1]):
+                other = network.inverse_node[entry]
+                for a in range(3):
+                    target[other, a] += network.inverse_value[a, entry] * part * units[c, a]
+
+
+@allocation_free
 def push(network, units, multipliers, scale, target):
     """target (n, 3) += scale M^-1 J' multipliers."""
+    if network.inverse_value.shape[0] > 1:
+        push_by_axis(network, units, multipliers, scale, target)
+        return
     for c in range(network.bars.shape[0]):
         i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
         part = scale * multipliers[c]
         x, y, z = part * units[c, 0], part * units[c, 1], part * units[c, 2]
-        push_node(network, i, x, y, z, target)
-        push_node(network, j, -x, -y, -z, target)
+        # `push_node` for both ends, written out: a call would hand over every array of the network
+        for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+            other, value = network.inverse_node[entry], network.inverse_value[0, entry]
+            target[other, 0] += value * x
+            target[other, 1] += value * y
+            target[other, 2] += value * z
+        for entry in range(network.inverse_first[j], network.inverse_first[j + 1]):
+            other, value = network.inverse_node[entry], network.inverse_value[0, entry]
+            target[other, 0] -= value * x
+            target[other, 1] -= value * y
+            target[other, 2] -= value * z
 
 
 @allocation_free

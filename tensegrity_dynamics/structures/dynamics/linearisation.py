@@ -73,6 +73,7 @@ class StructureLinearisation:
             raise TensegrityError(
                 "linear models know no collisions of rods; leave the block collision: out of the robot file."
             )
+        structure.check_no_rollers("a linear model", "simulate it")
         self.structure, self.inputs = structure, inputs
         self._network: Network = make_network(
             structure, rigid_bars=rigid_bars, air_damping=air_damping, rod_mass=rod_mass, stabilisation=stabilisation

@@ -20,7 +20,9 @@ from ...numerics.compilation import allocation_free
 
 @allocation_free
 def is_free(network):
-    """Whether no node is held."""
+    """Whether no node is held, along no axis."""
+    if network.inverse_value.shape[0] > 1:
+        return False
     for i in range(network.position.shape[0]):
         if network.position[i] < 0:
             return False

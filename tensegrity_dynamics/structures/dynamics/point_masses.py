@@ -42,7 +42,8 @@ Network = namedtuple(
 """A structure for the compiled steps: springs are all members whose stiffness is not zero here; `bars` are constraints
 of `bar_lengths` (c,) m, which driven ones change, `first` the start of each bar's block; masses as `rod_masses` makes
 them; `load` (n, 3) N is weight and applied forces, `drag` (n,) N s/m of the air; `gains` (3,): above zero where the
-bars are held by k_s and k_d, these two; `ground` as `flatten` makes it, `collisions` as `flatten_collision`."""
+bars are held by k_s and k_d, these two; `ground` as `flatten` makes it, `collisions` as `flatten_collision`; `position`
+(n,) the first of each node's free coordinates, below zero where it is fixed; with rollers its sign alone counts."""
 
 Workspace = namedtuple(
     "Workspace",
@@ -260,7 +261,7 @@ def rub(network, velocities, step, work):
         before = np.sqrt(before)
         if not before > 0.0:
             continue
-        mobility = network.inverse_value[network.inverse_first[i]]
+        mobility = network.inverse_value[0, network.inverse_first[i]]
         ahead = step * mobility
         # s (1 + ahead (e + mu N / sqrt(s^2 + v0^2))) = before: rising and bent downwards, so that Newton's method from
         # zero comes nearer from below

@@ -47,7 +47,8 @@ def inverse_masses(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """The inverse of the mass matrix over the free nodes by rows: where each begins (n + 1,), nodes and values [1/kg].
 
-    A row begins with its own node; rows of fixed nodes are empty.
+    A row begins with its own node; rows of fixed nodes are empty. Values are (1, e), the same along every axis, or
+    (3, e) by axis where nodes are held along some axes: a held coordinate has no inverse mass.
 
     Raises:
         TensegrityError: more rods hang together than are inverted densely.
@@ -62,7 +63,8 @@ def inverse_masses(
         if not (structure.fixed[i] or structure.fixed[j]):
             partners[i].append(int(k))
             partners[j].append(int(k))
-    rows: list[tuple[list[int], list[float]]] = [([], []) for _ in range(count)]
+    axes = 3 if structure.rollers.any() else 1
+    rows: list[tuple[list[int], list[list[float]]]] = [([], []) for _ in range(count)]
     done = np.array(structure.fixed)
     for begin in range(count):
         if done[begin]:
@@ -86,15 +88,19 @@ def inverse_masses(
             i, j = (place[int(node)] for node in structure.members[rod])
             block[i, j] += spread[rod]
             block[j, i] += spread[rod]
-        inverse = _inverse(block)
+        inverse = np.zeros((axes, *block.shape))
+        for axis in range(axes):
+            free = np.flatnonzero(~structure.supports[group, axis])
+            if free.size:
+                inverse[axis][np.ix_(free, free)] = _inverse(block[np.ix_(free, free)])
         for row, node in enumerate(group):
             order = [row] + [c for c in range(len(group)) if c != row]
-            rows[node] = ([group[c] for c in order], inverse[row, order].tolist())
+            rows[node] = ([group[c] for c in order], inverse[:, row, order].T.tolist())
     first = np.concatenate(([0], np.cumsum([len(nodes) for nodes, _ in rows]))).astype(np.int64)
     return (
         first,
         np.array([node for nodes, _ in rows for node in nodes], dtype=np.int64),
-        np.array([value for _, values in rows for value in values], dtype=np.float64),
+        np.array([value for _, values in rows for value in values], dtype=np.float64).reshape(-1, axes).T.copy(),
     )
 
 
@@ -109,13 +115,14 @@ def _inverse(block: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(0.5 * (inverse + inverse.T), dtype=np.float64)
 
 
-def inverse_mass_matrix(network) -> NDArray[np.float64]:
-    """The inverse masses of a network as one matrix (n, n) 1/kg; zero at fixed nodes."""
+def inverse_mass_matrix(network, axis: int = 0) -> NDArray[np.float64]:
+    """The inverse masses of a network along an axis as one matrix (n, n) 1/kg; zero at nodes that are held."""
     count = network.node_masses.size
+    values = network.inverse_value[axis % len(network.inverse_value)]
     matrix = np.zeros((count, count))
     for i in range(count):
         for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-            matrix[i, network.inverse_node[entry]] = network.inverse_value[entry]
+            matrix[i, network.inverse_node[entry]] = values[entry]
     return matrix
 
 
@@ -125,33 +132,52 @@ def coupling_weights(
     first: NDArray[np.int64],
     inverse: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """(c, c) 1/kg: what J M^-1 J' of the bars has before the cosines between them, within each bar's block."""
-    begins, nodes, values = inverse
-    rows = [dict(zip(nodes[b:e].tolist(), values[b:e].tolist(), strict=True)) for b, e in pairwise(begins)]
-    weights = np.zeros((bars.size, bars.size))
-    for c, k in enumerate(bars):
-        i, j = map(int, members[k])
-        for e in range(first[c], c + 1):
-            p, q = map(int, members[bars[e]])
-            weights[c, e] = rows[i].get(p, 0.0) + rows[j].get(q, 0.0) - rows[i].get(q, 0.0) - rows[j].get(p, 0.0)
+    """(1, c, c) 1/kg: what J M^-1 J' of the bars has before the cosines between them, within each bar's block.
+
+    (3, c, c), before the products of their direction cosines, where inverse masses depend on the axis.
+    """
+    begins, nodes, by_axis = inverse
+    weights = np.zeros((len(by_axis), bars.size, bars.size))
+    for axis, values in enumerate(by_axis):
+        rows = [dict(zip(nodes[b:e].tolist(), values[b:e].tolist(), strict=True)) for b, e in pairwise(begins)]
+        for c, k in enumerate(bars):
+            i, j = map(int, members[k])
+            for e in range(first[c], c + 1):
+                p, q = map(int, members[bars[e]])
+                weights[axis, c, e] = (
+                    rows[i].get(p, 0.0) + rows[j].get(q, 0.0) - rows[i].get(q, 0.0) - rows[j].get(p, 0.0)
+                )
     return weights
+
+
+@allocation_free
+def add_inverse_mass_by_axis(network, forces, scale, target):
+    """`add_inverse_mass` where nodes are held along some axes."""
+    for i in range(target.shape[0]):
+        for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
+            other = network.inverse_node[entry]
+            for a in range(3):
+                target[i, a] += scale * network.inverse_value[a, entry] * forces[other, a]
 
 
 @allocation_free
 def add_inverse_mass(network, forces, scale, target):
     """target (n, 3) += scale M^-1 forces."""
+    if network.inverse_value.shape[0] > 1:
+        add_inverse_mass_by_axis(network, forces, scale, target)
+        return
     for i in range(target.shape[0]):
         for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-            other, part = network.inverse_node[entry], scale * network.inverse_value[entry]
+            other, part = network.inverse_node[entry], scale * network.inverse_value[0, entry]
             for a in range(3):
                 target[i, a] += part * forces[other, a]
 
 
 @allocation_free
 def push_node(network, i, x, y, z, target):
-    """target (n, 3) += M^-1 of an impulse at node i."""
+    """target (n, 3) += M^-1 of an impulse at node i, where inverse masses are the same along every axis."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):
-        other, part = network.inverse_node[entry], network.inverse_value[entry]
+        other, part = network.inverse_node[entry], network.inverse_value[0, entry]
         target[other, 0] += part * x
         target[other, 1] += part * y
         target[other, 2] += part * z

@@ -129,6 +129,9 @@ class StructureSimulator(Simulator):
                 "collisions of rods are simulated by model 'point_masses' with integrator rk4 or rattle; take one of "
                 "these, or leave the block collision: out of the robot file."
             )
+        if integrator == "implicit" or model == "minimal":
+            what = "integrator implicit" if integrator == "implicit" else "the model of minimal coordinates"
+            structure.check_no_rollers(what, "take model 'point_masses' with integrator rk4 or rattle")
         self.structure, self.integrator, self.rigid_bars = structure, integrator, rigid_bars
         self.actuators = robot.actuators
         self.output = robot.outputs[0] if robot.outputs else None
@@ -188,11 +191,11 @@ class StructureSimulator(Simulator):
         return self._steps * self.time_step
 
     def set_state(self, configuration: ArrayLike, velocity: ArrayLike | None = None) -> None:
-        """Move the nodes to (n, 3) m; rigid bars are brought to their lengths, fixed nodes and rest lengths stay."""
+        """Move the nodes to (n, 3) m; rigid bars are brought to their lengths, supports and rest lengths stay."""
         nodes = np.array(configuration, dtype=np.float64)
         if nodes.shape != self._nodes.shape or not np.isfinite(nodes).all():
             raise TensegrityError(f"nodes must be finite with shape {self._nodes.shape}.")
-        nodes[self.structure.fixed] = self.structure.nodes[self.structure.fixed]
+        nodes[self.structure.supports] = self.structure.nodes[self.structure.supports]
         self._close(nodes)
         self._nodes[:] = nodes
         self.set_motion(np.zeros_like(nodes) if velocity is None else velocity)
@@ -202,7 +205,7 @@ class StructureSimulator(Simulator):
         array = np.array(velocity, dtype=np.float64)
         if array.shape != self._nodes.shape or not np.isfinite(array).all():
             raise TensegrityError(f"velocities must be finite with shape {self._nodes.shape}.")
-        array[self.structure.fixed] = 0.0
+        array[self.structure.supports] = 0.0
         if not project_velocities(self._network, self._nodes, array, self._work):
             raise TensegrityError(self._dependence())
         self._velocities[:] = array
@@ -453,7 +456,7 @@ class StructureSimulator(Simulator):
             raise TensegrityError(f"start must be finite nodes of shape {structure.nodes.shape}.")
         if np.shape(rest) != structure.rest_lengths.shape:
             raise TensegrityError(f"start is a shape of {np.size(rest)} members, the robot has {len(structure.kinds)}.")
-        nodes[structure.fixed] = structure.nodes[structure.fixed]
+        nodes[structure.supports] = structure.nodes[structure.supports]
         self._close(nodes)
         return nodes, np.array(rest)
 
@@ -522,13 +525,19 @@ class StructureSimulator(Simulator):
         lengths = np.linalg.norm(self._nodes[network.members[:, 0]] - self._nodes[network.members[:, 1]], axis=1)
         if free.size > MAX_DENSE_COORDINATES:
             return self._largest_sparse(stiffness, tensions, lengths) + ground * _largest_inverse_mass(network)
-        moving = np.flatnonzero(~self.structure.fixed)
-        root = np.kron(np.linalg.cholesky(inverse_mass_matrix(network)[np.ix_(moving, moving)]), np.eye(3))
+        if self.structure.rollers.any():
+            inverse = np.zeros((self._nodes.size, self._nodes.size))
+            for axis in range(3):
+                inverse[axis::3, axis::3] = inverse_mass_matrix(network, axis)
+            root = np.linalg.cholesky(inverse[np.ix_(free, free)])
+        else:
+            moving = np.flatnonzero(~self.structure.fixed)
+            root = np.kron(np.linalg.cholesky(inverse_mass_matrix(network)[np.ix_(moving, moving)]), np.eye(3))
         matrix = np.zeros((free.size, free.size))
         never_slack = np.zeros(lengths.size)
         tangent_stiffness(
             self._nodes, network.members, stiffness, never_slack, lengths, tensions, self._rest,
-            free_positions(self.structure.fixed), matrix,
+            free_positions(self.structure.supports), matrix,
         )  # fmt: skip
         matrix[np.diag_indices(free.size)] += ground
         return float(np.linalg.eigvalsh(root.T @ matrix @ root)[-1])
@@ -545,22 +554,26 @@ class StructureSimulator(Simulator):
         blocks = (stiffness - density)[:, None, None] * units[:, :, None] * units[:, None, :]
         blocks += density[:, None, None] * np.eye(3)
         rows, columns, values = [], [], []
+        position = free_positions(self.structure.supports)
         for i, j, sign in ((first, first, 1.0), (second, second, 1.0), (first, second, -1.0), (second, first, -1.0)):
-            p, q = network.position[i], network.position[j]
+            p, q = np.broadcast_arrays(position[i][:, :, None], position[j][:, None, :])
             both = (p >= 0) & (q >= 0)
-            rows.append(np.broadcast_to(p[both, None, None] + np.arange(3)[:, None], (both.sum(), 3, 3)).ravel())
-            columns.append(np.broadcast_to(q[both, None, None] + np.arange(3), (both.sum(), 3, 3)).ravel())
-            values.append(sign * blocks[both].ravel())
+            rows.append(p[both])
+            columns.append(q[both])
+            values.append(sign * blocks[both])
         entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
         size = int(self.structure.free.size)
         matrix = coo_matrix(entries, shape=(size, size)).tocsr()
         if not network.spread.any():
-            root = diags(np.sqrt(1.0 / np.repeat(network.node_masses[~self.structure.fixed], 3)))
+            root = diags(np.sqrt(1.0 / np.repeat(network.node_masses, 3)[self.structure.free]))
             matrix, masses = root @ matrix @ root, None
         else:
             moving = ~self.structure.fixed
             spread = self._mass_matrix_sparse()[moving][:, moving]
             masses = kron(spread, identity(3)).tocsc()
+            if self.structure.rollers.any():
+                kept = np.flatnonzero(~self.structure.supports[moving].ravel())
+                masses = masses[kept][:, kept]
         largest = eigsh(matrix, k=1, M=masses, which="LA", v0=np.random.default_rng(0).normal(size=size), tol=1e-4)
         return 1.001 * float(largest[0][0])
 
@@ -591,4 +604,4 @@ def _largest_inverse_mass(network: Any) -> float:
     if not network.inverse_value.size:
         return 0.0
     rows = network.inverse_first[:-1][np.diff(network.inverse_first) > 0]
-    return float(np.add.reduceat(np.abs(network.inverse_value), rows).max())
+    return float(np.add.reduceat(np.abs(network.inverse_value), rows, axis=1).max())

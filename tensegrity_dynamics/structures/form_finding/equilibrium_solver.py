@@ -79,7 +79,7 @@ class StructureEquilibriumSolver:
         self._reach = 0.5 * float(np.median(structure.rest_lengths)) if structure.rest_lengths.size else 1.0
         self._problem = Problem(
             np.array(structure.members), np.array(structure.stiffness), np.array(structure.laws),
-            free_positions(structure.fixed), np.array(structure.free),
+            free_positions(structure.supports), np.array(structure.free),
         )  # fmt: skip
         self._sparse: SparseMinimiser | None = None
         if structure.free.size > MAX_DENSE_COORDINATES:
@@ -175,14 +175,14 @@ class StructureEquilibriumSolver:
         if not np.isfinite(nodes).all():
             row = int(np.argwhere(~np.isfinite(nodes))[0][0])
             raise TensegrityError(f"start position of node {structure.node_names[row]} is not finite; give numbers.")
-        nodes[structure.fixed] = structure.nodes[structure.fixed]
+        nodes[structure.supports] = structure.nodes[structure.supports]
         return nodes
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _is_neutral(self, forces: NDArray) -> bool:
         """Whether motions as one rigid body cost nothing: fewer than three fixed nodes and no force at all."""
-        return int(np.count_nonzero(self.structure.fixed)) < 3 and not forces[~self.structure.fixed].any()
+        return int(np.count_nonzero(self.structure.fixed)) < 3 and not forces.ravel()[self.structure.free].any()
 
     def _check(self, status: int, iterations: int, residual: float, nodes: NDArray) -> None:
         if status == BALANCED:

@@ -2,7 +2,7 @@
 
 Far away every member is taut, so the energy of a part that hangs on a fixed node grows with the square of the distance:
 it has a least value, an equilibrium, whatever the forces. A part without fixed nodes has one exactly if the forces on
-it add up to zero.
+it add up to zero. The same holds for each axis by itself where nodes are held along some axes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
 from ...numerics.compilation import compiled
-from ..structure import Structure
+from ..structure import AXES, Structure
 
 
 @compiled
@@ -43,28 +43,40 @@ class FloatingComponent:
     """The floating components of one structure."""
 
     def __init__(self, structure: Structure) -> None:
-        part = np.zeros(len(structure.node_names), dtype=np.int64)
-        floating_parts(structure.members, structure.fixed, part)
         self._names = structure.node_names
-        self._nodes = np.flatnonzero(part >= 0)
-        self._parts = part[self._nodes]
+        # nodes of the parts that float, the parts, and along which axes
+        self._floating: list[tuple[NDArray[np.int64], NDArray[np.int64], slice]] = []
+        along = [(structure.fixed, slice(0, 3))]
+        if structure.rollers.any():
+            along = [(np.array(structure.supports[:, axis]), slice(axis, axis + 1)) for axis in range(3)]
+        for held, axes in along:
+            part = np.zeros(len(structure.node_names), dtype=np.int64)
+            floating_parts(structure.members, held, part)
+            nodes = np.flatnonzero(part >= 0)
+            if nodes.size:
+                self._floating.append((nodes, part[nodes], axes))
 
     def check(self, forces: NDArray[np.float64], tolerance: float) -> None:
         """Raise NoEquilibriumError where the forces (n, 3) N on a part that floats do not cancel."""
-        if not self._nodes.size:
-            return
-        mine = forces[self._nodes]
+        for nodes, parts, axes in self._floating:
+            self._check(forces, tolerance, nodes, parts, axes)
+
+    def _check(
+        self, forces: NDArray[np.float64], tolerance: float, nodes: NDArray, parts: NDArray, axes: slice
+    ) -> None:
+        mine = forces[nodes, axes]
         if not mine.any():
             return
         sums = np.zeros_like(forces)
-        np.add.at(sums, self._parts, mine)
+        np.add.at(sums[:, axes], parts, mine)
         limit = max(0.5 * tolerance, 1e-12 * float(np.abs(mine).sum()))
         for part in np.flatnonzero(np.abs(sums).max(axis=1) > limit):
-            names = [self._names[i] for i in self._nodes[self._parts == part]]
+            names = [self._names[i] for i in nodes[parts == part]]
             listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
             total = ", ".join(f"{value:.3g}" for value in sums[part])
+            holds = "a fixed node" if axes == slice(0, 3) else f"a node that is held along {AXES[axes]}"
             raise NoEquilibriumError(
-                f"no member leads from {'node' if len(names) == 1 else 'nodes'} {listed} to a fixed node, and the "
+                f"no member leads from {'node' if len(names) == 1 else 'nodes'} {listed} to {holds}, and the "
                 f"forces there add up to ({total}) N: nothing holds them, they fall. Give the robot a ground "
                 "to stand on ('contact' in its file), fix a node, add members, or take the forces away."
             )

@@ -55,14 +55,14 @@ def stress_matrix(structure: Structure, densities: NDArray[np.float64]) -> NDArr
 
 
 def rigid_motions(structure: Structure, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(f, r) orthonormal basis of the motions as one rigid body that the fixed nodes allow; r is 6 without any."""
+    """(f, r) orthonormal basis of the motions as one rigid body that the supports allow; r is 6 without any."""
     centred = nodes - nodes.mean(axis=0)
     size = max(float(np.abs(centred).max()), 1e-300)
     motions = np.zeros((nodes.size, 6))
     for i, point in enumerate(centred):
         motions[3 * i : 3 * i + 3, :3] = np.eye(3)
         motions[3 * i : 3 * i + 3, 3:] = -cross_matrix(point) / size
-    held = np.repeat(structure.fixed, 3)
+    held = structure.supports.ravel()
     if held.any():
         motions = motions @ null_space(motions[held], 1e-9)
     if not motions.shape[1]:

@@ -42,7 +42,7 @@ def work_energy(nodes, members, stiffness, rest_lengths, laws, external):
 
 @compiled
 def kinetic_steps(
-    nodes, velocities, beginning, state, members, stiffness, rest_lengths, laws, fixed, external, lengths,
+    nodes, velocities, beginning, state, members, stiffness, rest_lengths, laws, supports, external, lengths,
     tensions, forces, masses, tolerance, norm, steps, energies,
 ):  # fmt: skip
     """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual).
@@ -55,7 +55,7 @@ def kinetic_steps(
     for iteration in range(steps + 1):
         if not balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
             return COINCIDENT, iteration, residual
-        residual = out_of_balance_norm(forces, fixed, norm)
+        residual = out_of_balance_norm(forces, supports, norm)
         if residual <= tolerance:
             return RELAXED, iteration, residual
         if iteration == steps:
@@ -64,9 +64,9 @@ def kinetic_steps(
         share = 0.5 if last == 0.0 else 1.0  # from rest, the first half step only
         kinetic = 0.0
         for i in range(nodes.shape[0]):
-            if fixed[i]:
-                continue
             for axis in range(3):
+                if supports[i, axis]:
+                    continue
                 velocities[i, axis] += share * step * forces[i, axis] / masses[i]
                 kinetic += 0.5 * masses[i] * velocities[i, axis] * velocities[i, axis]
         if kinetic >= last and np.isfinite(kinetic):
@@ -78,9 +78,9 @@ def kinetic_steps(
         # The peak lies between the last two half steps: one step and a half before the position that the new velocity
         # would lead to, half a step back from here.
         for i in range(nodes.shape[0]):
-            if fixed[i]:
-                continue
             for axis in range(3):
+                if supports[i, axis]:
+                    continue
                 before = velocities[i, axis] - step * forces[i, axis] / masses[i]
                 nodes[i, axis] -= 0.5 * step * before
         energy = work_energy(nodes, members, stiffness, rest_lengths, laws, external)
@@ -149,7 +149,7 @@ def relax_kinetic(
     while done < maximum_iterations and status == EXHAUSTED:
         steps = min(maximum_iterations - done, max(1000, MEMBER_STEPS_PER_CALL // max(m, 1)))
         status, taken, residual = kinetic_steps(
-            nodes, velocities, beginning, state, *problem, structure.fixed, external, *scratch, tolerance,
+            nodes, velocities, beginning, state, *problem, structure.supports, external, *scratch, tolerance,
             NORMS.index(norm), steps, record,
         )  # fmt: skip
         done += taken

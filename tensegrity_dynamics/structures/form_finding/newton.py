@@ -22,7 +22,7 @@ TOLERANCE_ROUNDING = 4.4e-16
 """Twice the spacing of doubles: times stiffness times coordinates, what rounding leaves of a balance of forces."""
 
 Problem = namedtuple("Problem", "members stiffness laws position free")
-"""Connectivity of a structure: members (m, 2), stiffness and laws (m,), first row by node (n,), free (f,)."""
+"""Connectivity of a structure: members (m, 2), stiffness and laws (m,), rows by coordinate (n, 3), free (f,)."""
 
 Workspace = namedtuple("Workspace", "lengths tensions forces residual matrix factor step trial direction scratch")
 """Scratch arrays of one solver."""

@@ -138,7 +138,7 @@ class RigidSolver:
         matrix = np.zeros((structure.free.size, structure.free.size))
         tangent_stiffness(
             nodes, problem.members, problem.stiffness, problem.laws, work.lengths, work.tensions, rest,
-            free_positions(structure.fixed), matrix,
+            free_positions(structure.supports), matrix,
         )  # fmt: skip
         allowed = np.linalg.svd(normals)[2][rigid.bars.size :].T
         if not allowed.shape[1]:  # the bars alone hold every node

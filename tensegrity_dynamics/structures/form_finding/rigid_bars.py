@@ -64,10 +64,10 @@ def factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
         i, j = problem.members[k, 0], problem.members[k, 1]
         for a in range(3):
             unit = (nodes[i, a] - nodes[j, a]) / work.lengths[k]
-            if problem.position[i] >= 0:
-                rigid.normals[c, problem.position[i] + a] += unit
-            if problem.position[j] >= 0:
-                rigid.normals[c, problem.position[j] + a] -= unit
+            if problem.position[i, a] >= 0:
+                rigid.normals[c, problem.position[i, a]] += unit
+            if problem.position[j, a] >= 0:
+                rigid.normals[c, problem.position[j, a]] -= unit
         cholesky_apply(work.factor, rigid.normals[c], rigid.solved[c])
     for c in range(rigid.bars.shape[0]):
         for e in range(c + 1):

@@ -25,7 +25,7 @@ MIN_KEPT = 3000
 
 @compiled
 def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths, slots, values):
-    """Add every member's blocks to values; slots (m, 36) say where, -1 for fixed nodes."""
+    """Add every member's blocks to values; slots (m, 36) say where, -1 for held coordinates."""
     values[:] = 0.0
     unit = np.empty(3)
     for k in range(members.shape[0]):
@@ -69,10 +69,10 @@ class SparseMinimiser:
         import scipy.sparse as sparse  # here, so that importing the package stays quick
 
         self.problem, self.reach = problem, reach
-        ends = problem.position[problem.members]  # (m, 2) first rows
-        first = np.repeat(ends[:, [0, 0, 1, 1]], 9, axis=1) + np.tile(np.repeat(np.arange(3), 3), 4)
-        second = np.repeat(ends[:, [0, 1, 0, 1]], 9, axis=1) + np.tile(np.tile(np.arange(3), 3), 4)
-        real = np.repeat((ends[:, [0, 0, 1, 1]] >= 0) & (ends[:, [0, 1, 0, 1]] >= 0), 9, axis=1)
+        ends = problem.position[problem.members]  # (m, 2, 3) rows
+        first = np.repeat(ends[:, [0, 0, 1, 1]], 3, axis=2).reshape(-1, 36)
+        second = np.tile(ends[:, [0, 1, 0, 1]], 3).reshape(-1, 36)
+        real = (first >= 0) & (second >= 0)
         size = problem.free.size
         # the diagonal belongs to the pattern, so that a shift always has an entry
         keys = np.concatenate((second[real] * size + first[real], np.arange(size) * (size + 1)))
@@ -86,8 +86,7 @@ class SparseMinimiser:
         self._values = np.zeros(unique.size)
         self._kept: SparseCholesky | None = None
         if size >= MIN_KEPT:
-            begins = np.sort(problem.position[problem.position >= 0])
-            nodes = np.searchsorted(begins, np.arange(size), side="right") - 1
+            nodes = np.unique(problem.free // 3, return_inverse=True)[1]
             self._kept = SparseCholesky(starts, rows, nodes)
         self._lengths, self._tensions = np.zeros(len(ends)), np.zeros(len(ends))
         self._forces = np.zeros((structure.nodes.shape[0], 3))

@@ -42,7 +42,7 @@ def stiffness_spectrum(
     slack = structure.unilateral & (tensions <= no_force(structure))
     tangent_stiffness(
         nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
-        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
+        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.supports), matrix,
     )  # fmt: skip
     rigid = rigid_motions(structure, nodes)
     if not rigid.shape[1]:
@@ -87,7 +87,7 @@ def stiffness_at_the_edge(
     slack = structure.unilateral & (tensions <= no_force(structure))
     tangent_stiffness(
         nodes, structure.members, np.where(slack, 0.0, structure.stiffness), structure.laws, lengths,
-        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.fixed), matrix,
+        np.where(slack, 0.0, tensions), structure.rest_lengths, free_positions(structure.supports), matrix,
     )  # fmt: skip
     if ground is not None:
         matrix += ground

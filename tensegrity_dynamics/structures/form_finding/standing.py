@@ -94,7 +94,7 @@ class StandingSolver:
             )
         self.structure, self.tolerance, self.reach, self._most = structure, tolerance, reach, most
         self._flat = flatten(structure.ground)
-        self._position = free_positions(structure.fixed)
+        self._position = free_positions(structure.supports)
         movable = ~structure.fixed[structure.members].all(axis=1)
         self._bars = np.flatnonzero(~structure.unilateral & movable) if rigid_bars else np.zeros(0, dtype=np.int64)
         self._may_slide = not structure.fixed.any()
@@ -184,7 +184,7 @@ class StandingSolver:
             self._position, matrix,
         )  # fmt: skip
         for i in np.flatnonzero(state.slope > 0.0):
-            row = self._position[i]
+            row = self._position[i, 0]
             matrix[row : row + 3, row : row + 3] += state.slope[i] * np.outer(state.toward[i], state.away[i])
         return matrix
 
@@ -331,12 +331,12 @@ def ground_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> NDArra
     matrix = np.zeros((structure.free.size, structure.free.size))
     if structure.ground is None:
         return matrix
-    flat, position, away = flatten(structure.ground), free_positions(structure.fixed), np.zeros(nodes.shape)
+    flat, position, away = flatten(structure.ground), free_positions(structure.supports), np.zeros(nodes.shape)
     push, slope = np.zeros(len(nodes)), np.zeros(len(nodes))
     for i in np.flatnonzero(~structure.fixed):
         push[i], slope[i], _ = normal_law(flat, depth(flat, nodes[i, 0], nodes[i, 1], nodes[i, 2], away[i]))
     for i in feet(push):
-        row, along = position[i], np.outer(away[i], away[i])
+        row, along = position[i, 0], np.outer(away[i], away[i])
         block = along if structure.ground.friction == 0.0 else float(away[i] @ away[i]) * np.eye(3)
         matrix[row : row + 3, row : row + 3] += slope[i] * block
     return matrix

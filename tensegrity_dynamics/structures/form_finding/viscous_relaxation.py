@@ -2,7 +2,7 @@
 
     v <- (1 - epsilon) v + epsilon R,   x <- x + delta v,   until max |R| <= tolerance
 
-R is the out-of-balance force with the weight in it, v starts at zero, fixed nodes are held, and a tendon that is
+R is the out-of-balance force with the weight in it, v starts at zero, supports hold, and a tendon that is
 shorter than its rest length carries nothing. Around an equilibrium with stiffness eigenvalues lambda the iteration
 is stable exactly if 0 < epsilon < 2 and delta epsilon lambda_max < 4 - 2 epsilon.
 
@@ -32,14 +32,14 @@ MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C i
 
 
 @compiled
-def out_of_balance_norm(forces, fixed, norm):
-    """Size of the forces (n, 3) N on free nodes; norm 0: largest component, 1: largest on one node, 2: norm of all."""
+def out_of_balance_norm(forces, supports, norm):
+    """Size of the free forces (n, 3) N; norm 0: largest component, 1: largest on one node, 2: norm of all."""
     worst, total = 0.0, 0.0
     for i in range(forces.shape[0]):
-        if fixed[i]:
-            continue
         node = 0.0
         for axis in range(3):
+            if supports[i, axis]:
+                continue
             value = forces[i, axis]
             node += value * value
             # written so that a value which is no number is kept
@@ -65,7 +65,7 @@ def balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, te
 
 @compiled
 def relax_steps(
-    nodes, velocities, members, stiffness, rest_lengths, laws, fixed, external, lengths, tensions, forces,
+    nodes, velocities, members, stiffness, rest_lengths, laws, supports, external, lengths, tensions, forces,
     delta, epsilon, tolerance, norm, ceiling, steps,
 ):  # fmt: skip
     """Up to `steps` iterations in place; returns (status, iterations done, size of the last residual)."""
@@ -73,7 +73,7 @@ def relax_steps(
     for iteration in range(steps + 1):
         if not balance(nodes, members, stiffness, rest_lengths, laws, external, lengths, tensions, forces):
             return COINCIDENT, iteration, residual
-        residual = out_of_balance_norm(forces, fixed, norm)
+        residual = out_of_balance_norm(forces, supports, norm)
         if residual <= tolerance:
             return RELAXED, iteration, residual
         if not residual < ceiling:
@@ -81,9 +81,9 @@ def relax_steps(
         if iteration == steps:
             break
         for i in range(nodes.shape[0]):
-            if fixed[i]:
-                continue
             for axis in range(3):
+                if supports[i, axis]:
+                    continue
                 velocities[i, axis] += epsilon * (forces[i, axis] - velocities[i, axis])
                 nodes[i, axis] += delta * velocities[i, axis]
     return EXHAUSTED, steps, residual
@@ -143,7 +143,7 @@ def relax(
     nodes, external = np.array(start, dtype=np.float64), np.array(forces, dtype=np.float64)
     velocities, out, m = np.zeros_like(nodes), np.zeros_like(nodes), len(structure.member_names)
     problem = (
-        structure.members, structure.stiffness, structure.rest_lengths, structure.laws, structure.fixed, external,
+        structure.members, structure.stiffness, structure.rest_lengths, structure.laws, structure.supports, external,
         np.zeros(m), np.zeros(m), out,
     )  # fmt: skip
     size = max(float(np.ptp(nodes, axis=0).max()), float(structure.rest_lengths.max(initial=0.0)))
@@ -199,7 +199,7 @@ def largest_stiffness(structure: Structure, nodes: NDArray[np.float64]) -> float
     matrix = np.zeros((structure.free.size, structure.free.size))
     tangent_stiffness(
         nodes, structure.members, structure.stiffness, structure.laws, lengths, tensions, structure.rest_lengths,
-        free_positions(structure.fixed), matrix,
+        free_positions(structure.supports), matrix,
     )  # fmt: skip
     return float(np.linalg.eigvalsh(matrix)[-1])
 

@@ -56,6 +56,7 @@ class NodeDistanceModel:
 
     def __init__(self, structure: Structure, pairs: Pairs | None = None) -> None:
         names = structure.node_names
+        structure.check_no_rollers("the model of node distances", "use node positions")
         if structure.fixed.any():
             held = names[int(np.flatnonzero(structure.fixed)[0])]
             raise TensegrityError(f"node distances are for free structures; node {held} is fixed. Use node positions.")

@@ -276,7 +276,7 @@ def test_tangent_stiffness_is_the_second_derivative_of_the_energy(seed):
     matrix = np.zeros((count, count))
     tangent_stiffness(
         nodes, structure.members, structure.stiffness, structure.laws, lengths, tensions, structure.rest_lengths,
-        free_positions(structure.fixed), matrix,
+        free_positions(structure.supports), matrix,
     )  # fmt: skip
     for c, h in enumerate(1e-6 * np.eye(count)):
         np.testing.assert_allclose(matrix[:, c], (pull(flat + h) - pull(flat - h)) / 2e-6, rtol=1e-6, atol=1e-5)
@@ -291,7 +291,7 @@ def test_softest_stiffness_is_the_least_eigenvalue(rigid_bars):
     matrix = np.zeros((structure.free.size, structure.free.size))
     tangent_stiffness(
         shape.nodes, structure.members, structure.stiffness, structure.laws, shape.lengths, shape.tensions,
-        structure.rest_lengths, free_positions(structure.fixed), matrix,
+        structure.rest_lengths, free_positions(structure.supports), matrix,
     )  # fmt: skip
     if rigid_bars:
         normals = bar_directions(shape.nodes, structure, np.flatnonzero(~structure.unilateral))

@@ -23,7 +23,7 @@ def test_matrices_come_back_with_the_same_bits(tmp_path: Path, ending: str) -> N
     structure = PRISM.structure
     for name in ("members", "rest_lengths", "stiffness", "masses", "nodes", "gravity"):
         assert np.array_equal(getattr(back, name), getattr(structure, name)), name
-    assert np.array_equal(back.held, structure.fixed)
+    assert np.array_equal(back.held, structure.supports)
     assert np.array_equal(back.pushes, ~structure.unilateral)
     assert (back.node_names, back.member_names) == (structure.node_names, structure.member_names)
 
