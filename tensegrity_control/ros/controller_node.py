@@ -78,6 +78,8 @@ UNHEARD_RATE = 2.0
 """Messages on `reference` per second of the robot's time while nobody listens: whoever comes finds a recent one."""
 OLDEST_STATE = 0.25
 """s up to which a state is moved on to the present; older ones say nothing of it."""
+SPACINGS = 20
+"""Times between states by which their period is judged."""
 RECENT = 16
 """Readings of the actuators among which the one of a state is looked for, as an estimator takes its time."""
 TIMING_KNOWN = 1.5
@@ -155,7 +157,8 @@ class ControllerNode(RobotNode):
         # a new one with every goal and `hold`: after a release a robot moves for these alone
         self._session = new_session()
         self._withheld: StructureState | None = None
-        self._heard, self._late, self._missed, self._spacing = time.monotonic(), 0, 0, 0
+        self._heard, self._late, self._missed = time.monotonic(), 0, 0
+        self._spacings: deque[int] = deque(maxlen=SPACINGS)
         self._running: Any = None  # goal handle of follow_trajectory, with the future that ends it
         self._ended: Future | None = None
         self._commands = self.create_publisher(ActuatorCommand, "actuator_command", COMMAND)
@@ -279,7 +282,7 @@ class ControllerNode(RobotNode):
         if self._failed is not None:
             self.tell(ERROR, f"the actuators hold, call hold to go on: {self._failed}")
         elif self._period_mismatch(since):
-            periods = f"{1e-9 * self._spacing:g} s, the controller was made for {self._settings.period:g} s"
+            periods = f"{1e-9 * self._spacing():.3g} s, the controller was made for {self._settings.period:g} s"
             self.tell(WARN, f"states come every {periods}; set control_period alike")
         elif self._broken:
             self.tell(WARN, self._broken)
@@ -317,9 +320,14 @@ class ControllerNode(RobotNode):
     def _period_mismatch(self, since: int) -> bool:
         """Whether states come at another period than a torque or rate controller was made for."""
         if since > 0:
-            self._spacing = min(self._spacing or since, since)
+            self._spacings.append(since)
         period = 1e9 * self._settings.period
-        return self._controller.is_sampled and self._spacing > 0 and abs(self._spacing - period) > 0.2 * period
+        full = self._controller.is_sampled and len(self._spacings) == SPACINGS
+        return full and abs(self._spacing() - period) > 0.2 * period
+
+    def _spacing(self) -> int:
+        """ns from state to state: lower quartile of the last ones, as some are left out when it is busy."""
+        return sorted(self._spacings)[SPACINGS // 4]
 
     def _command(self, message: StructureState) -> Command:
         """The controller's command; positions as they are where it cannot go on."""
