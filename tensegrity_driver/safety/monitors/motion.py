@@ -141,10 +141,10 @@ class StuckMonitor(TendonFindingMonitor):
         return f"it stands still although {abs(self._commanded) * 1e3:.1f} mm were commanded"
 
     def _wanted(self, command: DriveCommand | None) -> DriveCommand | None:
-        """An impedance before the limits; other commands as they are: they may be led to the ceiling and stay there."""
+        """An impedance before it is limited, but by its range; others as they are: they may stay at the ceiling."""
         if command is None or command.impedance is None or command.goal is None:
             return command
-        return replace(command, value=command.goal)
+        return replace(command, value=within_range(command.goal, self.spool))
 
 
 # -- what a spool can move ---------------------------------------------------------------------------------------------
@@ -178,6 +178,12 @@ def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[Driv
     return lambda command, length, period: commanded_speed(command, length, spool, period)
 
 
+def within_range(length: float, spool: Spool) -> float:
+    """The nearest length [m] within the limits of a spool: no further does the safety layer let it go."""
+    low, high = spool.actuator.position
+    return min(max(length, low), high)
+
+
 def way_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float:
     """Distance [m] from a length to where a command is bound for, beyond what a load within its ceiling explains.
 
@@ -190,7 +196,7 @@ def way_beyond_load(command: DriveCommand, length: float, spool: Spool) -> float
     soft = command.impedance
     if soft is None:
         return abs(goal - length)
-    ceiling = min(command.tension, spool.strongest_pull(0.0))
+    ceiling, goal = min(command.tension, spool.strongest_pull(0.0)), within_range(goal, spool)
     return max(0.0, abs(soft.stiffness * (length - goal) - soft.effort) - ceiling) / soft.stiffness
 
 

@@ -189,7 +189,7 @@ WRONG = [
     ("[5, 8, 0]", '[5, 3, "200 mm"]', 15, "members[2] (mast).nodes", ["same place"]),
     ("name: mast", "name: pull_left", 15, "members[2] (pull_left).name", ["members[0]"]),
     ("name: mast", "name: 3 masts", 15, "members[2] (3 masts).name", ["no name"]),
-    ("fixed: true", "fixed: 1", 6, "nodes.left.fixed", ["true or false", "found 1"]),
+    ("fixed: true", "fixed: 1", 6, "nodes.left.fixed", ["true, false or axes", "found 1"]),
     ("back:", "left:", 8, "", ["'left' stands twice"]),
     ("length: in", "length: kg", 4, "units.length", ["unit of mass"]),
     ("length: in", "lenght: in", 4, "units.lenght", ["Did you mean 'length'?"]),
