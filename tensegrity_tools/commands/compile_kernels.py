@@ -14,15 +14,20 @@ import typer
 
 from ..output import console
 
-USES = ("motion", "control")
-# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process.
-PARTS = (("tensebot", "three_prism"), ("manipulator", "single_strut", "biglide"))
+USES = ("motion", "control", "live")
+# Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
+# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on.
+PARTS = (
+    ("tensebot", "three_prism", "manipulator:live"),
+    ("manipulator:motion", "manipulator:control", "single_strut", "biglide"),
+)
+LIVE = "qp"
 
 
 def compile_kernels(
     robot: Annotated[
         list[str] | None,
-        typer.Argument(help="only what these robots use, or ROBOT:motion or ROBOT:control; by default everything"),
+        typer.Argument(help="only what these robots use, or ROBOT:motion, :control or :live; by default everything"),
     ] = None,
 ) -> None:
     """Compile the hot functions, in processes side by side; they stay on disk until the code changes."""
@@ -72,7 +77,10 @@ def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Calla
     if "control" in uses:
         yield "inverse kinematics", partial(_plan, robot)
         for controller in suitable(robot):
-            yield f"controller {controller}", partial(_make, controller, robot)
+            if controller != LIVE:
+                yield f"controller {controller}", partial(_make, controller, robot)
+    if "live" in uses and LIVE in suitable(robot):
+        yield f"controller {LIVE}", partial(_make, LIVE, robot)
 
 
 def _plan(robot: Any) -> None:
