@@ -30,8 +30,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "inverse_kinematics", "paths", "motion_planning", "laws", "rolling", "controllers", "registry", "ros",
     ),
     "tensegrity_driver": (
-        "robot_clock", "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle", "driver",
-        "ros", "robot_blocks",
+        "robot_clock", "bus", "spools", "servos", "calibration", "safety", "emulator", "hardware", "driver_cycle",
+        "driver", "ros", "robot_blocks",
     ),
     "tensegrity_tools": (
         "start_up", "formatting", "output", "shape_plot", "dependency_errors", "bags", "view", "runtime", "experiments",
