@@ -127,12 +127,12 @@ class Driver:
         return tendon.tension if tendon is not None and shows else math.nan
 
     def tendon_tension(self, name: str) -> float:
-        """Estimated tension of a tendon [N] without what moves its servo, which quick motions need much of."""
+        """Estimated tension of a tendon [N], with and without what moves its servo; the larger one, as for faults."""
         tension, spool = self.tension(name), self._cycle.spools[name]
         carried = self._cycle.layer.carried_force(name)
-        if not spool.inertia or math.isnan(tension) or math.isnan(carried):
+        if not (spool.inertia and spool.pulls) or math.isnan(tension) or math.isnan(carried):
             return tension
-        return max(0.0, carried) if spool.pulls else carried
+        return max(tension, carried)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
