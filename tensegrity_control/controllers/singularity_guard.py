@@ -104,7 +104,6 @@ class SingularityGuard:
         approach = (before - self.distance) / (2.0 * ahead * looked)
         if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
             return wanted
-        lost = self._direction()
         slope, rate, bend, mobility = self._derivatives(q, v, ahead)
         away = mobility @ slope
         size = float(slope @ away)
@@ -118,7 +117,7 @@ class SingularityGuard:
         if not short > 0.0:
             return wanted
         self.reason = (
-            f"held short of a singularity ({lost}; distance {self.distance:.3g} of that at the start, "
+            f"held short of a singularity ({self._lost()}; distance {self.distance:.3g} of that at the start, "
             f"{self.margin:.3g} is kept)"
         )
         return np.asarray(wanted + (short / size) * away)
@@ -128,19 +127,21 @@ class SingularityGuard:
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
         return min(self._authority(), reserve)
 
+    def _scaled(self) -> Array:
+        """(k, a) D^-1 B U at the state of the last `update`."""
+        return np.asarray(self._rows[:, None] * self._equations.arrays.output_1 * self._effort)
+
     def _authority(self) -> float:
-        authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
-        values = np.linalg.svd(authority, compute_uv=False)
-        if values.size < authority.shape[0] or not values[0] > 0.0:
+        values = np.linalg.svd(self._scaled(), compute_uv=False)
+        if values.size < self._rows.size or not values[0] > 0.0:
             return 0.0
         return float(values[-1] / values[0]) / self._start
 
-    def _direction(self) -> str:
+    def _lost(self) -> str:
         """In words, what is lost."""
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
-        authority = self._rows[:, None] * self._equations.arrays.output_1 * self._effort
-        lost = np.abs(np.linalg.svd(authority)[0][:, -1])
+        lost = np.abs(np.linalg.svd(self._scaled())[0][:, -1])
         axes = [AXES[row] for row, part in zip(self._equations.parts.axes, lost, strict=True) if part > LEAST_PART]
         return f"no effort moves the output along {' and '.join(axes)}"
 

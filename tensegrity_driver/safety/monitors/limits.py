@@ -115,8 +115,10 @@ class TensionMonitor(TendonFindingMonitor):
         if tendon is not None:
             self._carried.update(tendon, commands.get(self.spool.name), elapsed(readings, self.settings))
         fault = super().update(cycle, readings, commands)
+        if fault is None:
+            return None
         carried = self.carried
-        return None if fault is not None and not math.isnan(carried) and self.explains(carried) else fault
+        return None if not math.isnan(carried) and self.explains(carried) else fault
 
     @property
     def carried(self) -> float:

@@ -18,9 +18,8 @@ from .rigid_rows import rigid_rows
 
 
 @allocation_free
-def routed_cables_by_table(flat, q, v, work):
-    """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""
-    table = work.late_table
+def fill_table(table, flat, q, v, work):
+    """What both kernels take: sizes, cables, state and bodies; entry 19 is the array that each of them fills."""
     table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
     table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
     table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
@@ -29,7 +28,15 @@ def routed_cables_by_table(flat, q, v, work):
     table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
     table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
     table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
-    table[19], table[20], table[21] = address_of(work.passive), address_of(work.axes), address_of(flat.gravity)
+    table[20], table[21] = address_of(work.axes), address_of(flat.gravity)
+
+
+@allocation_free
+def routed_cables_by_table(flat, q, v, work):
+    """`routed_efforts` of a mechanism that has routed cables, through the address of its kernel."""
+    table = work.late_table
+    fill_table(table, flat, q, v, work)
+    table[19] = address_of(work.passive)
     call_at(flat.late_kernels[ROUTES], table)
 
 
@@ -82,15 +89,8 @@ def kernel_address() -> int:
 def rigid_rows_by_table(flat, q, v, work):
     """`rigid_rows` of a mechanism that has routed cables without stretch, through the address of its kernel."""
     table = work.late_table
-    table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]
-    table[2], table[3], table[4] = flat.kind.shape[0], flat.dof_parent.shape[0], q.shape[0]
-    table[5], table[6] = address_of(flat.route_elements), address_of(flat.routed_cables)
-    table[7], table[8] = address_of(q), address_of(v)
-    table[9], table[10], table[11] = address_of(work.rotation), address_of(work.position), address_of(work.velocity)
-    table[12], table[13], table[14] = address_of(work.jacobian), address_of(flat.v_start), address_of(flat.v_count)
-    table[15], table[16] = address_of(flat.parent), address_of(flat.dof_parent)
-    table[17], table[18] = address_of(work.route_state), address_of(work.route_results)
-    table[19], table[20], table[21] = address_of(work.loop), address_of(work.axes), address_of(flat.gravity)
+    fill_table(table, flat, q, v, work)
+    table[19] = address_of(work.loop)
     table[22], table[23] = address_of(work.acceleration), address_of(work.three)
     table[24], table[25] = address_of(work.loop_bias), address_of(work.loop_error)
     table[26] = work.loop_error.shape[0]

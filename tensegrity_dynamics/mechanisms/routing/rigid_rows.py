@@ -21,17 +21,14 @@ from .columns import (
     COUNT,
     FINE,
     FIRST,
-    FLOW,
     HOLDS,
     LENGTH,
     LIFTED,
     LOOP_ROW,
-    REST,
     REST_NOW,
     SLACK,
     SLIP,
     STATUS,
-    STRAIN,
     TOUCHES,
     TRIAL,
     UNIT,
@@ -45,6 +42,7 @@ from .columns import (
 )  # fmt: skip
 from .efforts import pull_bodies
 from .path import next_touching, trace
+from .slip import find_strains
 
 
 @for_compiled_callers
@@ -111,21 +109,6 @@ def line_bias(elements, i, j, velocity, acceleration, gravity, state, scratch, r
 
 
 @for_compiled_callers
-def find_rests(elements, first, last, state):
-    """Fill rest lengths of the strands as they stick, and what their lengths are beyond them."""
-    strand, passed = first, state[first, FLOW]
-    for e in range(first + 1, last + 1):
-        if elements[e, HOLDS] == 0.0 and e < last:
-            continue
-        own, beyond = state[strand], state[e, FLOW]
-        if e < last:
-            beyond += state[e, SLIP]
-        own[REST_NOW] = elements[strand, REST] + passed - beyond
-        own[STRAIN] = own[LENGTH] / own[REST_NOW] - 1.0
-        strand, passed = e, beyond
-
-
-@for_compiled_callers
 def rigid_rows(
     elements, cables, q, v, rotation, position, velocity, acceleration, jacobian, v_start, v_count, parent, dof_parent,
     gravity, state, results, scratch, rate, loop, loop_bias, loop_error,
@@ -144,7 +127,7 @@ def rigid_rows(
             lifted = state[e, TOUCHES] == 0.0 and elements[e, HOLDS] != 0.0
             if lifted and result[STATUS] == FINE:
                 result[STATUS], result[WHERE] = LIFTED, e - first
-        find_rests(elements, first, last, state)
+        find_strains(elements, first, last, state)
         for strand in range(first, last):
             if strand > first and elements[strand, HOLDS] == 0.0:
                 continue
