@@ -72,6 +72,7 @@ class Visitor:
         self.scene: dict[str, dict[str, Any]] = {}
         self.panel: dict[str, dict[str, Any]] = {}
         self.camera: dict[str, np.ndarray] = {}
+        self.has_all = False  # that was there when it came
         self._connection = connection
         self.send(
             "ViewerCameraMessage", wxyz=(1, 0, 0, 0), position=(1, 0, 0), fov=0.7, near=0.01, far=100.0,
@@ -89,7 +90,9 @@ class Visitor:
             pass
 
     def _take(self, kind: str, message: dict[str, Any]) -> None:
-        if kind == "GuiUpdateMessage":
+        if kind == "ReplayDoneMessage":
+            self.has_all = True
+        elif kind == "GuiUpdateMessage":
             self.panel[message["uuid"]].update(message["updates"])
         elif kind == "SceneNodeUpdateMessage":
             self.scene[message["name"]].update(message["updates"])
@@ -145,15 +148,19 @@ class Visitor:
         self._connection.send(msgspec.msgpack.encode({"type": kind, **fields}))
 
     def press(self, label: str) -> None:
-        part = self.part(label)
-        assert part["visible"] and not part["disabled"], f"nobody can press {label}"
+        part = self._enabled(label)
         self.send("GuiUpdateMessage", uuid=part["uuid"], updates={"value": True})
 
     def type(self, label: str, value: Any) -> None:
-        part = self.part(label)
-        assert part["visible"] and not part["disabled"], f"nobody can change {label}"
+        part = self._enabled(label)
         part["value"] = value  # the server tells the others only
         self.send("GuiUpdateMessage", uuid=part["uuid"], updates={"value": value})
+
+    def _enabled(self, label: str) -> dict[str, Any]:
+        """The part as soon as a user can do something with it: a button waits for the answer to the last press."""
+        part = self.part(label)
+        assert wait(lambda: part["visible"] and not part["disabled"]), f"nobody can use {label}"
+        return part
 
     def drag_goal(self, position: Any, quaternion: Any) -> None:
         self.scene["/goal"].update(position=position, wxyz=quaternion)
@@ -174,6 +181,6 @@ def knock(view: View, *, token: str | None = None, origin: str | None = "", **op
 def visit(view: View) -> Iterator[Visitor]:
     with knock(view) as connection:
         visitor = Visitor(connection)
-        assert wait(lambda: bool(visitor.text())), "the server sent no panel"
+        assert wait(lambda: visitor.has_all and bool(visitor.text())), "the server sent no panel"
         assert wait(lambda: view.clients > 0)
         yield visitor
