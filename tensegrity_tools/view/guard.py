@@ -18,6 +18,7 @@ import ipaddress
 import secrets
 import socket
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ MAX_BROWSERS, MAX_CONNECTIONS = 16, 64
 """Pages that are served at once, and connections that may be open, requests included."""
 MAX_FRAME, MAX_TEXT = 16384, 1000
 """Bytes of an incoming frame, characters of one text in it. What a user does takes some hundred bytes."""
+ANSWER_TIME = 10.0
+"""In which a server that has just started has looked at a frame [s]."""
 LARGEST = 1e9
 """Largest number that a message may hold; pixels, metres and degrees are far below."""
 TEXT, NUMBER, VALUE = "text", 1, "value"
@@ -175,26 +178,27 @@ class Guard:
         address = f"ws://{f'[{name}]' if ':' in name else name}:{port}/"
         origin, key = self._own_origin(f"{name}:{port}"), f"?token={self.token}"
         unasked = self._opens(address, origin, protocol) or self._opens(address + key, "http://other", protocol)
-        dropped = self.dropped
-        if unasked or not self._opens(address + key, origin, protocol, b"\x80") or self.dropped == dropped:
+        if unasked or not self._opens(address + key, origin, protocol, drops=b"\x80"):
             raise TensegrityError(
                 "the browser view cannot be guarded with the installed version of viser, so that any web page could "
                 "drive the robot; install the version of the set-up (pyproject.toml), or run without the view."
             )
         self.refused, self.dropped, self.problem = 0, 0, ""
 
-    @staticmethod
-    def _opens(address: str, origin: str, protocol: str, frame: bytes | None = None) -> bool:
-        """Whether a websocket opens; it then sends a frame and leaves."""
+    def _opens(self, address: str, origin: str, protocol: str, drops: bytes | None = None) -> bool:
+        """Whether a websocket opens and, where a frame is given, that frame is dropped."""
         subprotocols = [Subprotocol(protocol)]
         try:
             with websockets.sync.client.connect(
                 address, origin=Origin(origin), subprotocols=subprotocols, proxy=None, max_size=None
             ) as visitor:
-                if frame is not None:
-                    visitor.send(frame)
-                    visitor.ping().wait(10.0)  # what was sent before has arrived when the answer comes
-                return True
+                if drops is None:
+                    return True
+                before, end = self.dropped, time.monotonic() + ANSWER_TIME
+                visitor.send(drops)  # a ping would be answered before viser has taken the frame
+                while self.dropped == before and time.monotonic() < end:
+                    time.sleep(0.001)
+                return self.dropped > before
         except InvalidStatus:
             return False
         except (InvalidHandshake, ConnectionClosed, OSError) as error:

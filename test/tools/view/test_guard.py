@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import math
 import socket
@@ -24,7 +25,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.view import Answer, View, ViewState
-from tensegrity_tools.view.guard import FIELDS, LARGEST, MAX_BROWSERS, MAX_FRAME, Guard, problem_of
+from tensegrity_tools.view.guard import FIELDS, LARGEST, MAX_BROWSERS, MAX_FRAME, Guard, _GuardedConnection, problem_of
 
 
 class Calls:
@@ -153,6 +154,18 @@ def test_a_server_that_lets_everybody_in_is_not_used(monkeypatch):
     monkeypatch.setattr(Guard, "_own_origin", lambda *_: "http://other")
     with pytest.raises(TensegrityError, match="cannot be guarded"):
         View(prism_robot(), free_port())
+
+
+def test_a_server_that_is_slow_to_look_at_frames_is_not_taken_for_one_that_lets_everybody_in(monkeypatch):
+    receive = _GuardedConnection.recv
+
+    async def slowly(*positions: Any, **options: Any) -> Any:
+        await asyncio.sleep(0.1)
+        return await receive(*positions, **options)
+
+    monkeypatch.setattr(_GuardedConnection, "recv", slowly)
+    with View(prism_robot(), free_port()) as view:
+        assert view.guard.dropped == 0
 
 
 # -- what gets through --------------------------------------------------------------------------------------------
