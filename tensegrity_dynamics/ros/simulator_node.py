@@ -33,7 +33,7 @@ from .command_decoding import message_values
 from .geometry_messages import nanoseconds, time_message, wrench_from_message
 from .imu_messages import imu_message, is_due
 from .robot_description import DescriptionPublisher
-from .robot_node import COMMAND, ERROR, OK, SENSORS, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
+from .robot_node import ANSWERED, COMMAND, ERROR, OK, SENSORS, STATE, WARN, WORLD, WRENCHES, RobotNode, heard, run_node
 from .state_encoding import StateBuffer, publish_state
 
 PACE_MARGIN = 1.2
@@ -93,6 +93,9 @@ class SimulatorNode(RobotNode):
         )
         rigid = self.parameter("rigid_bars", True, "bars keep their length")
         self._paused = self.parameter("paused", False, "start paused; `set_paused` changes it")
+        self._pause_at = self.parameter(
+            "pause_at", 0.0, "s of simulated time at which it pauses by itself; 0: never", low=0.0, high=1e9, live=True
+        )
         freshness = self.parameter(
             "freshness", 0.5, "s without a command after which the actuators hold", low=0.01, high=60.0
         )
@@ -134,7 +137,7 @@ class SimulatorNode(RobotNode):
         self._gate = CommandGate(
             robot.actuators, freshness=freshness, without_impedance=self._simulation.without_impedance
         )
-        self._ticks, self._sent, self._holding = 0, -1, True
+        self._ticks, self._sent, self._holding, self._answered_at = 0, -1, True, -1
         self._codec, self._tendons, self._buffer = kind.codec(robot), robot.model.tension_names, StateBuffer()
         # compile before anybody waits for the first answer
         self._simulation.advance(1)
@@ -249,6 +252,8 @@ class SimulatorNode(RobotNode):
             self.tell(ERROR, f"paused: {error}")
             return
         self._ticks += 1
+        if self._pause_at > 0.0 and self._ticks * self._period >= round(1e9 * self._pause_at):
+            self._pause_at, self._paused = 0.0, True
         self._publish()
 
     def _running(self) -> None:
@@ -321,6 +326,8 @@ class SimulatorNode(RobotNode):
         answered = self._ticks * self._period if self._read is None else self._read.stamp
         source, session = message.source or "unnamed", int(message.session)
         if self._lockstep and (stamp != answered or self._paused):
+            if stamp == answered and message.name:
+                self._answered_at = self._ticks
             if message.name or not self._gate.streams.announce(source, session, self._now):
                 self._gate.streams.hear(source, session, self._now)
             return  # an answer to a state that is past, or sent again
@@ -384,7 +391,7 @@ class SimulatorNode(RobotNode):
         self._late.clear()
         self._readings.clear()
         self._read, self._sent = None, -1
-        self._ticks, self._holding = 0, True
+        self._ticks, self._holding, self._answered_at = 0, True, -1
         self._started_wall, self._started_ticks = time.monotonic(), 0
         self._publish()
         response.success, response.message = True, "back at the start"
@@ -395,7 +402,9 @@ class SimulatorNode(RobotNode):
         self._answered = time.monotonic()
         self._started_wall, self._started_ticks = time.monotonic(), self._ticks
         self._publish()
-        response.success, response.message = True, "paused" if self._paused else "running"
+        settled = self._lockstep and self._paused and self._answered_at == self._ticks
+        words = f"paused; {ANSWERED}" if settled else "paused"
+        response.success, response.message = True, words if self._paused else "running"
         return response
 
     def _emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
@@ -414,7 +423,9 @@ class SimulatorNode(RobotNode):
         return response
 
     def _parameter_changed(self, name: str, value: Any) -> None:
-        if name == "real_time_factor" and not self._lockstep:
+        if name == "pause_at":
+            self._pause_at = float(value)
+        elif name == "real_time_factor" and not self._lockstep:
             self._factor = float(value)
             self._timer.timer_period_ns = int(self._period / self._factor)
 

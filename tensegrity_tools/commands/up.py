@@ -21,6 +21,7 @@ from ..output import console, print_json, table
 from ..runtime.choices import USES, Choices, parameter_table, resolve
 from ..runtime.node_graph import NodeGraph
 from ..runtime.processes import NodeProcesses, own_domain, temporary_folder
+from ..runtime.tour_time import for_tours
 from .arguments import JsonOption
 from .running_robot import need_ros
 
@@ -126,6 +127,7 @@ def up(
             if tour and not loaded.tour:  # then it takes no goals: it is shown as it stands
                 console.print(f"no tour: {loaded.name} {loaded.model.takes_no_goals}.")
                 tour = False
+            graph = for_tours(graph) if tour else graph
             need_ros()
             os.environ.update(own_domain())
             os.environ.setdefault("RCUTILS_COLORIZED_OUTPUT", "0")
@@ -215,6 +217,7 @@ def _run(
     from ..runtime.emulator_process import start_emulator
     from ..runtime.robot_client import Watcher
     from ..runtime.tour import run_tour
+    from ..runtime.tour_time import tour_time
 
     began = time.monotonic()
     alive = Living(nodes, graph)
@@ -249,7 +252,7 @@ def _run(
         line = StatusLine(watcher, loaded)
         status = 0
         if tour:
-            arrivals = run_tour(loaded, watcher, line.show, alive.check)
+            arrivals = run_tour(loaded, watcher, line.show, alive.check, tour_time(watcher, graph))
             line.end()
             status = 0 if _summary(arrivals) else 1
         terminal = sys.stdin.isatty() and sys.stdout.isatty()

@@ -10,21 +10,26 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
+from rcl_interfaces.msg import ParameterType, ParameterValue
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
-from tensegrity.msg import RobotLayout, StructureState, TendonState
+from tensegrity.msg import RobotLayout, Reference, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, pose_from_message, seconds
-from tensegrity_dynamics.ros.robot_node import LATCHED
+from tensegrity_dynamics.ros.robot_node import ANSWERED, LATCHED
 
 PLANNING = 120.0
 """s of wall time that a plan may take."""
 EVERY = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
+REFERENCES = 2000
+"""Of the last ones the phases are kept."""
 MISSED = "no command from"
 """How simulator and driver begin the sentence that a controller was silent."""
 WATCH = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -75,7 +80,9 @@ class Watcher:
             "hold": self.node.create_client(Trigger, "hold"),
             "stop": self.node.create_client(Trigger, "stop"),
             "simulator/set_paused": self.node.create_client(SetBool, "simulator/set_paused"),
+            "simulator/set_parameters": self.node.create_client(SetParameters, "simulator/set_parameters"),
         }
+        self._phases: list[tuple[float, str]] = []  # s, phase of the controller, of the last references
 
     # -- listening ------------------------------------------------------------------------------------------------
 
@@ -112,6 +119,29 @@ class Watcher:
     def forget(self) -> None:
         """Begin anew to keep the lowest tensions and whether a command was missed."""
         self.lowest, self.missed = {}, ""
+
+    def hear_references(self) -> None:
+        """From here on keep what the controller says of each state (`phase_at`)."""
+        every = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
+        self.node.create_subscription(Reference, "reference", self._keep_reference, every)
+
+    def _keep_reference(self, message: Reference) -> None:
+        now = seconds(message.header.stamp)
+        while self._phases and self._phases[-1][0] > now:  # the simulation was reset
+            self._phases.pop()
+        self._phases.append((now, message.mode))
+        del self._phases[:-REFERENCES]
+
+    def phase_at(self, time: float) -> str | None:
+        """Phase of the controller at a state [s], the first one told at it or after; None where none came yet."""
+        told = [(at, phase) for at, phase in self._phases if at >= time - 1e-9]
+        # the state at which a goal came is answered twice; the second answer counts
+        return None if not told else [phase for at, phase in told if at == told[0][0]][-1]
+
+    def spin_once(self) -> None:
+        """Take what comes next."""
+        rclpy.spin_once(self.node, timeout_sec=0.1)
+        self._check()
 
     def spin(self, duration: float) -> None:
         """Listen for so many seconds of wall time."""
@@ -187,6 +217,19 @@ class Watcher:
         """Answer of set_goal_pose."""
         request = goal_request(position, quaternion, duration, frame)
         return self.call("set_goal_pose", request, PLANNING)
+
+    def pause(self, stand_still: bool) -> bool:
+        """Let the simulation stand still, or run on; whether the state that it stands at has been answered."""
+        answer = self.call("simulator/set_paused", SetBool.Request(data=stand_still))
+        return stand_still and str(answer.message).endswith(ANSWERED)
+
+    def pause_at(self, time: float) -> None:
+        """Let the simulation stand still when it comes to a time [s]; 0: never. Raises TensegrityError: refused."""
+        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=float(time))
+        request = SetParameters.Request(parameters=[ParameterMessage(name="pause_at", value=value)])
+        for each in self.call("simulator/set_parameters", request).results:
+            if not each.successful:
+                raise TensegrityError(f"the simulator does not pause at {time:g} s: {each.reason}")
 
     def wrench_sender(self) -> Callable[[str, Any, Any], None]:
         """A function that puts a force and a moment (3,) on a body or node, stamped with the latest state."""
