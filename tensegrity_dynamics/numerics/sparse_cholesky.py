@@ -327,12 +327,14 @@ class SparseCholesky:
     def __init__(self, starts: NDArray, rows: NDArray, groups: NDArray) -> None:
         n = starts.size - 1
         columns = np.repeat(np.arange(n), np.diff(starts))
-        order = _least_degree(groups[rows], groups[columns], int(groups.max(initial=-1)) + 1)
-        number = order.size
+        number = int(groups.max(initial=-1)) + 1
+        graph = _pattern(groups[rows], groups[columns], number)
+        first, second = graph[1], np.repeat(np.arange(number), np.diff(graph[0]))  # each connection of groups once
+        order = _least_degree(first, second, number)
         rank = np.empty(number, dtype=np.int64)
         for _ in range(2):  # the second time in postorder
             rank[order] = np.arange(number)
-            graph = _pattern(rank[groups[rows]], rank[groups[columns]], number)
+            graph = _pattern(rank[first], rank[second], number)
             parent, counts = elimination_tree(*graph)
             if _ == 0:
                 order = order[postorder(parent)]

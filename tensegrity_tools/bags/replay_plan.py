@@ -20,6 +20,8 @@ from .reader import Bag
 
 SENSORS = ("/clock", "tendon_states", "joint_states")
 """What a robot publishes of itself, in its order; joint_states last, since the estimator answers them."""
+IMU = "imu"
+"""Readings of several rods a stamp, sent before the joint_states of theirs or of the next ones."""
 STATE, COMMAND, REFERENCE, GOAL = "structure_state", "actuator_command", "reference", "goal"
 
 
@@ -54,6 +56,7 @@ class ReplayPlan:
     references: dict[int, bytes] = field(default_factory=dict)
     estimator: bool = False
     controller: bool = False
+    imus: bool = False
 
 
 def is_answer(command: Any) -> bool:
@@ -87,13 +90,14 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
         TensegrityError: the bag has no joint_states, or nobody answered them.
     """
     plan = ReplayPlan()
-    names = {contents.topic(each): each for each in (*SENSORS, STATE, COMMAND, REFERENCE, GOAL)}
+    names = {contents.topic(each): each for each in (*SENSORS, IMU, STATE, COMMAND, REFERENCE, GOAL)}
     present = [each for each in (*names, PARAMETERS) if each in bag.topics and bag.topics[each].count]
     if contents.topic("joint_states") not in present:
         raise TensegrityError(f"{bag.path} has no joint_states; there is nothing that a replay could start from.")
     decoders = {each: bag.decoder(each) for each in present}
     plan.controller = contents.topic(COMMAND) in present
     sensors = {each: _ByStamp() for each in (*SENSORS, STATE)}
+    imus: dict[tuple[int, str], bytes] = {}  # by stamp and rod; what was sent again is the same
     events = []
     for message in bag.messages(present):
         decoded = decoders[message.topic](message.data)
@@ -103,6 +107,8 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
             continue
         name, stamp = names[message.topic], stamp_of(decoded)
         assert stamp is not None
+        if name == IMU:
+            imus[stamp, decoded.header.frame_id] = message.data
         if name in sensors:
             sensors[name].add(stamp, message.time, message.data)
         if name == STATE:
@@ -111,17 +117,24 @@ def make_plan(bag: Bag, contents: Contents) -> ReplayPlan:
             plan.references[stamp] = message.data
         if name in (STATE, GOAL) or (name == COMMAND and is_answer(decoded)):
             events.append((name, stamp, message, decoded))
-    plan.steps = list(_steps(plan, contents, events, sensors))
+    plan.imus = bool(imus) and plan.estimator
+    plan.steps = list(_steps(plan, contents, events, sensors, imus))
     if not plan.steps:
         raise TensegrityError(f"{bag.path} has neither states of an estimator nor commands; nothing can be compared.")
     return plan
 
 
 def _steps(
-    plan: ReplayPlan, contents: Contents, events: list[tuple[str, int, Any, Any]], sensors: dict[str, _ByStamp]
+    plan: ReplayPlan,
+    contents: Contents,
+    events: list[tuple[str, int, Any, Any]],
+    sensors: dict[str, _ByStamp],
+    imus: dict[tuple[int, str], bytes],
 ) -> Iterator[Step]:
     last: dict[str, Any] = {STATE: None, COMMAND: None}  # messages, decoded
     felt: int | None = None  # stamp of the sensors that were sent last
+    turned = sorted((stamp, rod, data) for (stamp, rod), data in imus.items())
+    stamps = [stamp for stamp, _, _ in turned]
 
     def repeated(name: str, decoded: Any) -> bool:
         # by their fields: the bytes between two fields, that align them, may hold anything
@@ -129,7 +142,13 @@ def _steps(
 
     def frame(stamp: int, time: int) -> tuple[tuple[str, bytes], ...]:
         found = ((each, sensors[each].before(stamp, time)) for each in SENSORS)
-        return tuple((topic, data) for topic, data in found if data is not None)
+        sends = [(topic, data) for topic, data in found if data is not None]
+        # all that came since the last ones, as some states may have none; after a reset those of this stamp alone
+        since = stamp - 1 if felt is None or felt >= stamp else felt
+        readings = turned[bisect_right(stamps, since) : bisect_right(stamps, stamp)]
+        last_of_all = [each for each in sends if each[0] == SENSORS[-1]]
+        before = [each for each in sends if each[0] != SENSORS[-1]]
+        return (*before, *((IMU, data) for _, _, data in readings), *last_of_all)
 
     for name, stamp, message, decoded in events:
         if name == PARAMETERS:

@@ -34,7 +34,7 @@ from ..bags.contents import PARAMETERS, ROBOT_FILE, ROBOT_LAYOUT, read_contents
 from ..bags.decoding import first_difference, largest_difference, stamp_of
 from ..bags.message_types import MessageTypes
 from ..bags.reader import Bag
-from ..bags.replay_plan import COMMAND, GOAL, REFERENCE, STATE, ReplayPlan, Step, is_answer, make_plan
+from ..bags.replay_plan import COMMAND, GOAL, IMU, REFERENCE, SENSORS, STATE, ReplayPlan, Step, is_answer, make_plan
 from ..bags.timeline import along_robot_time
 from .recorder_node import message_class
 
@@ -46,6 +46,8 @@ PATIENCE = 5.0
 """s of wall time after which a step is sent again."""
 LISTENING = 60.0
 """s of wall time that the view and the markers may take to start; then the bag is played without them."""
+HEARING = 3.0
+"""s within which an estimator that reads IMUs is found to listen to them."""
 SILENCE = 300.0
 """s of wall time without an answer after which a replay ends; a plan may take some."""
 EVERY = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
@@ -187,7 +189,7 @@ class PlayerNode(RobotNode):
         plan = make_plan(self._bag, self._contents)
         for message in self._bag.messages([self._contents.topic(name) for name in DESCRIPTION]):
             self._publish(self._relative(message.topic), message.data)
-        for name in ("/clock", "tendon_states", "joint_states", STATE):  # known to all before the first message
+        for name in (*SENSORS, IMU, STATE):  # known to all before the first message
             topic = self._bag.topics.get(self._contents.topic(name))
             if topic is not None and topic.count:
                 self._prepare(name)
@@ -207,6 +209,9 @@ class PlayerNode(RobotNode):
         }
         self._handle: Any = None
         self._until(lambda: self._matched(plan), "estimator or controller are not there")
+        patience = time.monotonic() + HEARING  # only robots that roll listen to them
+        while plan.imus and not self._played[IMU].get_subscription_count() and time.monotonic() < patience:
+            self._spin(0.1)
         tallies = {STATE: Tally("estimator", STATE), COMMAND: Tally("controller", COMMAND), GOAL: Tally("goals", GOAL)}
         for k, step in enumerate(plan.steps):
             if step.goal is not None:

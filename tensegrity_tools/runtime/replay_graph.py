@@ -73,7 +73,9 @@ def replay_graph(
             if runs:
                 own = _parameters(contents, name, choice)
                 remapped = tuple((each, f"replay/{each}") for each in OUTPUTS[name])
-                nodes.append(NodeDescription(name, {**own, **common, "lockstep": True}, remappings=remapped))
+                # an estimator by the clock waits for no readings of IMUs, which come at rates of their own
+                waits = name == "controller" or bool((contents.of_node(name) or {}).get("lockstep", True))
+                nodes.append(NodeDescription(name, {**own, **common, "lockstep": waits}, remappings=remapped))
     if shown.markers:
         # nobody's goals go out of a replay
         nodes.append(NodeDescription("markers", {**common, "goal_marker": False, **placed}, may_end=True))

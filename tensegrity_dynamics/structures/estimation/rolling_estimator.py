@@ -89,14 +89,27 @@ class RollingEstimator(StructureEstimator):
         efforts: Mapping[str, float] | None = None,
         tensions: Mapping[str, float] | None = None,
     ) -> StructureEstimate:
-        """See `Estimator.update`; `converged` is False, too, where no face near agrees with the IMUs."""
+        """See `Estimator.update`; `converged` is False, too, while the shape is not what the IMUs say."""
         if time < self._last.time:
             self.reset()
         self._now = time
         estimate = super().update(time, positions, efforts, tensions)
-        if self._lost and estimate.converged:
-            estimate = self._last = replace(estimate, converged=False, reason=self._lost)
+        if estimate.converged and (reason := self._lost or self._contradiction(estimate.nodes)):
+            estimate = self._last = replace(estimate, converged=False, reason=reason)
         return estimate
+
+    def _contradiction(self, nodes: NDArray[np.float64]) -> str:
+        """Which rods lie otherwise at nodes (n, 3) m than their IMUs say, in words; "" where none does."""
+        if not self.readings.names:
+            return ""
+        seen = self.readings.at(self._now)
+        off = np.abs(elevations(nodes, self._rods, self._reader.up) - seen)
+        wrong = [
+            f"{name} by {np.degrees(angle):.0f} deg"
+            for name, angle, noise in zip(self.readings.names, off, self.readings.noise, strict=True)
+            if angle > FIT + NOISE * noise  # never for NaN
+        ]
+        return f"the IMUs say otherwise: {', '.join(wrong)}" if wrong else ""
 
     def _solve_from(self, lengths: NDArray[np.float64], last: StructureEquilibrium) -> StructureEquilibrium:
         if not self.readings.names:

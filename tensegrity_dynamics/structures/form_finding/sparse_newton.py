@@ -19,6 +19,8 @@ from ..structure import Structure
 from ..tension_law import tension_law
 from .newton import BALANCED, COINCIDENT, MIN_CAPPED_STEPS, STUCK, Problem, has_collapsed_bar, rounding_floor
 
+MOST_VECTORS, MOST_SOLUTIONS = 30, 300
+"""Of one run for the softest motion, and of all of them."""
 MIN_KEPT = 3000
 """Free coordinates from which on it pays to load what keeps the pattern's factorisation."""
 
@@ -47,6 +49,40 @@ def fill_values(nodes, members, stiffness, laws, lengths, tensions, rest_lengths
                         values[slot] += entry if block == 0 or block == 3 else -entry
 
 
+def _layout(
+    problem: Problem,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where entries of the tangent stiffness stand: by columns (f + 1,) and (e,), both triangles and the diagonal.
+
+    Then (m, 36), where each member's blocks go, -1 for held coordinates; and (f,), where the diagonal is. Found by pairs
+    of nodes, whose blocks are dense: sorting all entries one by one takes nine times as many keys.
+    """
+    position, size = problem.position, problem.free.size
+    count = len(position)
+    wide = (position >= 0).sum(axis=1)
+    offset = np.cumsum(wide) - wide  # free coordinates come node by node
+    first, second = problem.members[:, [0, 0, 1, 1]], problem.members[:, [0, 1, 0, 1]]
+    keys = np.concatenate((second.ravel() * count + first.ravel(), np.arange(count) * (count + 1)))
+    pairs, inverse = np.unique(keys, return_inverse=True)
+    of, by = pairs // count, pairs % count  # columns of one node, rows of another
+    before = np.cumsum(wide[by]) - wide[by]
+    begins = np.searchsorted(of, np.arange(count))
+    height = np.bincount(of, weights=wide[by], minlength=count).astype(np.int64)
+    before -= before[begins][of]
+    nodes = np.repeat(np.arange(count), wide)
+    starts = np.concatenate(([0], np.cumsum(height[nodes])))
+    columns, rows = position[of], position[by]  # (p, 3)
+    inside = (columns[:, None, :] >= 0) & (rows[:, :, None] >= 0)  # (p, row, column)
+    slots = starts[columns][:, None, :] + (before[:, None] + rows - offset[by][:, None])[:, :, None]
+    slots = np.where(inside, slots, -1)
+    entries = np.empty(int(starts[-1]), dtype=np.int64)
+    entries[slots[inside]] = np.broadcast_to(rows[:, :, None], slots.shape)[inside]
+    four = 4 * len(problem.members)
+    diagonal = slots[inverse[four:]][:, [0, 1, 2], [0, 1, 2]]
+    assert size == starts.size - 1
+    return starts, entries, slots[inverse[:four]].reshape(-1, 36), diagonal[diagonal >= 0]
+
+
 @dataclass(frozen=True, eq=False)
 class SparseResult:
     """Result of the sparse trust region; see `StructureEquilibrium` for the meaning."""
@@ -69,26 +105,15 @@ class SparseMinimiser:
         import scipy.sparse as sparse  # here, so that importing the package stays quick
 
         self.problem, self.reach = problem, reach
-        ends = problem.position[problem.members]  # (m, 2, 3) rows
-        first = np.repeat(ends[:, [0, 0, 1, 1]], 3, axis=2).reshape(-1, 36)
-        second = np.tile(ends[:, [0, 1, 0, 1]], 3).reshape(-1, 36)
-        real = (first >= 0) & (second >= 0)
+        starts, rows, self._slots, self._diagonal = _layout(problem)
         size = problem.free.size
-        # the diagonal belongs to the pattern, so that a shift always has an entry
-        keys = np.concatenate((second[real] * size + first[real], np.arange(size) * (size + 1)))
-        unique, inverse = np.unique(keys, return_inverse=True)
-        self._slots = np.full(real.shape, -1, dtype=np.int64)
-        self._slots[real] = inverse[: int(np.count_nonzero(real))]
-        self._diagonal = inverse[-size:]
-        columns, rows = unique // size, unique % size
-        starts = np.searchsorted(columns, np.arange(size + 1))
-        self._matrix = sparse.csc_matrix((np.zeros(unique.size), rows, starts), shape=(size, size))
-        self._values = np.zeros(unique.size)
+        self._matrix = sparse.csc_matrix((np.zeros(rows.size), rows, starts), shape=(size, size))
+        self._values = np.zeros(rows.size)
         self._kept: SparseCholesky | None = None
         if size >= MIN_KEPT:
             nodes = np.unique(problem.free // 3, return_inverse=True)[1]
             self._kept = SparseCholesky(starts, rows, nodes)
-        self._lengths, self._tensions = np.zeros(len(ends)), np.zeros(len(ends))
+        self._lengths, self._tensions = np.zeros(len(problem.members)), np.zeros(len(problem.members))
         self._forces = np.zeros((structure.nodes.shape[0], 3))
 
     def minimise(
@@ -240,14 +265,31 @@ class SparseMinimiser:
 
 
 def _inverse_iteration(factor, size: int) -> tuple[float, NDArray[np.float64]]:
-    """Least eigenvalue and its direction from the factors of a positive definite matrix."""
+    """Least eigenvalue and its direction from the factors of a positive definite matrix.
+
+    Lanczos on the inverse, begun anew from the best direction where it does not end within `MOST_VECTORS`: where soft
+    motions lie close together it needs far fewer solutions than powers of the inverse, as many at most.
+    """
     vector, last, value = np.cos(1.0 + 1.7 * np.arange(size)), 0.0, 0.0
-    for _ in range(300):
-        vector = vector / np.sqrt(_inner(vector, vector))
-        solved = factor.solve(vector)
-        value = 1.0 / _inner(vector, solved)
-        vector = solved
-        if abs(value - last) <= 1e-10 * abs(value):
+    for _ in range(MOST_SOLUTIONS // MOST_VECTORS):
+        most = min(MOST_VECTORS, size)
+        basis, across = np.empty((most, size)), np.zeros((most, most))
+        basis[0] = vector / np.sqrt(_inner(vector, vector))
+        for k in range(most):
+            solved = factor.solve(basis[k])
+            for j in range(k + 1):  # in full, and as they come: bits depend on no library
+                part = _inner(solved, basis[j])
+                across[j, k] = across[k, j] = part
+                solved = solved - part * basis[j]
+            values, motions = np.linalg.eigh(across[: k + 1, : k + 1])
+            value, length = 1.0 / float(values[-1]), np.sqrt(_inner(solved, solved))
+            done = abs(value - last) <= 1e-10 * abs(value) or length <= 1e-14 * float(values[-1])
+            if done or k + 1 == most:
+                break
+            last = value
+            basis[k + 1] = solved / length
+        vector = motions[:, -1] @ basis[: k + 1]
+        if done:
             break
         last = value
     return value, vector / np.sqrt(_inner(vector, vector))
