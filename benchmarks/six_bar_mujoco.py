@@ -349,8 +349,8 @@ def rollouts(mujoco, robot: Robot, count: int) -> list[dict[str, object]]:
 
     step = GROUND_STEP
     exact = ours(step / fine, few)[0]()
-    for h in (step, 2.0 * step):
-        members = count if h == step else max(few, count // 10)
+    for h in (step, step / 2.0, step / 4.0, step / 8.0):
+        members = count if h == step else max(few, count // 20)
         free, commanded = ours(h, members)
         ends = free()
         note("ours, rattle", h, best_of(free, 2), members, ends, exact)
@@ -451,10 +451,16 @@ def print_rollouts(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         error = f"{row['error_m']:.1e}" if row["error_m"] != "" else ""
         print(f"  {row['who']:<34}{row['step_ms']:>8.4g}{row['ms']:>14.3g}   {error}")
-    own, peers = rows[0], [row for row in rows if row["who"].startswith("mujoco.rollout")]
-    print(f"  mujoco.rollout takes {peers[0]['ms'] / own['ms']:.2f} of our time at the same step", end="")
-    exact = [row["ms"] for row in peers if row["error_m"] <= own["error_m"]]
-    print(f", {min(exact) / own['ms']:.2f} with our error or less" if exact else "; none of its steps has our error")
+    own = [row for row in rows if row["who"] == "ours, rattle"]
+    peers = [row for row in rows if row["who"].startswith("mujoco.rollout")]
+    print(
+        f"  mujoco.rollout takes {peers[0]['ms'] / own[0]['ms']:.2f} times as long as ours at {own[0]['step_ms']:g} ms"
+    )
+    for who, some, others in (("our error", own, peers), ("its error", peers, own)):
+        exact = [row["ms"] for row in others if row["error_m"] <= some[0]["error_m"]]
+        name = "mujoco.rollout" if others is peers else "ours"
+        said = f"{min(exact):.3g} ms a motion" if exact else "none of these steps"
+        print(f"  {name} with {who} at {some[0]['step_ms']:g} ms or less: {said}")
 
 
 PARTS = ("flight", "ground", "calls", "linear", "rollouts", "steps", "start-up")

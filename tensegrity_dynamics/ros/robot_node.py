@@ -44,7 +44,7 @@ COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 WORLD = "world"
 ANSWERED = "its state is answered"
-"""How a simulator that stands still in lock-step ends its answer to `set_paused` once its followers stand still, too."""
+"""How a simulator that stands still in lock-step ends its answer to `set_paused` once its followers do, too."""
 CLOSING = 30.0
 """s that a node may take from its end to the last line of its closing; then its process ends all the same."""
 

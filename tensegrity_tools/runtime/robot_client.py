@@ -10,14 +10,14 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
-from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
-from tensegrity.msg import RobotLayout, Reference, StructureState, TendonState
+from tensegrity.msg import Reference, RobotLayout, StructureState, TendonState
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError

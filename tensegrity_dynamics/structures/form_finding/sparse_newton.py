@@ -54,8 +54,8 @@ def _layout(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Where entries of the tangent stiffness stand: by columns (f + 1,) and (e,), both triangles and the diagonal.
 
-    Then (m, 36), where each member's blocks go, -1 for held coordinates; and (f,), where the diagonal is. Found by pairs
-    of nodes, whose blocks are dense: sorting all entries one by one takes nine times as many keys.
+    Then (m, 36), where each member's blocks go, -1 for held coordinates; and (f,), where the diagonal is. Found by
+    pairs of nodes, whose blocks are dense: sorting all entries one by one takes nine times as many keys.
     """
     position, size = problem.position, problem.free.size
     count = len(position)

@@ -122,12 +122,15 @@ def roll_by_a_push(push: np.ndarray):
         for rod, value in seen.imus.items():
             estimator.readings.take(rod, value, simulation.time)
         estimate = estimator.update(simulation.time, seen.positions)
+        off = np.abs(elevations(estimate.nodes, ENDS, READER.up) - estimator.readings.at(simulation.time))
+        assert estimate.converged == bool((off <= 0.1 + 4.0 * 0.01).all())  # FIT, and four deviations of the noise
+        assert estimate.converged or "IMUs say otherwise: rod_" in estimate.reason
         simulation.advance(steps)
     return simulation.state.nodes, estimate, estimator
 
 
 def test_a_roll_that_the_model_does_not_expect_is_followed_within_a_quarter_of_its_way() -> None:
-    """Without IMUs the estimate would stay where it was."""
+    """Without IMUs the estimate would stay where it was; while they contradict it, it is not called converged."""
     nodes, estimate, estimator = roll_by_a_push(np.array([-7.0, 12.0, 0.0]))
     way = np.linalg.norm((nodes - NODES).mean(axis=0)[:2])
     off = np.linalg.norm((nodes - estimate.nodes).mean(axis=0)[:2])

@@ -12,7 +12,7 @@ pytest.importorskip("tensegrity.msg", reason="the ROS interfaces are not built")
 
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from tensegrity.msg import ActuatorCommand, Goal, StructureState
 
 from tensegrity_dynamics.errors import TensegrityError
@@ -29,6 +29,7 @@ TYPES = MessageTypes()
 KINDS = {
     "/clock": (Clock, "rosgraph_msgs/msg/Clock"),
     "joint_states": (JointState, "sensor_msgs/msg/JointState"),
+    "imu": (Imu, "sensor_msgs/msg/Imu"),
     "structure_state": (StructureState, "tensegrity/msg/StructureState"),
     "actuator_command": (ActuatorCommand, "tensegrity/msg/ActuatorCommand"),
     "goal": (Goal, "tensegrity/msg/Goal"),
@@ -63,12 +64,14 @@ def planned(path: Path, events: Sequence[tuple[str, int] | tuple[str, int, float
                 message.clock = time_message(stamp)
             else:
                 message.header.stamp = time_message(stamp)
+            if name == "imu":
+                message.header.frame_id = f"rod_{number[0]:.0f}"
             if name == "structure_state":
                 message.source, message.residual = "estimator", float(*(number or [0.0]))
             if name == "actuator_command":
                 message.name, message.value = ["draw"], [float(each) for each in number]
             data = without_surplus(TYPES[kind], serialize_message(message))
-            writer.write(topic, k, with_other_padding(kind, data, k))
+            writer.write(topic, k, data if name == "imu" else with_other_padding(kind, data, k))
     with Bag(path) as bag:
         return make_plan(bag, read_contents(bag))
 
@@ -115,6 +118,19 @@ def test_a_reset_is_replayed_with_its_own_messages(tmp_path: Path) -> None:
     assert [step.stamp for step in commands] == [0, 20, 0]
     assert commands[0].sends[-1][1] != commands[2].sends[-1][1]
     assert commands[0].recorded != commands[2].recorded
+
+
+def test_readings_of_imus_go_before_what_the_estimator_answers_also_those_of_states_that_were_left_out(
+    tmp_path: Path,
+) -> None:
+    two = [("imu", 1.0), ("imu", 2.0)]
+    events = [
+        (name, stamp, *number) for stamp in (0, 0, 20, 40) for name, *number in [("/clock",), *two, ("joint_states",),
+        *([] if stamp == 20 else [("structure_state", 0.0), ("actuator_command", 0.0)])]
+    ]  # fmt: skip
+    plan = planned(tmp_path / "bag", events)
+    sent = [[topic for topic, _ in step.sends] for step in plan.steps if step.answers == "structure_state"]
+    assert plan.imus and sent == [["/clock", "imu", "imu", "joint_states"], ["/clock", *4 * ["imu"], "joint_states"]]
 
 
 @pytest.mark.parametrize("events", [[("/clock", 0)], [("joint_states", 0)]])
