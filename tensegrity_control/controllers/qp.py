@@ -187,7 +187,7 @@ class QPController(SampledController):
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
         self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
-        self._rate = np.array([each.rate for each in robot.actuators])
+        self._rate = np.minimum([each.rate for each in robot.actuators], self.motors.free_rates)
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
@@ -619,6 +619,15 @@ class QPController(SampledController):
             self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
             program.effort_low, program.effort_high, program.joint_low, program.joint_high,
         )  # fmt: skip
+        if self.motors.known:
+            self._bound_by_motors(v[self.equations.parts.drive])
+
+    def _bound_by_motors(self, rates: Array) -> None:
+        """Cut the bounds of efforts to what the motors have at rates (a,) in the direction in which they turn."""
+        program, able = self.program, self.motors.efforts(rates)
+        np.minimum(program.effort_high, np.where(rates > 0.0, able, np.inf), out=program.effort_high)
+        np.maximum(program.effort_low, np.where(rates < 0.0, -able, -np.inf), out=program.effort_low)
+        np.minimum(program.effort_low, program.effort_high, out=program.effort_low)
 
     def _wanted_tension(self, floor: Array) -> Array:
         """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""
