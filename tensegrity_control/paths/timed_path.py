@@ -171,7 +171,10 @@ def through(path: EquilibriumPath, times: list[float], parameters: Array) -> Tim
     if motor.factor > 1.0:
         raise InfeasibleControlError(
             f"the waypoints ask too much of {motor.words}; "
-            + (f"stretch all times by a factor of {motor.factor:.3g} or more." if np.isfinite(motor.factor) else
-               "go elsewhere, or take a stronger one.")
+            + (
+                f"stretch all times by a factor of {motor.factor:.3g} or more."
+                if np.isfinite(motor.factor)
+                else "go elsewhere, or take a stronger one."
+            )
         )
     return law

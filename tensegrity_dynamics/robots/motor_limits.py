@@ -63,7 +63,9 @@ class MotorLimits:
 
     def efforts(self, rates: ArrayLike) -> NDArray[np.float64]:
         """(..., a) largest efforts [N or N m] in the direction of motion at rates (..., a); tensions of tendons."""
-        return np.asarray(self._stall * np.maximum(0.0, 1.0 - np.abs(np.asarray(rates, dtype=np.float64)) / self.free_rates))
+        return np.asarray(
+            self._stall * np.maximum(0.0, 1.0 - np.abs(np.asarray(rates, dtype=np.float64)) / self.free_rates)
+        )
 
     def use(self, rates: ArrayLike, efforts: ArrayLike | None = None) -> MotorUse:
         """What a motion asks of its motors at most.

@@ -33,7 +33,9 @@ def with_motors(robot, free_rate, stall_effort):
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.05, 0.95), st.floats(0.1, 10.0), st.floats(0.1, 10.0), st.sampled_from([1.0, -1.0]))
 def test_limits_are_those_of_the_emulated_servo(part, stall, free, sense):
-    limits = MotorLimits([Actuator("joint", "joint", (-1, 1), 5.0, 9.0, motion="revolute", motor=Motor("m", free, stall))])
+    limits = MotorLimits(
+        [Actuator("joint", "joint", (-1, 1), 5.0, 9.0, motion="revolute", motor=Motor("m", free, stall))]
+    )
     load = -sense * part * stall
     moved = turn(Drive(speed=100.0 * sense * free, ceiling=stall), load, stall, free, 0.0, 1e-3)
     assert limits.rates([[-load]], [[sense]])[0, 0] == pytest.approx(abs(moved.speed), rel=1e-9)
@@ -58,7 +60,7 @@ bodies: {arm: {mass: 1, inertia: [1, 1, 1]}}
 joints: [{name: hinge, kind: revolute, parent: world, body: arm, axis: [0, 1, 0]}]
 actuators: [{drives: hinge, position: [-1, 1], rate: 5, effort: 9, free_rate: "60 deg/s", stall_effort: 12}]
 """
-    assert parse_robot(text).actuators[0].motor == Motor("the motor of hinge", pytest.approx(np.pi / 3), 12.0)
+    assert parse_robot(text).actuators[0].motor == Motor("the motor of hinge", np.pi / 3, 12.0)
     with pytest.raises(RobotFileError, match="give stall_effort, too"):
         parse_robot(text.replace(", stall_effort: 12", ""))
     with pytest.raises(RobotFileError, match="free_rate"):
@@ -80,7 +82,8 @@ def test_a_slow_servo_lengthens_motions_of_tendons_and_a_weak_one_is_refused():
     assert "(weak) of" in plan.note
     path, times = plan.tracker, np.linspace(0.0, plan.duration, 301)
     worst = slow.motors.use(
-        [path.rates(Progress(t, 1.0, 0.0)) for t in times], [slow.equilibria.efforts(path.equilibrium(t)) for t in times[::1]]
+        [path.rates(Progress(t, 1.0, 0.0)) for t in times],
+        [slow.equilibria.efforts(path.equilibrium(t)) for t in times[::1]],
     )
     assert worst.factor == pytest.approx(slow.rate_margin, rel=1e-3)
 
