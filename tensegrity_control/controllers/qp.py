@@ -84,7 +84,9 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
-DOUBT, MOST_DOUBT = 0.5, 0.5
+DOUBT, STALLED = 1e-3
+"""Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
+MOST_DOUBT = 0.5, 0.5
 """s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
 parts of their floors."""
 CORRECTED = 0.2
@@ -187,7 +189,7 @@ class QPController(SampledController):
         self._own_floor = np.array([own[name] for name in self.equations.cables])
         self._position = np.array([each.position for each in robot.actuators]).T
         self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
-        self._rate = np.minimum([each.rate for each in robot.actuators], self.motors.free_rates)
+        self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
@@ -619,15 +621,6 @@ class QPController(SampledController):
             self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
             program.effort_low, program.effort_high, program.joint_low, program.joint_high,
         )  # fmt: skip
-        if self.motors.known:
-            self._bound_by_motors(v[self.equations.parts.drive])
-
-    def _bound_by_motors(self, rates: Array) -> None:
-        """Cut the bounds of efforts to what the motors have at rates (a,) in the direction in which they turn."""
-        program, able = self.program, self.motors.efforts(rates)
-        np.minimum(program.effort_high, np.where(rates > 0.0, able, np.inf), out=program.effort_high)
-        np.maximum(program.effort_low, np.where(rates < 0.0, -able, -np.inf), out=program.effort_low)
-        np.minimum(program.effort_low, program.effort_high, out=program.effort_low)
 
     def _wanted_tension(self, floor: Array) -> Array:
         """(c,) N: what was asked for, or what the robot began with, so that floors are far from what happens."""
@@ -765,7 +758,11 @@ class QPController(SampledController):
         needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
         needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
-        speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
+        # goals go as fast as the motors are against what they hold now
+        held = np.zeros_like(self._rate) if self._last_effort is None else self._last_effort
+        able = self.motors.rates(np.abs(held), np.ones_like(held))
+        able = np.maximum(np.minimum(self._rate, able), STALLED * self._rate)
+        speed = float(np.min(able / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)
