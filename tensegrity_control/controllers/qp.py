@@ -84,9 +84,9 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
-DOUBT, STALLED = 1e-3
+STALLED = 1e-3
 """Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
-MOST_DOUBT = 0.5, 0.5
+DOUBT, MOST_DOUBT = 0.5, 0.5
 """s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
 parts of their floors."""
 CORRECTED = 0.2
