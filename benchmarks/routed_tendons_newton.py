@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -63,7 +64,8 @@ for _ in range(frames):
         lengths.append(float(found[0]))
 used = time.process_time() - begun
 masses = example.model.body_mass.numpy().tolist()
-print("RESULT" + json.dumps({"poses": poses, "time": used, "step": example.sim_dt, "masses": masses, "lengths": lengths}))
+found = {"poses": poses, "time": used, "step": example.sim_dt, "masses": masses, "lengths": lengths}
+print("RESULT" + json.dumps(found))
 """
 
 
@@ -279,7 +281,7 @@ def spans(machine: Machine) -> np.ndarray:
     """(p,) m of all pieces at the start, from top (or bottom) of wheel to that of the next one."""
     first, last = (piece(*each)[0] for each in machine.outer)
     inner = []
-    for one, other in zip(machine.wheels[:-1], machine.wheels[1:], strict=True):
+    for one, other in pairwise(machine.wheels):
         quarter = 0.5 * np.pi * (one.radius + other.radius)
         inner.append(abs(one.centre[2] - other.centre[2]) + quarter)
     return np.array([first, *inner, last])
@@ -289,7 +291,6 @@ def machine_reference(machine: Machine, tolerance: float, springs: bool) -> np.n
     """(frames, 2) m, heights of both weights; pieces as springs, or of one cable of one E A."""
     rest, wheels = spans(machine), machine.wheels
     size = rest.mean()  # E A = stiffness x this
-    tops = [each[1] for each in machine.outer]
 
     def pulls(stretch: np.ndarray, rate: np.ndarray, own: np.ndarray, k: float, c: float) -> tuple[np.ndarray, ...]:
         elastic, damped = (k * stretch, c * rate) if springs else (k * size * stretch / own, c * size * rate / own)
@@ -413,7 +414,8 @@ kind: mechanism
 name: switch
 gravity: [0, 0, 0]
 bodies: {top: {mass: 1, inertia: [1, 1, 1]}}
-joints: [{name: topJt, kind: revolute, parent: world, body: top, axis: [0, 1, 0], frame: {at: [0, 0, 0.62]}, start: 1.08}]
+joints:
+  - {name: topJt, kind: revolute, parent: world, body: top, axis: [0, 1, 0], frame: {at: [0, 0, 0.62]}, start: 1.08}
 routed_cables:
   - {name: cable, young: 1e9, cable_radius: 0.001, strain: 0, route: [{body: world, at: [-0.72, 0, 0.015]},
      {body: world, at: [0, 0, 0.05], axis: [0, 1, 0], radius: 0.09, side: -1},
@@ -435,11 +437,11 @@ def switch_length(angle: float) -> float:
     for circles in ([lower, middle], [lower]):
         way = [(complex(-0.72, 0.015), 0.0), *circles, (end, 0.0)]
         lines = []
-        for (a, r), (b, s) in zip(way[:-1], way[1:], strict=True):
+        for (a, r), (b, s) in pairwise(way):
             far = abs(b - a)
             # the line has a at the distance r to its left and b at s
             lines.append((np.sqrt(far**2 - (s - r) ** 2), np.angle(b - a) - np.arcsin((s - r) / far)))
-        turns = [(after[1] - before[1]) % (2.0 * np.pi) for before, after in zip(lines[:-1], lines[1:], strict=True)]
+        turns = [(after[1] - before[1]) % (2.0 * np.pi) for before, after in pairwise(lines)]
         if all(turn < np.pi for turn in turns):
             break
     return float(sum(line[0] for line in lines) + sum(r * t for (_, r), t in zip(circles, turns, strict=True)))

@@ -128,7 +128,8 @@ def routed_efforts(
                 slips = slips or state[e, EXCESS] != 0.0
             if slips:
                 pull_bodies(
-                    elements, first, last, state, EXCESS, EXCESS, v_start, v_count, parent, dof_parent, jacobian, passive
+                    elements, first, last, state, EXCESS, EXCESS, v_start, v_count, parent, dof_parent, jacobian,
+                    passive,
                 )  # fmt: skip
             continue
         trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch)

@@ -5,8 +5,8 @@ multiplier is minus the tension: on the coordinates acts -T d(L - l)/dq, the pul
 and arrives. A strand that hangs slack has an empty row.
 
 Where such a cable slips over a contact (MODE), rest length passes and both strands beside it are one row: the sum of
-their gaps. Its multiplier is minus the tension of the first of them; what the others have beyond it (EXCESS) acts like a
-force of its own (`routing.efforts`).
+their gaps. Its multiplier is minus the tension of the first of them; what the others have beyond it (EXCESS) acts like
+a force of its own (`routing.efforts`).
 
 The bias of a straight piece, whose length changes by t . (v' - v) at the points of the carriers that it touches, is
 

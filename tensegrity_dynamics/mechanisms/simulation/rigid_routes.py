@@ -8,8 +8,8 @@ strands that pull and leave none too short, the one that leaves the least kineti
 
 Contacts with friction stick and slip, see `rigid_slip`; impulses of strands that go taut pass them undiminished.
 
-All these instants are found within the step by bisection on steps of other lengths, so that a step ends or begins there. The
-actuators give over all of them what they would have given over the whole step, as digital servos do.
+All these instants are found within the step by bisection on steps of other lengths, so that a step ends or begins
+there. The actuators give over all of them what they would have given over the whole step, as digital servos do.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RigidRoutes:
         self._work.route_state[self.rows, SLACK] = self.slip.spread(slack)
 
     def gaps(self, q: NDArray, v: NDArray) -> NDArray[np.float64]:
-        """(s,) path less rest length of every strand at a state, as part of its rest length; that of its whole block."""
+        """(s,) path less rest length of every strand's block at a state, as part of its rest length."""
         evaluate(self._flat, q, v, self._work)
         state = self._work.route_state[self.rows]
         result = np.asarray(state[:, LENGTH] / state[:, REST_NOW] - 1.0)
@@ -172,8 +172,8 @@ class Stepper:
         save: returns what a step changes, restore: brings it back. tensions: N of the strands at the state.
         keep: returns what the actuators are like after a step, hold: lets them give the efforts of that from now on,
             resume: brings them back to it.
-        lose: takes an energy [J] that is lost, rub: one that friction takes. note: takes the name of a cable and "slack",
-            "taut", "slips" or "sticks".
+        lose: takes an energy [J] that is lost, rub: one that friction takes. note: takes the name of a cable and
+            "slack", "taut", "slips" or "sticks".
     """
 
     def __init__(

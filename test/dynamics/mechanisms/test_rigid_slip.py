@@ -19,13 +19,17 @@ def atwood(heavy, friction, bearing="", wheel="{joint: wheelJt, radius: 0.1, sid
 name: atwood
 kind: mechanism
 gravity: [0, 0, -{GRAVITY}]
-bodies: {{wheel: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}, heavy: {{mass: {heavy}, inertia: [1, 1, 1]}}, light: {{mass: 1, inertia: [1, 1, 1]}}}}
+bodies:
+  wheel: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}
+  heavy: {{mass: {heavy}, inertia: [1, 1, 1]}}
+  light: {{mass: 1, inertia: [1, 1, 1]}}
 joints:
   - {{name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0]{bearing}}}
   - {{name: heavyJt, kind: prismatic, parent: world, body: heavy, axis: [0, 0, -1], frame: {{at: [-0.1, 0, -1]}}}}
   - {{name: lightJt, kind: prismatic, parent: world, body: light, axis: [0, 0, -1], frame: {{at: [0.1, 0, -1]}}}}
 routed_cables:
-  - {{name: rope, rigid: true{more}, route: [{{body: heavy, at: [0, 0, 0]}}, {wheel % friction}, {{body: light, at: [0, 0, 0]}}]}}
+  - {{name: rope, rigid: true{more},
+     route: [{{body: heavy, at: [0, 0, 0]}}, {wheel % friction}, {{body: light, at: [0, 0, 0]}}]}}
 """
     )
 
@@ -119,8 +123,10 @@ kind: mechanism
 gravity: [0, 0, -{GRAVITY}]
 bodies: {{ball: {{mass: 1, inertia: [1, 1, 1]}}, slide: {{mass: 1, inertia: [1, 1, 1]}}}}
 joints:
-  - {{name: ballJt, kind: prismatic, parent: world, body: ball, frame: {{at: [0.1, 0, -1]}}, resistance: {{stiffness: 100}}}}
-  - {{name: slideJt, kind: prismatic, parent: world, body: slide, frame: {{at: [-0.1, 0, -1]}}, resistance: {{stiffness: 100, rest: -0.02}}}}
+  - {{name: ballJt, kind: prismatic, parent: world, body: ball, frame: {{at: [0.1, 0, -1]}},
+     resistance: {{stiffness: 100}}}}
+  - {{name: slideJt, kind: prismatic, parent: world, body: slide, frame: {{at: [-0.1, 0, -1]}},
+     resistance: {{stiffness: 100, rest: -0.02}}}}
 routed_cables:
   - {{name: rope, rigid: true, route: [{{body: slide, at: [0, 0, 0]}}, {{body: world, at: [0, 0, 0], axis: [0, 1, 0],
      radius: 0.1, side: 1, friction: {friction}}}, {{body: ball, at: [0, 0, 0]}}]}}
