@@ -101,6 +101,7 @@ def test_a_motion_of_actuators_is_refused_where_a_servo_is_too_slow():
     assert ActuatorMotion(robot, 0.0, np.zeros(3), None, names, [4.0], [[0.1, 0.6, 0.0]]).duration == 4.0
 
 
+@pytest.mark.long
 def test_computed_torque_takes_the_time_that_its_servos_need():
     robot = with_motors(load_robot("three_rrr"), 0.8, 20.0)
     controller = make_controller("computed_torque", robot, actuation="effort")
