@@ -2,9 +2,19 @@
 
     python benchmarks/routed_tendons_newton.py --newton PYTHON      where PYTHON is an interpreter with newton installed
 
-newton's own examples `tendon_pulley` (a body on a string) and `tendon_pinhole` (two bodies on a cable through a hole)
-as it ships them, at its step and at a tenth of it, and the same bodies, masses, stiffness and damping as robot files
-here. The reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within
+newton's own examples `tendon_pulley` (a body on a string), `tendon_pinhole` (two bodies on a cable through a hole),
+`tendon_capstan_friction` (two weights over a heavy pulley that the cable slides over, or turns), `tendon_3d_routing`
+(over, under and over three pulleys whose axes are square to each other) and `tendon_mujoco_switch` (a pulley that is
+touched only sometimes, on bodies that move as they are told), at its step and at a tenth of it, and the same bodies,
+masses, stiffness and damping as robot files here.
+
+newton holds every piece of a cable by a spring of its own, here one cable has one E A. Both are compared with a
+reference of their own law, so that no error is the other's choice. Of the three machines of the capstan example those
+without slip and without friction are compared; the middle pulley of the routing example is as large as its neighbours,
+so that the pieces between them lie in the planes of both (as it ships they do not, which is refused here by name). Of
+the switch example the error is that of the length of the cable.
+
+The reference is a third formulation, planar bodies on a spring that only pulls, integrated by DOP853 within
 1e-13. The error is the largest distance of any body's origin from it, at 60 frames a second, before a body meets the
 hole. Without --newton its part is left out. Its compilation takes minutes the first time and counts for neither side.
 """
@@ -17,6 +27,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -25,25 +36,36 @@ FRAMES = 60  # a second
 RADIUS = 1e-3  # m, of the cable; its modulus makes the stiffness that newton has
 
 THEIRS = """
-import importlib, json, sys, time
+import importlib, inspect, json, sys, time
 import warp
 warp.config.quiet = True
 warp.set_device("cpu")
-name, finer, frames = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+name, finer, frames, (old, new) = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4])
+module = importlib.import_module("newton.examples.tendon.example_tendon_" + name)
+if old:
+    source = inspect.getsource(module.Example)
+    assert old in source
+    exec(compile(source.replace(old, new), module.__file__, "exec"), vars(module))
 def make():
-    example = importlib.import_module("newton.examples.tendon.example_tendon_" + name).Example(None, None)
+    example = module.Example(None, None)
     example.sim_substeps *= finer
     example.sim_dt /= finer
     return example
 make().step()
 example, poses = make(), []
+lengths = []
 begun = time.process_time()
 for _ in range(frames):
     example.step()
     poses.append(example.state_0.body_q.numpy()[:, :3].tolist())
+    if name == "mujoco_switch":
+        from newton.examples.tendon.utils import get_tendon_total_lengths
+        found = get_tendon_total_lengths(example.solver, example.model, example.state_0)
+        lengths.append(float(found[0]))
 used = time.process_time() - begun
 masses = example.model.body_mass.numpy().tolist()
-print("RESULT" + json.dumps({"poses": poses, "time": used, "step": example.sim_dt, "masses": masses}))
+found = {"poses": poses, "time": used, "step": example.sim_dt, "masses": masses, "lengths": lengths}
+print("RESULT" + json.dumps(found))
 """
 
 
@@ -163,25 +185,301 @@ def ours(case: Case, step: float) -> tuple[np.ndarray, float]:
     return np.array(places), used / case.duration
 
 
-def theirs(case: Case, python: str, finer: int) -> tuple[np.ndarray, float, float]:
-    """(frames, bodies, 2) m, processor seconds per simulated second, and its step [s]."""
-    frames = round(FRAMES * case.duration)
-    done = subprocess.run([python, "-c", THEIRS, case.name, str(finer), str(frames)], capture_output=True, text=True)
+def run_theirs(python: str, name: str, finer: int, frames: int, change: tuple[str, str] = ("", "")) -> dict:
+    """What newton's example of a name gives, with a piece of its source changed."""
+    done = subprocess.run(
+        [python, "-c", THEIRS, name, str(finer), str(frames), json.dumps(change)], capture_output=True, text=True
+    )
     line = next((each for each in done.stdout.splitlines() if each.startswith("RESULT")), None)
     if line is None:
         raise SystemExit(f"newton did not run: {done.stderr.strip()[-500:]}")
-    found = json.loads(line[len("RESULT") :])
+    return json.loads(line[len("RESULT") :])
+
+
+def theirs(case: Case, python: str, finer: int) -> tuple[np.ndarray, float, float]:
+    """(frames, bodies, 2) m, processor seconds per simulated second, and its step [s]."""
+    found = run_theirs(python, case.name, finer, round(FRAMES * case.duration))
     np.testing.assert_allclose(found["masses"][1:], [body.mass for body in case.bodies], rtol=1e-6)
     return np.array(found["poses"])[:, 1:, ::2], found["time"] / case.duration, found["step"]
 
 
+# -- two weights over pulleys that turn -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A pulley: centre (3,) m, axis, side, radius m, inertia kg m^2."""
+
+    centre: tuple[float, float, float]
+    axis: str
+    side: int
+    radius: float
+    inertia: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Weights that rise and sink on a cable over wheels; stiffness N/m and damping N s/m of every piece.
+
+    holds: the wheels turn with the cable. bodies: newton's numbers of both weights. change: of its source.
+    """
+
+    name: str
+    example: str
+    masses: tuple[float, float]
+    starts: tuple[tuple[float, float, float], tuple[float, float, float]]
+    ends: tuple[float, float]
+    wheels: tuple[Wheel, ...]
+    holds: bool
+    stiffness: float
+    damping: float
+    duration: float
+    bodies: tuple[int, int]
+    change: tuple[str, str] = ("", "")
+
+    @property
+    def outer(self) -> tuple[tuple[float, float, Wheel], tuple[float, float, Wheel]]:
+        """For both weights: how far it hangs from its wheel's axis, height of its cable's end, its wheel."""
+        pairs = zip(self.starts, self.ends, (self.wheels[0], self.wheels[-1]), strict=True)
+        return tuple((abs(at[0] - wheel.centre[0]), at[2] + end, wheel) for at, end, wheel in pairs)  # type: ignore[return-value]
+
+
+def _cylinder(radius: float, half: float) -> float:
+    """kg m^2 of a cylinder of water about its axis."""
+    return 0.5 * 1000.0 * np.pi * radius**4 * 2.0 * half
+
+
+HEAVY = (1.0 + 1000.0 * 0.12**3, 1.2 + 1000.0 * 0.18**3)
+ATWOOD = ((-0.7, 0.0, 2.0), (0.7, 0.0, 2.0))
+TURNED = (
+    Wheel((-0.32, 0.32, 3.55), "0, 1, 0", 1, 0.32, _cylinder(0.32, 0.06)),
+    Wheel((0.0, 0.0, 2.25), "1, 0, 0", -1, 0.32, _cylinder(0.32, 0.24)),
+    Wheel((0.32, -0.32, 3.55), "0, 1, 0", 1, 0.32, _cylinder(0.32, 0.06)),
+)
+BIG = (Wheel((0.0, 0.0, 4.1), "0, 1, 0", 1, 0.22, 0.9),)
+MACHINES = (
+    Machine("slides", "capstan_friction", HEAVY, ATWOOD, (0.06, 0.06), BIG, False, 1e5, 5.0, 0.6, (1, 2)),
+    Machine("turns", "capstan_friction", HEAVY, ATWOOD, (0.06, 0.06), BIG, True, 1e5, 5.0, 0.6, (7, 8)),
+    Machine(
+        "3d", "3d_routing", (1.5 + 4000.0 / 3.0 * np.pi * 0.1**3, 3.5 + 1000.0 * 0.24**3),
+        ((-0.64, 0.32, 1.55), (0.64, -0.32, 1.55)), (0.1, 0.12), TURNED, True, 1e5, 0.1, 1.0, (3, 4),
+        ("self.r2 = 0.18", "self.r2 = 0.32"),
+    ),
+)  # fmt: skip
+
+
+def piece(away: float, height: float, wheel: Wheel) -> tuple[float, float]:
+    """Length [m] from a weight to the top of its wheel, and its slope by the height of the weight."""
+    below = wheel.centre[2] - height
+    far = np.hypot(away, below)
+    straight = np.sqrt(max(far**2 - wheel.radius**2, 0.0))
+    beta = np.pi - np.arctan2(away, below) - np.arccos(wheel.radius / far)
+    return straight + wheel.radius * beta, -(below + wheel.radius * np.cos(beta)) / straight
+
+
+def spans(machine: Machine) -> np.ndarray:
+    """(p,) m of all pieces at the start, from top (or bottom) of wheel to that of the next one."""
+    first, last = (piece(*each)[0] for each in machine.outer)
+    inner = []
+    for one, other in pairwise(machine.wheels):
+        quarter = 0.5 * np.pi * (one.radius + other.radius)
+        inner.append(abs(one.centre[2] - other.centre[2]) + quarter)
+    return np.array([first, *inner, last])
+
+
+def machine_reference(machine: Machine, tolerance: float, springs: bool) -> np.ndarray:
+    """(frames, 2) m, heights of both weights; pieces as springs, or of one cable of one E A."""
+    rest, wheels = spans(machine), machine.wheels
+    size = rest.mean()  # E A = stiffness x this
+
+    def pulls(stretch: np.ndarray, rate: np.ndarray, own: np.ndarray, k: float, c: float) -> tuple[np.ndarray, ...]:
+        elastic, damped = (k * stretch, c * rate) if springs else (k * size * stretch / own, c * size * rate / own)
+        tension = np.where(stretch > 0.0, np.maximum(elastic + damped, 0.0), 0.0)
+        if springs:
+            return tension, tension
+        strain = np.maximum(stretch / own, 0.0)
+        return tension, np.where(strain > 0.0, elastic * (1.0 + 0.5 * strain) + (tension - elastic) * (1.0 + strain), 0)
+
+    def rate(_: float, y: np.ndarray) -> np.ndarray:
+        count = len(y) // 2
+        z, v = y[:count], y[count:]
+        ends = [piece(a, top + z[k], wheel) for k, (a, top, wheel) in enumerate(machine.outer)]
+        flow, flows = z[2:] if machine.holds else np.zeros(1), v[2:] if machine.holds else np.zeros(1)
+        passed, passing = np.concatenate(([0.0], flow, [0.0])), np.concatenate(([0.0], flows, [0.0]))
+        own, length = rest + passed[:-1] - passed[1:], rest.copy()
+        length[0], length[-1] = ends[0][0], ends[1][0]
+        rates = np.zeros(len(rest))
+        rates[0], rates[-1] = ends[0][1] * v[0], ends[1][1] * v[1]
+        if machine.holds:
+            grows = passing[:-1] - passing[1:]
+            factor = 1.0 if springs else length / own
+            tension, drive = pulls(length - own, rates - factor * grows, own, machine.stiffness, machine.damping)
+        else:
+            whole = np.array([rest.sum()])
+            k = machine.stiffness / (len(rest) if springs else 1.0)
+            c = machine.damping / (len(rest) if springs else 1.0)
+            tension, drive = pulls(np.array([(length - own).sum()]), np.array([rates.sum()]), whole, k, c)
+            tension = np.array([tension[0], tension[0]])
+        result = [
+            -9.81 - tension[0] * ends[0][1] / machine.masses[0],
+            -9.81 - tension[-1] * ends[1][1] / machine.masses[1],
+        ]
+        if machine.holds:
+            result += [(drive[k + 1] - drive[k]) * wheel.radius**2 / wheel.inertia for k, wheel in enumerate(wheels)]
+        return np.concatenate((v, result))
+
+    times = np.arange(1, round(FRAMES * machine.duration) + 1) / FRAMES
+    size_of_state = 2 * (2 + (len(wheels) if machine.holds else 0))
+    done = solve_ivp(
+        rate, (0.0, times[-1]), np.zeros(size_of_state), "DOP853", times, rtol=tolerance, atol=0.1 * tolerance,
+        max_step=1e-3,
+    )  # fmt: skip
+    return done.y.T[:, :2] + [at[2] for at in machine.starts]
+
+
+def machine_text(machine: Machine) -> str:
+    """The robot file of a machine."""
+    size, area = float(spans(machine).mean()), np.pi * RADIUS**2
+    young, damping = machine.stiffness * size / area, machine.damping * size / area
+    bodies, joints, route = [], [], []
+    for k, (mass, at) in enumerate(zip(machine.masses, machine.starts, strict=True)):
+        bodies.append(f"  weight{k}: {{mass: {mass!r}, inertia: [1, 1, 1]}}")
+        joints.append(
+            f"  - {{name: weight{k}Jt, kind: prismatic, parent: world, body: weight{k},"
+            f" frame: {{at: [{at[0]}, {at[1]}, {at[2]}]}}}}"
+        )
+    for k, wheel in enumerate(machine.wheels):
+        at = f"[{wheel.centre[0]}, {wheel.centre[1]}, {wheel.centre[2]}]"
+        if machine.holds:
+            bodies.append(f"  wheel{k}: {{mass: 1, inertia: [{wheel.inertia}, {wheel.inertia}, {wheel.inertia}]}}")
+            joints.append(
+                f"  - {{name: wheel{k}Jt, kind: revolute, parent: world, body: wheel{k}, axis: [{wheel.axis}],"
+                f" frame: {{at: {at}}}}}"
+            )
+            if k:  # where the planes of two wheels meet the cable passes a ring, which it would pass without it
+                two = (machine.wheels[k - 1], wheel)
+                x, y = (
+                    next(w.centre[n] for w in two if w.axis == axis) for n, axis in enumerate(("1, 0, 0", "0, 1, 0"))
+                )
+                route.append(f"{{body: world, at: [{x}, {y}, 2.9]}}")
+            route.append(f"{{joint: wheel{k}Jt, radius: {wheel.radius}, side: {wheel.side}}}")
+        else:
+            route.append(f"{{body: world, at: {at}, axis: [{wheel.axis}], radius: {wheel.radius}, side: {wheel.side}}}")
+    route.insert(0, f"{{body: weight0, at: [0, 0, {machine.ends[0]}]}}")
+    route.append(f"{{body: weight1, at: [0, 0, {machine.ends[1]}]}}")
+    return "\n".join(
+        [
+            "kind: mechanism", "name: machine", "gravity: [0, 0, -9.81]", "bodies:", *bodies, "joints:", *joints,
+            "routed_cables:",
+            f"  - {{name: cable, young: {young!r}, damping: {damping!r}, cable_radius: {RADIUS}, strain: 0,"
+            f" route: [{', '.join(route)}]}}",
+        ]
+    )  # fmt: skip
+
+
+def our_machine(machine: Machine, step: float) -> tuple[np.ndarray, float]:
+    """(frames, 2) m, heights of both weights, and processor seconds per simulated second, after compilation."""
+    from tensegrity_dynamics import Simulation, parse_robot
+
+    robot = parse_robot(machine_text(machine), machine.name)
+    Simulation(robot, step, "rk4", start="file").advance(duration=1.0 / FRAMES)
+    simulation, heights, used = Simulation(robot, step, "rk4", start="file"), [], 0.0
+    for _ in range(round(FRAMES * machine.duration)):
+        begun = time.process_time()
+        simulation.advance(duration=1.0 / FRAMES)
+        used += time.process_time() - begun
+        heights.append(simulation.state.q[:2] + [at[2] for at in machine.starts])
+    return np.array(heights), used / machine.duration
+
+
+def run_machine(machine: Machine, python: str | None, steps: tuple[float, ...]) -> None:
+    exact, other = (machine_reference(machine, 1e-13, springs) for springs in (False, True))
+    spread = np.abs(exact - machine_reference(machine, 1e-11, False)).max()
+    print(f"{machine.name:10}{'reference':>10}{'':12}{spread:12.1e}")
+    for step in steps:
+        heights, used = our_machine(machine, step)
+        print(f"{machine.name:10}{'ours':>10}{step:12.2e}{np.abs(heights - exact).max():12.1e}{used:13.4f}", flush=True)
+    for finer in (1, 10) if python else ():
+        found = run_theirs(python, machine.example, finer, round(FRAMES * machine.duration), machine.change)
+        np.testing.assert_allclose([found["masses"][k] for k in machine.bodies], machine.masses, rtol=1e-6)
+        error = np.abs(np.array(found["poses"])[:, machine.bodies, 2] - other).max()
+        per_second = found["time"] / machine.duration
+        print(f"{machine.name:10}{'newton':>10}{found['step']:12.2e}{error:12.1e}{per_second:13.4f}", flush=True)
+
+
+# -- a pulley that is touched only sometimes ------------------------------------------------------------------------
+
+SWITCH = """
+kind: mechanism
+name: switch
+gravity: [0, 0, 0]
+bodies: {top: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {name: topJt, kind: revolute, parent: world, body: top, axis: [0, 1, 0], frame: {at: [0, 0, 0.62]}, start: 1.08}
+routed_cables:
+  - {name: cable, young: 1e9, cable_radius: 0.001, strain: 0, route: [{body: world, at: [-0.72, 0, 0.015]},
+     {body: world, at: [0, 0, 0.05], axis: [0, 1, 0], radius: 0.09, side: -1},
+     {body: world, at: [0, 0, 0.62], axis: [0, 1, 0], radius: 0.085, side: -1, may_be_clear: true},
+     {body: top, at: [0, 0, 0.6]}]}
+"""
+
+
+def swing(t: np.ndarray) -> np.ndarray:
+    """rad, of the top at times [s], as newton's example has it."""
+    u = np.where((t > 0.25) & (t < 3.25), 0.5 - 0.5 * np.cos(2.0 * np.pi * (t - 0.25) / 3.0), 0.0)
+    return 1.08 + (-0.27 - 1.08) * u
+
+
+def switch_length(angle: float) -> float:
+    """m, closed form: straight pieces are common tangents of circles that lie to the left of the cable."""
+    end = complex(0.6 * np.sin(angle), 0.62 + 0.6 * np.cos(angle))
+    lower, middle = (complex(0.0, 0.05), 0.09), (complex(0.0, 0.62), 0.085)
+    for circles in ([lower, middle], [lower]):
+        way = [(complex(-0.72, 0.015), 0.0), *circles, (end, 0.0)]
+        lines = []
+        for (a, r), (b, s) in pairwise(way):
+            far = abs(b - a)
+            # the line has a at the distance r to its left and b at s
+            lines.append((np.sqrt(far**2 - (s - r) ** 2), np.angle(b - a) - np.arcsin((s - r) / far)))
+        turns = [(after[1] - before[1]) % (2.0 * np.pi) for before, after in pairwise(lines)]
+        if all(turn < np.pi for turn in turns):
+            break
+    return float(sum(line[0] for line in lines) + sum(r * t for (_, r), t in zip(circles, turns, strict=True)))
+
+
+def run_switch(python: str | None) -> None:
+    from tensegrity_dynamics import Simulation, parse_robot
+
+    times = np.arange(1, 2 * FRAMES + 1) / FRAMES
+    simulation, found = Simulation(parse_robot(SWITCH, "switch"), start="file"), []
+    simulation.set_state([1.0])
+    begun = time.process_time()
+    for angle in swing(times):
+        simulation.set_state([angle])
+        found.append(simulation.observe().lengths["cable"])
+    used = (time.process_time() - begun) / 2.0
+    error = np.abs(np.array(found) - [switch_length(each) for each in swing(times)]).max()
+    print(f"{'switch':10}{'ours':>10}{'':12}{error:12.1e}{used:13.4f}", flush=True)
+    for finer in (1, 10) if python else ():
+        theirs = run_theirs(python, "mujoco_switch", finer, times.size)
+        told = swing(times - theirs["step"])  # where the bodies stood in the last step of every frame
+        error = np.abs(np.array(theirs["lengths"]) - [switch_length(each) for each in told]).max()
+        print(f"{'switch':10}{'newton':>10}{theirs['step']:12.2e}{error:12.1e}{theirs['time'] / 2.0:13.4f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [*(case.name for case in CASES), *(each.name for each in MACHINES), "switch"]
+    parser.add_argument("--only", choices=names, action="append", help="these cases; may be given several times")
     parser.add_argument("--newton", metavar="PYTHON", help="interpreter with newton; sys.executable: this one")
     chosen = parser.parse_args()
     python = sys.executable if chosen.newton == "sys.executable" else chosen.newton
     print(f"{'case':10}{'who':>10}{'step [s]':>12}{'error [m]':>12}{'CPU s per s':>13}")
+    wanted = chosen.only or names
+    steps = (1.0 / 960.0, 1.0 / 9600.0, 1.0 / 48000.0)
     for case in CASES:
+        if case.name not in wanted:
+            continue
         exact = reference(case, 1e-13)
         spread = np.abs(exact - reference(case, 1e-11, 3e-3)).max()
         print(f"{case.name:10}{'reference':>10}{'':12}{spread:12.1e}")
@@ -190,11 +488,16 @@ def main() -> None:
             error = np.linalg.norm(places - exact, axis=2).max()
             print(f"{name:10}{who:>10}{step:12.2e}{error:12.1e}{used:13.4f}", flush=True)
 
-        for step in (1.0 / 960.0, 1.0 / 9600.0, 1.0 / 48000.0):
+        for step in steps:
             show("ours", step, *ours(case, step))
         for finer in (1, 10) if python else ():
             places, used, step = theirs(case, python, finer)
             show("newton", step, places, used)
+    for machine in MACHINES:
+        if machine.name in wanted:
+            run_machine(machine, python, steps)
+    if "switch" in wanted:
+        run_switch(python)
 
 
 if __name__ == "__main__":

@@ -5,5 +5,6 @@ from __future__ import annotations
 from tensegrity_dynamics.robots.extensions import register_block
 
 from .hardware.file_schema import HardwareBlock, read_servos
+from .servos.motors import actuator_motors
 
-register_block("servos", HardwareBlock, read_servos)
+register_block("servos", HardwareBlock, read_servos, actuator_motors)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Command
@@ -144,6 +145,13 @@ class ActuatorMotion:
             raise TensegrityError(
                 f"{self.names[worst]} would move at {fastest[worst]:.4g} per s, its limit is "
                 f"{self._actuators[worst].rate:g}; take at least {over[worst]:.3g} times as long."
+            )
+
+        motor = MotorLimits(self._actuators).use(fastest)
+        if motor.factor > 1.0 + SLACK:
+            raise TensegrityError(
+                f"{self.names[motor.row]} would move at {fastest[motor.row]:.4g} per s, too fast for {motor.words}; "
+                f"take at least {motor.factor:.3g} times as long."
             )
 
     @property

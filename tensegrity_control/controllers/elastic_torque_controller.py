@@ -175,3 +175,5 @@ class ElasticTorqueController(SampledController):
                     f"the path needs {used:.3g} {actuator.units[2]} of {actuator.name}, above its limit of "
                     f"{actuator.effort:.3g}; take more time for it."
                 )
+        if self.motors.known:
+            self._check_motors(np.gradient(plan.positions[:, self._drives], plan.times, axis=0), plan.inputs)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
 from tensegrity_dynamics.impedance import lead_of, travelled
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.motor_limits import MotorLimits
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
@@ -44,11 +45,11 @@ class Tracker(Protocol):
 
 
 class TooFastError(InfeasibleControlError):
-    """A path asks an actuator for more than its rate, by a factor."""
+    """A path asks an actuator for more than its rate, or than its motor can do (`limit` says so), by a factor."""
 
-    def __init__(self, message: str, actuator: str, factor: float) -> None:
+    def __init__(self, message: str, actuator: str, factor: float, limit: str = "") -> None:
         super().__init__(message)
-        self.actuator, self.factor = actuator, factor
+        self.factor, self.limit = factor, limit or f"the rate limit of {actuator}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,7 @@ class GoalController(GoalTaker):
             check_ranges(("period", period, 1e-5, 1.0))
         self.robot, self.period, self.rate_margin, self.brake_time = robot, period, rate_margin, brake_time
         self.names = tuple(each.name for each in robot.actuators)
+        self.motors = MotorLimits(robot.actuators)
         self.longest = MAX_DURATION if period is None else min(MAX_DURATION, MAX_PERIODS * period)
         self._phase = "idle"
         self._motions: list[tuple[PathClock, Any]] = []
@@ -153,6 +155,19 @@ class GoalController(GoalTaker):
     def _lead(self) -> float:
         """s for which the actuators move on by themselves."""
         return lead_of(self.period or 0.0)
+
+    def _check_motors(self, rates: ArrayLike, efforts: ArrayLike | None = None) -> None:
+        """Raise where rates (k, a) along a path are too fast for the motors at efforts (k, a): TooFastError, or
+        InfeasibleControlError where one stalls."""
+        use = self.motors.use(rates, efforts)
+        if use.factor <= 1.0:
+            return
+        if not np.isfinite(use.factor):
+            raise InfeasibleControlError(f"this is no way for {use.words}; go elsewhere, or take more time for it.")
+        raise TooFastError(
+            f"the path is {use.factor:.3g} times too fast for {use.words}; stretch all times by that or more.",
+            self.names[use.row], use.factor, use.words,
+        )  # fmt: skip
 
     def _wait_for_robot(self, time: float, clock: PathClock) -> None:
         """After a gap without commands go on from where the actuators are, which braked, see `impedance`."""
@@ -304,7 +319,9 @@ class GoalController(GoalTaker):
         for tries_left in (2, 1, 0):
             took = self._whole_periods(max(took, least))
             if took > self.longest:
-                raise TensegrityError(f"the motion would take {took:.3g} s, above {self.longest:g} s; go in steps.")
+                raise TensegrityError(
+                    f"the motion would take {took:.3g} s, above {self.longest:g} s, for {limited_by}; go in steps."
+                )
             note = ""
             if duration and took > duration + (self.period or 0.0):
                 note = f"{duration:.3g} s asked for, {took:.3g} s needed by {limited_by}"
@@ -314,7 +331,7 @@ class GoalController(GoalTaker):
             except TooFastError as error:  # actuators do not move evenly along the path
                 if not tries_left:
                     raise
-                least, limited_by = 1.01 * error.factor * took, f"the rate limit of {error.actuator}"
+                least, limited_by = 1.01 * error.factor * took, error.limit
         raise AssertionError("unreachable")
 
     def plan_through(

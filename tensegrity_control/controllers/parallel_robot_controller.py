@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ class ParallelRobotController(SampledController):
         return super()._waypoint_trajectory(rest, times, values, interpolation)
 
     def _track(self, rest: RestPoint, trajectory: PiecewisePolynomial, equilibria: Sequence[Any]) -> Any:
-        q, used = rest.configuration, np.zeros(len(self.names))
+        q, used = rest.configuration, []
         if self._turning.size == 3:
             trajectory = TurningPath(trajectory, self._turning)
         crosses = bool(check_path(self.kinematics, trajectory, q))
@@ -167,9 +168,15 @@ class ParallelRobotController(SampledController):
             q = self.kinematics.inverse(position, q)
             self._check_positions(q, "path")
             first = self.kinematics.first_order(q)
-            used = np.maximum(used, np.abs(np.linalg.solve(first.b, first.a @ rate)))
-        self._check_rates(used)
+            used.append(-np.linalg.solve(first.b, first.a @ rate))
+        self._check_rates(np.max(np.abs(used), axis=0))
+        if self.motors.known:
+            self._check_motors(used, self._efforts(tracker, np.linspace(0.0, trajectory.end, SAMPLES)))
         return tracker
+
+    def _efforts(self, tracker: Any, times: Array) -> Array | None:
+        """(k, a) N or N m that a tracker's path needs at times (k,) s; None where it is not known."""
+        return None
 
     def _check_positions(self, q: Array, what: str) -> None:
         """Raise TensegrityError where an actuator is outside its position limits at q (nq,)."""
@@ -258,6 +265,17 @@ class ComputedTorqueController(ParallelRobotController):
         tracker = CrossingTracker(self.kinematics, path, q, limits=limits, stiffness=stiffness, damping=damping)
         tracker.crosses = crosses
         return tracker
+
+    def _efforts(self, tracker: CrossingTracker, times: Array) -> Array | None:
+        if tracker.crosses:
+            return None
+        unbounded = copy(tracker)
+        unbounded.limits = np.full(len(self.names), np.inf)
+        efforts = []
+        for time in times.tolist():
+            checkpoint()
+            efforts.append(unbounded.effort(time, *unbounded.motion(time)))
+        return np.array(efforts)
 
     def _make_command(
         self, time: float, tracker: CrossingTracker, progress: Progress, state: RobotState | None

@@ -21,7 +21,7 @@ from ..inverse_kinematics.ik_result import InverseKinematicsOptions
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..paths.equilibrium_path import EquilibriumPath
-from ..paths.timed_path import TimedPath, shortest_duration, tension_margin, through
+from ..paths.timed_path import TimedPath, motor_duration, shortest_duration, tension_margin, through
 from ..trajectories.time_scaling import MinimumJerk, Progress, profile_named
 from .goal_controller import GoalController, GoalPath, RestPoint, check_ranges
 
@@ -98,11 +98,12 @@ class PositionController(GoalController):
         if path.span <= 0.0:
             return GoalPath(path, SHORTEST, SHORTEST, "")
         used, worst = shortest_duration(path, profile_named(profile))
-        minimum = used / self.rate_margin
+        motor = motor_duration(path, profile_named(profile))
+        minimum = max(used, motor.factor) / self.rate_margin
         calm = self.swing_periods * path.slowest_period() if self.swing_periods > 0.0 else 0.0
         # by how much a motion of this duration would have to be slower for the tensions, and so what it must last
         margin = tension_margin(path, profile_named(profile)(minimum), self.command_period, self._lead)
-        limit = ""
+        limit = motor.words if motor.factor > used else ""
         if margin.stretch > 1.0:
             minimum *= margin.stretch
             limit = f"the tension of {margin.tendon}, which the motion must leave above {margin.floor:.3g} N"

@@ -84,6 +84,8 @@ STANDING = 0.02
 """Part of its largest speed below which the output stands."""
 KEPT_OFF = 0.01
 """Part of their range that actuators keep off its ends, where a hard stop would take over."""
+STALLED = 1e-3
+"""Part of its rate that an actuator has at least whose motor is about to stall, so that its goals take long."""
 DOUBT, MOST_DOUBT = 0.5, 0.5
 """s in which it is forgotten how far tensions were below what had been told, and how much of that counts at most, in
 parts of their floors."""
@@ -189,6 +191,7 @@ class QPController(SampledController):
         self._position += KEPT_OFF * np.diff(self._position, axis=0) * np.array([[1.0], [-1.0]])
         self._rate = np.array([each.rate for each in robot.actuators])
         self._effort = np.array([each.effort for each in robot.actuators])
+        self._limited_by = "the actuators' rates allow"
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
         self._gains = {
@@ -353,7 +356,7 @@ class QPController(SampledController):
             allowed = SHARED * limit / self.rate_margin
             if speed > allowed:
                 raise InfeasibleControlError(
-                    f"the path moves the output at {speed:.3g} {unit}; the actuators' rates allow about "
+                    f"the path moves the output at {speed:.3g} {unit}; {self._limited_by} about "
                     f"{allowed:.3g} {unit} here. Stretch all times by a factor of {speed / allowed:.3g} or more."
                 )
         return OutputPath(trajectory, rest.tracker.turned(rest.configuration), count)
@@ -756,7 +759,15 @@ class QPController(SampledController):
         needed = np.linalg.pinv(arrays.output_1 / size[:, None], rcond=1e-3) / size  # the least efforts
         needed = needed[:, rows]
         turned = arrays.joint_1 @ needed  # and what the actuators turn for it
-        speed = float(np.min(self._rate / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)))
+        # goals go as fast as the motors are against what they hold now
+        held = np.zeros_like(self._rate) if self._last_effort is None else self._last_effort
+        able = self.motors.rates(np.abs(held), np.ones_like(held))
+        able = np.maximum(np.minimum(self._rate, able), STALLED * self._rate)
+        speeds = able / np.maximum(np.linalg.norm(turned, axis=1), 1e-9)
+        slowest = int(np.argmin(speeds))
+        speed, motor = float(speeds[slowest]), self.robot.actuators[slowest].motor
+        if motor is not None and able[slowest] < self._rate[slowest]:
+            self._limited_by = f"{motor.name} of {self.names[slowest]} allows"
         strength = float(np.min(self._effort / np.maximum(np.linalg.norm(needed, axis=1), 1e-9)))
         rate = self.rate_margin * speed / SHARED
         return rate, min(0.2 * strength, rate * self._bandwidth / LAGS**2)

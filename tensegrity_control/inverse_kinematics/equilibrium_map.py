@@ -82,6 +82,10 @@ class EquilibriumMap(ABC, Generic[E]):
         none = np.zeros((0, len(self.robot.actuators)))
         return none, none
 
+    def efforts(self, equilibrium: E) -> Array:
+        """(a,) N or N m with which the actuators hold it, tensions of tendons; zeros where a kind does not say."""
+        return np.zeros(len(self.robot.actuators))
+
     def compliance(self, equilibrium: E) -> Array | None:
         """(6, 6) m and rad of the output per N and N m on it, actuators held; None where a kind does not say."""
         return None

@@ -183,6 +183,10 @@ class MechanismEquilibriumMap(EquilibriumMap[PathEquilibrium]):
     def tensions(self, equilibrium: PathEquilibrium) -> Array:
         return equilibrium.tensions
 
+    def efforts(self, equilibrium: PathEquilibrium) -> Array:
+        velocities = [self.model.mechanism.velocities_of(name).start for name in self.joints]
+        return np.asarray(equilibrium.effort[velocities])
+
     def tension_dynamics(self, equilibrium: PathEquilibrium) -> tuple[Array, Array]:
         slopes: PathSensitivity = self.sensitivity(equilibrium)
         return slopes.inertia, slopes.stretch

@@ -188,6 +188,9 @@ class StructureEquilibriumMap(EquilibriumMap[StructureEquilibrium]):
     def tensions(self, equilibrium: StructureEquilibrium) -> Array:
         return equilibrium.tensions[self._tight]
 
+    def efforts(self, equilibrium: StructureEquilibrium) -> Array:
+        return np.asarray(equilibrium.tensions[self.members])
+
     def tension_dynamics(self, equilibrium: StructureEquilibrium) -> tuple[Array, Array]:
         if equilibrium not in self._inertia:
             slopes = self.sensitivity(equilibrium)

@@ -25,6 +25,7 @@ from tensegrity_dynamics.numerics.rotations import (
     rotation_vector,
 )
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.motor_limits import MotorLimits, MotorUse
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
 
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
@@ -116,6 +117,16 @@ class EquilibriumPath:
         used = np.abs(slopes * np.asarray(rates)[:, None]) / self._rates
         worst = int(np.argmax(used.max(axis=0)))
         return float(used[:, worst].max()), worst
+
+    def motor_use(self, parameters: Array, rates: Array) -> MotorUse:
+        """What path parameters and their rates (k,) 1/s ask of the motors, which hold the equilibria meanwhile."""
+        limits = MotorLimits(self.robot.actuators)
+        if self.span <= 0.0 or not limits.known:
+            return limits.use(np.zeros((1, self._rates.size)))
+        inside = np.clip(parameters, 0.0, 1.0)
+        held = np.array([self.equilibria.efforts(each) for each in self.equilibria_on_it])
+        efforts = np.array([np.interp(inside, self.parameters, column) for column in held.T]).T
+        return limits.use(self._positions.value(inside, 1) * np.asarray(rates)[:, None], efforts)
 
     def slowest_period(self) -> float:
         """s, of the small oscillations about the equilibria at both ends."""

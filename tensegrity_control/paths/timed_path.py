@@ -12,6 +12,7 @@ from scipy.interpolate import PchipInterpolator
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.impedance import braking_rate
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.motor_limits import MotorUse
 
 from ..controller import Reference, RobotState
 from ..inverse_kinematics.equilibrium_map import EquilibriumMap
@@ -65,8 +66,24 @@ class TimedPath:
 
 def shortest_duration(path: EquilibriumPath, law: type[Any]) -> tuple[float, int]:
     """Shortest duration [s] of a time law that keeps all rate limits, and the index of the actuator that sets it."""
+    return path.largest_rate(*_of_one_second(law))
+
+
+def motor_duration(path: EquilibriumPath, law: type[Any]) -> MotorUse:
+    """The motor that sets the shortest duration [s] of a time law, its `factor`.
+
+    Raises:
+        InfeasibleControlError: a motor stalls.
+    """
+    use = path.motor_use(*_of_one_second(law))
+    if not np.isfinite(use.factor):
+        raise InfeasibleControlError(f"this is no way for {use.words}; go elsewhere, or take a stronger one.")
+    return use
+
+
+def _of_one_second(law: type[Any]) -> tuple[Array, Array]:
     parameters, rates = np.array([law(1.0).at(u) for u in np.linspace(0.0, 1.0, SAMPLES)]).T
-    return path.largest_rate(parameters, rates)
+    return parameters, rates
 
 
 @dataclass(frozen=True)
@@ -142,11 +159,22 @@ def through(path: EquilibriumPath, times: list[float], parameters: Array) -> Tim
     """A time law through path parameters at times [s]. Raises InfeasibleControlError where an actuator is too slow."""
     law = Waypoints(times, parameters)
     instants = np.linspace(0.0, law.duration, max(SAMPLES, 20 * len(times)))
-    used, worst = path.largest_rate(*np.array([law.at(float(time)) for time in instants]).T)
+    parameters, rates = np.array([law.at(float(time)) for time in instants]).T
+    used, worst = path.largest_rate(parameters, rates)
     if used > 1.0:
         actuator = path.robot.actuators[worst]
         raise InfeasibleControlError(
             f"the waypoints ask {actuator.name} for {used * actuator.rate:.4g} {actuator.units[1]}, above its rate "
             f"limit of {actuator.rate:.4g} {actuator.units[1]}; stretch all times by a factor of {used:.3g} or more."
+        )
+    motor = path.motor_use(parameters, rates)
+    if motor.factor > 1.0:
+        raise InfeasibleControlError(
+            f"the waypoints ask too much of {motor.words}; "
+            + (
+                f"stretch all times by a factor of {motor.factor:.3g} or more."
+                if np.isfinite(motor.factor)
+                else "go elsewhere, or take a stronger one."
+            )
         )
     return law

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from tensegrity_dynamics.robots.actuator import Actuator
+from tensegrity_dynamics.robots.actuator import Motor as ActuatorMotor
 
 RPM = 2.0 * math.pi / 60.0
 TOP_SPEED = 60.0 * RPM
@@ -61,3 +65,22 @@ MOTORS: Mapping[str, Motor] = {
     "XM430-W210": _by_current(3.0, 3.0 / 2.3, 77.0 * RPM),
 }
 """Motors by servo model."""
+
+
+def actuator_motors(block: Mapping[str, Any], actuators: tuple[Actuator, ...]) -> dict[str, ActuatorMotor]:
+    """What the servos of a block of a robot file do at their actuators, by name; servos of unknown models do not tell.
+
+    A servo turns `gear` times for one turn of a pulley or joint, and moves what it winds or slides by `spool_radius`
+    / `gear` per rad.
+    """
+    motions = {each.name: each.motion for each in actuators}
+    told = {}
+    for row in block["servos"]:
+        motor, gear = MOTORS.get(row["model"]), float(row["gear"] or 1.0)
+        radius = 1.0 if motions.get(row["actuator"]) == "revolute" else row["spool_radius"]
+        if motor is not None and radius is not None and row["actuator"] in motions:
+            told[row["actuator"]] = ActuatorMotor(
+                f"servo {row['id']} ({row['model']})", motor.top_speed * radius / gear,
+                motor.stall_torque * gear / radius,
+            )  # fmt: skip
+    return told

@@ -119,5 +119,6 @@ def transmission_of(robot: Robot, row: Mapping[str, Any]) -> Transmission:
     winding = replace(
         actuator, motion="tendon", position=(zero - lever * high, zero - lever * low), rate=actuator.rate * lever,
         effort=actuator.effort / lever, minimum_tension=actuator.minimum_tension if wound is not None else 0.0,
+        motor=None,
     )  # fmt: skip
     return Transmission(actuator, winding, lever / gear, -lever, zero, stiffness, wound is not None)

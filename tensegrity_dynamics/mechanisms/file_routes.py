@@ -89,10 +89,10 @@ def _fits_its_kind(item: RoutedCableBlock, path: Path, problems: Problems) -> bo
         if item.damping:
             refuse("a rigid cable has no strain to be damped; leave it out.", "damping")
         for k, point in enumerate(item.route):
-            if point.friction:
+            if point.friction_speed:
                 refuse(
-                    "slip of a rigid cable is not followed; take one that stretches, or no friction.",
-                    "route", k, "friction",
+                    "a rigid cable slips by the exact law; take one that stretches, or leave it out.",
+                    "route", k, "friction_speed",
                 )  # fmt: skip
             if point.layers is not None:
                 refuse(

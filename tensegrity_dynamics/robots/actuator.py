@@ -12,6 +12,29 @@ UNITS = {"tendon": ("m", "m/s", "N"), "prismatic": ("m", "m/s", "N"), "revolute"
 
 
 @dataclass(frozen=True)
+class Motor:
+    """What turns an actuator: against its load its speed falls in a straight line from `free_rate` to nothing.
+
+    With the load it has `free_rate`. A limit of its current is the `effort` of the actuator.
+
+    Args:
+        name: what errors call it, such as "servo 3 (XM430-W350)".
+        free_rate: without load [m/s or rad/s of the actuator], above zero.
+        stall_effort: at which it stands [N or N m of the actuator], above zero.
+    """
+
+    name: str
+    free_rate: float
+    stall_effort: float
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.free_rate < np.inf and 0.0 < self.stall_effort < np.inf):
+            raise TensegrityError(
+                f"{self.name}: free rate {self.free_rate:g} and stall effort {self.stall_effort:g} must be above zero."
+            )
+
+
+@dataclass(frozen=True)
 class Actuator:
     """A drive with its limits; the command gate and the planners read them from here.
 
@@ -23,6 +46,7 @@ class Actuator:
         effort: largest tension [N] of a tendon, or joint effort [N or N m], above zero.
         minimum_tension: tension [N] that plans keep in the tendon or cable; zero for other joints.
         motion: "tendon" (its position is a rest length), or the kind of joint: "revolute" or "prismatic".
+        motor: how fast it is against how much, where that is known; `motor_limits` asks it.
     """
 
     name: str
@@ -32,6 +56,7 @@ class Actuator:
     effort: float
     minimum_tension: float = 0.0
     motion: str = "tendon"
+    motor: Motor | None = None
 
     def __post_init__(self) -> None:
         if self.motion not in UNITS:

@@ -12,7 +12,7 @@ file. Any other block without a reader is an unknown field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel, create_model
 
 from ..errors import TensegrityError
-from .actuator import Actuator
+from .actuator import Actuator, Motor
 from .file_errors import Problems
 from .schema import CommonBlock
 
@@ -29,6 +29,10 @@ KEPT = ("servos",)
 """Blocks of other packages that a file may have although nobody reads them."""
 MODULE = "robot_blocks"
 """Module of a package that registers the blocks which it reads."""
+
+
+Motors = Callable[[Any, tuple[Actuator, ...]], Mapping[str, Motor]]
+"""Tells what turns actuators, by their names."""
 
 
 @dataclass(frozen=True)
@@ -39,31 +43,36 @@ class BlockReader:
         schema: of the block.
         read: makes plain data of a block that satisfies the schema, given the robot's actuators; adds to the problems
             what it finds wrong, by paths that begin with the name of the block.
+        motors: tells of the data of `read` what turns the robot's actuators, by name, or None.
     """
 
     schema: type[BaseModel]
     read: Callable[[Any, tuple[Actuator, ...], Problems], Any]
+    motors: Motors | None = None
 
 
 _READERS: dict[str, BlockReader] = {}
 
 
 def register_block(
-    name: str, schema: type[BaseModel], read: Callable[[Any, tuple[Actuator, ...], Problems], Any]
+    name: str,
+    schema: type[BaseModel],
+    read: Callable[[Any, tuple[Actuator, ...], Problems], Any],
+    motors: Motors | None = None,
 ) -> None:
     """Let robot files have a block of this name.
 
     Args:
         name: field at the top of the file. The data of `read` come back in `Robot.blocks[name]`, those of `servos` in
             `Robot.servos`.
-        schema, read: see `BlockReader`.
+        schema, read, motors: see `BlockReader`.
 
     Raises:
         TensegrityError: another block has this name.
     """
     if name in _READERS or (name in CommonBlock.model_fields and name not in KEPT):
         raise TensegrityError(f"robot files have a field {name!r} already; choose another name for the block.")
-    _READERS[name] = BlockReader(schema, read)
+    _READERS[name] = BlockReader(schema, read, motors)
 
 
 def with_blocks(schema: type[CommonBlock], data: Mapping[str, Any]) -> type[CommonBlock]:
@@ -83,6 +92,18 @@ def read_blocks(block: CommonBlock, actuators: tuple[Actuator, ...], problems: P
         if content is not None:
             blocks[name] = _READERS[name].read(content, actuators, problems) if name in _READERS else content
     return blocks
+
+
+def with_motors(actuators: tuple[Actuator, ...], blocks: Mapping[str, Any]) -> tuple[Actuator, ...]:
+    """The actuators with the motors that blocks tell of; what an actuator states itself stays."""
+    told: dict[str, Motor] = {}
+    for name, data in blocks.items():
+        reader = _READERS.get(name)
+        if reader is not None and reader.motors is not None:
+            told.update(reader.motors(data, actuators))
+    return tuple(
+        replace(each, motor=told[each.name]) if each.motor is None and each.name in told else each for each in actuators
+    )
 
 
 @lru_cache(maxsize=64)

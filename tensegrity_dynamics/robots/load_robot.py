@@ -11,13 +11,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..errors import RobotFileError, TensegrityError, unknown_name
-from .actuator import Actuator
-from .extensions import read_blocks, with_blocks
+from .actuator import Actuator, Motor
+from .extensions import read_blocks, with_blocks, with_motors
 from .file_errors import Problems
 from .repetition import expand
 from .robot import Provenance, Robot, TourStop
 from .robot_types import BuiltModel, RobotType, robot_type, robot_types
-from .schema import CommonBlock
+from .schema import ActuatorBlock, CommonBlock
 from .units import SI, BaseUnits, RefusedParametersError
 from .yaml_source import YamlSource, read_text
 
@@ -76,7 +76,7 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     return Robot(
         name=block.name,
         model=built.model,
-        actuators=actuators,
+        actuators=with_motors(actuators, blocks),
         outputs=built.outputs,
         tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration, t.tolerance) for t in block.tour),  # type: ignore[arg-type]
         servos=blocks.pop("servos", {}),
@@ -167,6 +167,7 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
                 item.effort,
                 item.minimum_tension,
                 built.drivable[item.drives],
+                _motor(item, name, ("actuators", i), problems),
             )
         except TensegrityError as error:
             problems.add(("actuators", i), str(error))
@@ -187,6 +188,16 @@ def _actuators(block: CommonBlock, built: BuiltModel, problems: Problems) -> tup
                 "widen them.",
             )
     return tuple(made)
+
+
+def _motor(item: ActuatorBlock, name: str, path: tuple[str | int, ...], problems: Problems) -> Motor | None:
+    """What an actuator says of its motor itself."""
+    if item.free_rate is not None and item.stall_effort is not None:
+        return Motor(f"the motor of {name}", item.free_rate, item.stall_effort)
+    if item.free_rate is not None or item.stall_effort is not None:
+        missing = "stall_effort" if item.stall_effort is None else "free_rate"
+        problems.add(path, f"speed over torque takes free_rate and stall_effort; give {missing}, too.")
+    return None
 
 
 def _check_tour(block: CommonBlock, built: BuiltModel, problems: Problems) -> None:

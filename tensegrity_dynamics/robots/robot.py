@@ -6,7 +6,7 @@ Robots are data. Nothing in this project knows a robot by name; `load_robot` rea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,6 +129,10 @@ class Robot:
             if actuator.name == name:
                 return actuator
         raise TensegrityError(unknown_name("actuator", name, [each.name for each in self.actuators]))
+
+    def with_ideal_drives(self) -> Robot:
+        """The same robot without what is known of its motors: its drives do all that their limits allow."""
+        return replace(self, actuators=tuple(replace(each, motor=None) for each in self.actuators))
 
     def actuated_members(self) -> np.ndarray:
         """(a,) member index of each actuator's tendon, in actuator order."""

@@ -49,7 +49,10 @@ def frequencies_of_structure(robot, nodes):
     return np.sqrt(np.sort(np.maximum(np.linalg.eigvals(matrix).real, 0.0)))
 
 
-@pytest.mark.parametrize("name", ["single_strut", "manipulator", pytest.param("cable_robot", marks=pytest.mark.long)])
+LONG = [pytest.param(each, marks=pytest.mark.long) for each in ("cable_robot", "three_rrr", "stewart", "biglide")]
+
+
+@pytest.mark.parametrize("name", ["single_strut", "manipulator", *LONG])
 def test_a_mechanism_has_its_shape_and_frequencies_in_mujoco(name):
     robot = load_robot(name)
     shape = MechanismEquilibriumSolver(robot.mechanism, held_joints(robot)).solve(robot.model.start)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..loop_joints import loop_rows
 from ..mechanism import Mechanism
 from ..mechanism_model import MechanismModel
-from ..routing.columns import DRIVE, FIRST, HIGHEST, LOOP_ROW, SLACK, TENSION
+from ..routing.columns import DRIVE, EXCESS, FIRST, HIGHEST, LOOP_ROW, MODE, SLACK, TENSION
 from ..workspace import Workspace
 
 ROUNDING = 1e-7
@@ -50,11 +50,22 @@ def route_tensions(
         row = int(cable[LOOP_ROW])
         tensions = -multipliers[row : row + strands.size]
         tensions[(tensions < 0.0) & (tensions > -ROUNDING * scale)] = 0.0
-        tensions[work.route_state[strands, SLACK] != 0.0] = 0.0
+        slack = work.route_state[strands, SLACK] != 0.0
+        for s in range(1, strands.size):  # those that slip along
+            if work.route_state[strands[s], MODE] != 0.0 and not slack[s]:
+                tensions[s] = tensions[leader_of(work, strands, s)] + work.route_state[strands[s], EXCESS]
+        tensions[slack] = 0.0
         work.route_state[strands, TENSION] = work.route_state[strands, DRIVE] = tensions
         result[HIGHEST] = tensions.max()
         found.append(tensions)
     return np.concatenate(found) if found else np.zeros(0)
+
+
+def leader_of(work: Workspace, strands: NDArray[np.int64], strand: int) -> int:
+    """The first of the strands of a cable (its rows) with which a strand slips along; itself where it does not."""
+    while strand > 0 and work.route_state[strands[strand], MODE] != 0.0:
+        strand -= 1
+    return strand
 
 
 class RigidTensions:

@@ -44,6 +44,9 @@ linear equations; how fast the directions turn; what slip was driven by when it 
 strand that does not stretch hangs slack; scratch of its row; m of slip in a step at the speed that regularises
 friction."""
 
+EXCESS = RIGHT
+"""Of a strand without stretch that slips along with the one before it: its tension beyond that of the first of them."""
+
 ELASTIC, DAMPED, RUBBED, PATH_LENGTH, HIGHEST, STATUS, WHERE, PERIOD, RESULT_COLUMNS = range(9)
 """Of a cable: energy [J], power lost in damping and in slip [W], length of its path [m], highest tension [N], whether
 it can lie as its route says, and at which element it cannot; s since slip was kept last, which regularised friction

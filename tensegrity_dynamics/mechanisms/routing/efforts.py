@@ -25,6 +25,7 @@ from .columns import (
     DAMPING,
     DRIVE,
     ELASTIC,
+    EXCESS,
     FIRST,
     GRADIENT,
     HIGHEST,
@@ -121,7 +122,15 @@ def routed_efforts(
         cable, result = cables[c], results[c]
         first, count = int(cable[FIRST]), int(cable[COUNT])
         last = first + count - 1
-        if cable[LOOP_ROW] >= 0.0:  # the loops hold it
+        if cable[LOOP_ROW] >= 0.0:  # the loops hold it, but for what friction adds
+            slips = False
+            for e in range(first + 1, last):
+                slips = slips or state[e, EXCESS] != 0.0
+            if slips:
+                pull_bodies(
+                    elements, first, last, state, EXCESS, EXCESS, v_start, v_count, parent, dof_parent, jacobian,
+                    passive,
+                )  # fmt: skip
             continue
         trace(elements, first, count, q, v, rotation, position, velocity, state, result, scratch)
         if cable[LINE_MASS] > 0.0:

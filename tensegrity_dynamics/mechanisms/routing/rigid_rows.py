@@ -4,6 +4,10 @@ With the length L(q) of a strand and its rest length l(q), the row is the exact 
 multiplier is minus the tension: on the coordinates acts -T d(L - l)/dq, the pull at the points where the cable leaves
 and arrives. A strand that hangs slack has an empty row.
 
+Where such a cable slips over a contact (MODE), rest length passes and both strands beside it are one row: the sum of
+their gaps. Its multiplier is minus the tension of the first of them; what the others have beyond it (EXCESS) acts like
+a force of its own (`routing.efforts`).
+
 The bias of a straight piece, whose length changes by t . (v' - v) at the points of the carriers that it touches, is
 
     t . (a' - a) + t' . (v' - v),
@@ -25,6 +29,7 @@ from .columns import (
     LENGTH,
     LIFTED,
     LOOP_ROW,
+    MODE,
     REST_NOW,
     SLACK,
     SLIP,
@@ -134,17 +139,23 @@ def rigid_rows(
             for d in range(loop.shape[1]):
                 loop[r, d] = 0.0
             loop_bias[r] = loop_error[r] = 0.0
-            if state[strand, SLACK] == 0.0:
-                state[strand, UNIT] = 1.0
+            if state[strand, SLACK] == 0.0 and (strand == first or state[strand, MODE] == 0.0):
+                end = strand + 1
+                while end < last and (elements[end, HOLDS] == 0.0 or state[end, MODE] != 0.0):
+                    end += 1
+                for e in range(strand, end):
+                    if e == strand or elements[e, HOLDS] != 0.0:
+                        state[e, UNIT] = 1.0
+                        loop_error[r] += state[e, LENGTH] - state[e, REST_NOW]
                 pull_bodies(
                     elements, first, last, state, UNIT, UNIT, v_start, v_count, parent, dof_parent, jacobian, loop[r]
                 )  # fmt: skip
-                state[strand, UNIT] = 0.0
+                for e in range(strand, end):
+                    state[e, UNIT] = 0.0
                 for d in range(loop.shape[1]):
                     loop[r, d] = -loop[r, d]
-                loop_error[r] = state[strand, LENGTH] - state[strand, REST_NOW]
                 i = strand
-                while i < last and (i == strand or elements[i, HOLDS] == 0.0):
+                while i < end:
                     j = next_touching(state, i, last)
                     loop_bias[r] -= line_bias(
                         elements, i, j, velocity, acceleration, gravity, state, scratch, rate

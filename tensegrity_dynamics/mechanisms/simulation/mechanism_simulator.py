@@ -69,7 +69,7 @@ GIVEN = ("gravity", "mass", "centre", "inertia", "cable_young")
 """Arrays of a mechanism that may be given other numbers while it is simulated."""
 CHANGING = (*GIVEN, "resistances")
 """Those, and what its gears carry."""
-DAMPING_WORK, FORCES = 1, 3
+DAMPING_WORK, FORCES, FRICTION_WORK = 1, 3, 4
 """Entries of the works of `drive`: what damping has taken, and what loads have done."""
 INTEGRATORS = ("rk4", "implicit", "adaptive")
 
@@ -210,7 +210,9 @@ class MechanismSimulator(Simulator):
         """Give the coordinates velocities (nv,); what would open a loop is taken out."""
         _, v = check_state(self._mechanism, self._q, np.array(velocity, dtype=np.float64))
         self._v[:] = v
+        self._strands.let_slip()
         project_onto_loops(self._flat, self._q, self._v, self._work, self._reduction, self._stages)
+        self._strands.take_directions(self._q, self._v)
 
     def apply_forces(self, forces: Mapping[str, ArrayLike] | ArrayLike | None) -> None:
         """Steady forces from now on, beside the weight, in world axes.
@@ -319,6 +321,16 @@ class MechanismSimulator(Simulator):
         """N of the rigid cables at the present state and efforts."""
         if not self._rigid.names and not self._strands.names:
             return {}
+        if self._strands.slip.slipping:
+            self._strands.slip.settle(self._strand_tensions)
+        return self._unsettled_tensions()
+
+    def _strand_tensions(self) -> NDArray[np.float64]:
+        """(s,) N of the strands without stretch, with what friction adds as it stands."""
+        self._unsettled_tensions()
+        return np.array(self._rigid.strand_tensions)
+
+    def _unsettled_tensions(self) -> dict[str, float]:
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque
         accelerate(self._flat, self._q, self._v, effort, 0.0, self._work, self._reduction, False)
@@ -354,15 +366,15 @@ class MechanismSimulator(Simulator):
             self._rigid_tensions()
             return np.array(self._rigid.strand_tensions)
 
-        def lose(energy: float) -> None:
-            self._works[DAMPING_WORK] += energy
+        def lose(energy: float, kind: int = DAMPING_WORK) -> None:
+            self._works[kind] += energy
 
         def note(cable: str, kind: str, time: float) -> None:
             self.events.append((self._now + time, cable, kind))
 
         return Stepper(
             self._strands, (self._q, self._v), self._reduction, self._advance_by, save, restore, keep, hold, resume,
-            tensions, lose, note,
+            tensions, lose, lambda energy: lose(energy, FRICTION_WORK), note,
         )  # fmt: skip
 
     def _advance_by(self, length: float) -> None:
@@ -465,6 +477,10 @@ class MechanismSimulator(Simulator):
             raise TensegrityError(
                 f"cable {name} hangs slack, and does not stretch: what is linear on one side of its being taut is not "
                 "on the other. Take the model where it is taut, or let it stretch."
+            )
+        if self._strands.slip.slipping:
+            raise TensegrityError(
+                "a cable without stretch slips, and friction of slip is not linear; take the model where it sticks."
             )
         effort = np.zeros(self._v.size)
         effort[self._drives.v] = self._drives.torque

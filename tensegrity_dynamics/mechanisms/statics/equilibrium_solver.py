@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +37,7 @@ from ..kinematics.loop_reduction import ReductionWorkspace, independent_basis, m
 from ..loads import LOAD_FORCE
 from ..mechanism import Mechanism, check_state
 from ..route_readings import RouteReading, read_routes, slips
-from ..routing.columns import LENGTH, REST_NOW, SLACK, TENSION
+from ..routing.columns import FIRST, FRICTION, LENGTH, REST_NOW, SLACK, TENSION, WRAP
 from ..touch.columns import RADIUS
 from ..touch.parts import contact_array
 from ..workspace import StageWorkspace, Workspace, make_stage_workspace, make_workspace
@@ -47,6 +48,8 @@ SOFTEST_SINKING = 0.05
 """Of the size of what touches the ground: how far the whole load sinks one point into the softest ground."""
 STIFFER = 10.0
 """From one ground to the next one."""
+SLIDES = 1e-7
+"""Part, and N, by which tensions beside a contact may be beyond what friction holds."""
 EDGE_STRAIN = 1e-8
 """Strains of this size are rounding: such a cable is at the edge between slack and tight."""
 
@@ -242,11 +245,27 @@ class MechanismEquilibriumSolver:
             elif pushes.max() > 0.0:
                 state[self._strands[int(np.argmax(pushes))], SLACK] = 1.0
             else:
+                self._refuse_slip()
                 return shape
             start = shape.q
         raise NoEquilibriumError(
             "no equilibrium found: rigid cables go slack and taut in turns; start nearer, or let them stretch."
         )
+
+    def _refuse_slip(self) -> None:
+        """Raise NoEquilibriumError where a strand without stretch would slip over a contact at rest."""
+        elements, state = self._flat.route_elements, self._work.route_state
+        for cable, route in zip(self._flat.routed_cables, self.mechanism.routes, strict=True):
+            strands = int(cable[FIRST]) + route.holding if route.rigid else np.zeros(0, dtype=np.int64)
+            for behind, e in pairwise(strands.tolist()):
+                low, high = sorted((state[behind, TENSION], state[e, TENSION]))
+                bound = np.exp(min(elements[e, FRICTION] * max(state[e, WRAP], 0.0), 700.0))
+                if np.isfinite(elements[e, FRICTION]) and high > bound * low * (1.0 + SLIDES) + SLIDES:
+                    raise NoEquilibriumError(
+                        f"no equilibrium: cable {route.name} slips at route[{e - int(cable[FIRST])}], where it would "
+                        f"have {low:.4g} N on one side and {high:.4g} N on the other, and friction holds {bound:.4g} "
+                        "times as much; give it more friction, or simulate from the start of the file."
+                    )
 
     def _at(self, q: NDArray) -> None:
         """Evaluate everything at rest at a position."""

@@ -288,6 +288,11 @@ def test_a_load_below_what_the_gear_loses_does_not_drive_it_back():
     assert abs(simulation.state.q[0]) < 0.2 * 1e-3
 
 
+def test_a_gear_of_zero_is_refused():
+    with pytest.raises(RobotFileError, match=r"actuators\[0\].*gear"):
+        pendulum(more=GEARED.replace("gear: 30", "gear: 0"))
+
+
 @pytest.mark.parametrize("efficiency", [0, 1.2, "'2 N'"])
 def test_an_efficiency_that_no_gear_has_is_refused(efficiency):
     with pytest.raises(RobotFileError, match=r"actuators\[0\].*efficiency"):

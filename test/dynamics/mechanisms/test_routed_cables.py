@@ -312,11 +312,12 @@ def test_a_drum_without_end_winds_its_circumference():
     assert before - after == pytest.approx(2.0 * np.pi * 0.05, rel=1e-12)
 
 
-def test_an_empty_drum_stops_the_simulation_by_name():
-    text = routing.DRUM.format(wound=0.05) + ACTUATORS
+@pytest.mark.parametrize(("wound", "speed", "state"), [(0.05, 5.0, "empty"), (19.95, -5.0, "full")])
+def test_an_empty_or_full_drum_stops_the_simulation_by_name(wound, speed, state):
+    text = routing.DRUM.format(wound=wound) + ACTUATORS
     simulation = Simulation(parse_robot(text, "here"), time_step=1e-3)
-    simulation.command("velocity", {"drumJt": 5.0})
-    with pytest.raises(TensegrityError, match=r"cable rope.*drum at route\[0\] \(joint drumJt\) is empty"):
+    simulation.command("velocity", {"drumJt": speed})
+    with pytest.raises(TensegrityError, match=rf"cable rope.*drum at route\[0\] \(joint drumJt\) is {state}"):
         simulation.advance(duration=0.5)
 
 

@@ -1,0 +1,134 @@
+"""Capstan friction of cables that do not stretch: stick and slip as complementarity, against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_dynamics import RobotFileError, Simulation, TensegrityError, parse_robot
+from tensegrity_dynamics.errors import NoEquilibriumError
+from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+
+GRAVITY = 9.80665
+
+
+def atwood(heavy, friction, bearing="", wheel="{joint: wheelJt, radius: 0.1, side: 1, friction: %g}", more=""):
+    """Two masses over a wheel of 1 kg with I / r^2 = 1 kg."""
+    return parse_robot(
+        f"""
+name: atwood
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies:
+  wheel: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}
+  heavy: {{mass: {heavy}, inertia: [1, 1, 1]}}
+  light: {{mass: 1, inertia: [1, 1, 1]}}
+joints:
+  - {{name: wheelJt, kind: revolute, parent: world, body: wheel, axis: [0, 1, 0]{bearing}}}
+  - {{name: heavyJt, kind: prismatic, parent: world, body: heavy, axis: [0, 0, -1], frame: {{at: [-0.1, 0, -1]}}}}
+  - {{name: lightJt, kind: prismatic, parent: world, body: light, axis: [0, 0, -1], frame: {{at: [0.1, 0, -1]}}}}
+routed_cables:
+  - {{name: rope, rigid: true{more},
+     route: [{{body: heavy, at: [0, 0, 0]}}, {wheel % friction}, {{body: light, at: [0, 0, 0]}}]}}
+"""
+    )
+
+
+def run(robot, steps, step=5e-3, v=None, **options):
+    simulation = Simulation(robot, time_step=step, start="file", **options)
+    if v is not None:
+        simulation.set_motion(v)
+    simulation.advance(steps)
+    return simulation
+
+
+@pytest.mark.parametrize("heavy", [2.0, 0.5])
+def test_a_rigid_rope_that_sticks_turns_the_wheel_as_the_closed_form_says(heavy):
+    simulation = run(atwood(heavy, 1.0), 6)
+    fall = (heavy - 1) * GRAVITY / (heavy + 1 + 1)
+    assert simulation.state.q[1] == pytest.approx(0.5 * fall * simulation.time**2, rel=1e-8)
+    seen = simulation.observe().routes["rope"]
+    assert seen.contacts[1] == "sticks"
+    assert seen.slipped[1] == 0.0
+    assert simulation.state.q[0] * 0.1 == pytest.approx(-simulation.state.q[1], abs=1e-14)
+
+
+@pytest.mark.parametrize("heavy", [10.0, 0.25])
+def test_a_rigid_rope_that_slips_has_tensions_of_the_capstan_ratio(heavy):
+    friction = 0.1
+    simulation = run(atwood(heavy, friction), 6)
+    bound = np.exp(friction * np.pi * np.sign(heavy - 1))
+    fall = (heavy - bound) * GRAVITY / (heavy + bound)
+    seen = simulation.observe().routes["rope"]
+    assert simulation.state.q[1] == pytest.approx(0.5 * fall * simulation.time**2, rel=1e-8)
+    assert seen.tensions[0] / seen.tensions[1] == pytest.approx(bound, rel=1e-9)
+    turn = (seen.tensions[1] - seen.tensions[0]) * 0.1 / 0.01
+    assert simulation.state.q[0] == pytest.approx(0.5 * turn * simulation.time**2, rel=1e-8)
+    assert seen.contacts[1] == "slips"
+    assert abs(simulation.energy_error) < 1e-9
+    assert simulation.energy().friction > 0.0
+    passed = -simulation.state.q[1] - 0.1 * simulation.state.q[0]
+    assert seen.slipped[1] == pytest.approx(passed, abs=1e-12)
+
+
+def test_a_rope_that_slides_over_a_guide_comes_to_stick_and_stays_without_creep():
+    guide = "{body: world, at: [0, 0, 0], axis: [0, 1, 0], radius: 0.1, side: 1, friction: %g}"
+    simulation = run(atwood(1.2, 0.3, wheel=guide), 40, v=[0.0, 0.5, -0.5])
+    bound = np.exp(0.3 * np.pi)
+    slows = (bound - 1.2) * GRAVITY / (1.2 + bound)
+    stops = 0.5 / slows
+    assert stops < simulation.time
+    ((time, _, kind),) = [event for event in simulation._simulator.events if event[2] == "sticks"]
+    assert (time, kind) == (pytest.approx(stops, abs=1e-8), "sticks")
+    at = simulation.state.q[1]
+    assert at == pytest.approx(0.5 * 0.25 / slows, rel=1e-7)
+    simulation.advance(20)
+    assert simulation.state.q[1] == pytest.approx(at, abs=1e-12)
+    seen = simulation.observe().routes["rope"]
+    assert seen.tensions == pytest.approx((1.2 * GRAVITY, GRAVITY), rel=1e-8)
+    assert simulation.energy().friction == pytest.approx(0.5 * 2.2 * 0.25 + 0.2 * GRAVITY * at, rel=1e-6)
+
+
+def test_a_rope_with_friction_starts_slack_is_caught_and_every_joule_is_told():
+    simulation = run(atwood(10.0, 0.1, more=", length: 2.4"), 5)
+    assert simulation.details == {"cable rope": "slack"}
+    assert simulation.observe().routes["rope"].tensions == (0.0, 0.0)
+    slack = 2.4 - 2.0 - 0.1 * np.pi
+    simulation.advance(25)
+    (time, _, kind), *_ = simulation._simulator.events
+    assert (kind, time) == ("taut", pytest.approx(np.sqrt(slack / GRAVITY), abs=1e-8))
+    seen = simulation.observe().routes["rope"]
+    assert seen.tensions[0] / seen.tensions[1] == pytest.approx(np.exp(0.1 * np.pi), rel=1e-9)
+    assert abs(simulation.energy_error) < 1e-8
+
+
+def test_what_does_not_go_with_slip_is_refused_by_name():
+    slippery, rough = hung(0.05), hung(0.5)
+    with pytest.raises(NoEquilibriumError, match=r"rope slips at route\[1\].*more friction"):
+        MechanismEquilibriumSolver(slippery.mechanism).solve(slippery.model.start)
+    assert MechanismEquilibriumSolver(rough.mechanism).solve(rough.model.start).routes["rope"].contacts[1] == "sticks"
+    simulation = run(atwood(10.0, 0.1), 2)
+    with pytest.raises(TensegrityError, match="friction of slip is not linear"):
+        simulation.linearise()
+    with pytest.raises(RobotFileError, match="rigid cable slips by the exact law"):
+        atwood(2.0, 0.2, wheel="{joint: wheelJt, radius: 0.1, side: 1, friction: %g, friction_speed: 0.01}")
+
+
+def hung(friction):
+    """A weight on a rope over a fixed guide, at whose other end a spring pulls."""
+    return parse_robot(
+        f"""
+name: hung
+kind: mechanism
+gravity: [0, 0, -{GRAVITY}]
+bodies: {{ball: {{mass: 1, inertia: [1, 1, 1]}}, slide: {{mass: 1, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: ballJt, kind: prismatic, parent: world, body: ball, frame: {{at: [0.1, 0, -1]}},
+     resistance: {{stiffness: 100}}}}
+  - {{name: slideJt, kind: prismatic, parent: world, body: slide, frame: {{at: [-0.1, 0, -1]}},
+     resistance: {{stiffness: 100, rest: -0.02}}}}
+routed_cables:
+  - {{name: rope, rigid: true, route: [{{body: slide, at: [0, 0, 0]}}, {{body: world, at: [0, 0, 0], axis: [0, 1, 0],
+     radius: 0.1, side: 1, friction: {friction}}}, {{body: ball, at: [0, 0, 0]}}]}}
+"""
+    )
