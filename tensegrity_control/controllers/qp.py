@@ -53,9 +53,11 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
 from .singularity_guard import SingularityGuard
@@ -94,6 +96,8 @@ LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LOST_TURN = 0.8
 """rad, the same of rotations."""
+OFF = 5.0
+"""Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 UNMOVED = 1e-7
@@ -216,6 +220,10 @@ class QPController(SampledController):
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
+        self._ages: deque[float] = deque(maxlen=SPACINGS)
+        self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
+        self._planned = np.zeros(self._rows.size)
+        self._given_up, self._in_time_since, self._anew = "", np.inf, False
         self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._impedance: ImpedanceGains | None = None
@@ -292,8 +300,15 @@ class QPController(SampledController):
         self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
+        self._ages.clear()
+        self._answer.forget()
+        self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
+        self.equations.work.load[:] = self._loads
+        self.equations.update(q, 0.0 * v)
         self._set_output_limits()
-        self._guard.begin()
+        self._guard.allowed = HeldGrowth.allowed(self.period, 0.0, self._bandwidth)
+        self._guard.begin(self._start_tension)
+        self._guard.refuse_fast(self.period)
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -369,6 +384,8 @@ class QPController(SampledController):
     ) -> PlannedMotion:
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
+        if self._given_up and self._guard.beyond:
+            raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -399,6 +416,7 @@ class QPController(SampledController):
         self._ready()
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
+        self._given_up = ""
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -418,10 +436,26 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
-        acts = time + max(0.0, state.age)
+        acts = time + max(0.0, state.age) + self._more_late
         if acts - time > (1.0 + 1e-6) * self._lead and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
+        self._late = acts - time
+        self._ages.append(self._late)
+        self._guard.allowed = HeldGrowth.allowed(
+            self._holding() if self._spacings else self.period, sorted(self._ages)[len(self._ages) // 2],
+            self._bandwidth,
+        )  # fmt: skip
+        if self._guard.beyond and self._impedance is not None and not self._given_up:
+            self._give_up(
+                f"at held efforts the output falls away with {self._guard.growth.rate:.3g} 1/s, and the loop, with "
+                f"commands {1e3 * (acts - time):.3g} ms late, holds up to {self._guard.allowed:.3g} 1/s",
+                for_good=False,
+            )
+        if self._given_up:
+            return self._impedance_command(time, acts, q, v)
+        if self._anew:
+            self._begin_anew(q, v)
         self._apply_force()
         clock, tracker = self._active(time)
         if self.waits_for_robot:
@@ -438,13 +472,18 @@ class QPController(SampledController):
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
+        if self._last_effort is not None:
+            self._guard.look_on(q, self._last_effort)
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         arrays = self.equations.update(q, v, 0.5 * self.period)
         rate = arrays.selection @ arrays.velocity
         error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
-        self._check_distance(error)
         w = self._bandwidth * affordable(self.period, self._latest)
+        if self._is_off(error, w):
+            self._give_up("motion does not answer to commands as it should, the output is far from its reference")
+            return self._impedance_command(time, acts, *before)
+        self._check_distance(error)
         self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
@@ -455,6 +494,8 @@ class QPController(SampledController):
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
+        self._planned = self._task.by_row(here[2])
+        self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
         self._last_effort = solution.effort
         holding = self._holding()
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
@@ -508,12 +549,82 @@ class QPController(SampledController):
             return
         change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
         foreseen = before if change is None else before + change[0]
+        self._watch_answer(time, rate - before)
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._solve(
             self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch
         )
         if not solved:
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
+
+    def _watch_answer(self, time: float, change: Array) -> None:
+        """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
+        if self._elapsed > MISSED * self.period:
+            self._answer.forget()
+            return
+        beside = (change - self.period * self._planned) / self._fastest
+        if not self._answer.see(beside, round(self._late / self.period)):
+            return
+        found = float(self._answer.periods or 0) * self.period
+        self._more_late = max(0.0, self._more_late + found - self._late)
+        self._answer.forget()
+        if self._impedance is not None and found > (1.0 + 1e-6) * self._lead:
+            self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
+
+    @property
+    def _fastest(self) -> Array:
+        """(k,) rates of the output that its actuators allow."""
+        return np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
+
+    # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
+
+    def _is_off(self, error: Array, w: float) -> bool:
+        """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
+        behind = self._weights * error
+        return self._impedance is not None and math.sqrt(behind @ behind) > OFF * self._limits[0] / w
+
+    def _give_up(self, why: str, for_good: bool = True) -> None:
+        """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
+        self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
+        self._note = f"braked, and held by the actuators' impedances alone: {why}"
+        self._stuck = 0.0
+
+    def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
+        """Actuators that brake and stay; the reference stays where the output is, and what asks for more is refused.
+
+        Where the delay of commands was the reason, and it has gone for `FORGETTING`, the loop takes over again.
+        """
+        gains, last = self._impedance, self._last_command
+        assert gains is not None
+        if last is None:
+            here = q[self.equations.drive_q].copy()
+            last = Command("impedance", self.names, self._guard.held, here, 0.0 * here, gains.stiffness, gains.damping)
+            self._last_command, self._last_time, self._last_acts = last, time, acts
+        tracker = self._hold_tracker(RobotState(q=q, v=v))
+        self._motions = [(PathClock(time, 0.0), tracker)]
+        self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
+        self._version += 1
+        self._anew, blind = True, self.blind
+        command = self._braking_command(time, acts)
+        self.blind = blind
+        if self._guard.beyond or self._given_up_for_good:
+            self._in_time_since = np.inf
+        else:
+            self._in_time_since = min(self._in_time_since, time)
+            if time - self._in_time_since > FORGETTING:
+                self._given_up = self._note = ""
+        return command
+
+    def _begin_anew(self, q: Array, v: Array) -> None:
+        """After impedances have held the output: what was told before says nothing any more."""
+        self._anew = False
+        self._begin_stretch(q, v)
+        self._under_way.clear()
+        self._answer.forget()
+        self._more_late = 0.0
+        self._rate_seen, self._elapsed, self._latest = None, self.period, self.period
+        self._spacings.clear()
+        self._spacings.append(self.period)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -710,6 +821,8 @@ class QPController(SampledController):
     def diagnostics(self) -> dict[str, str]:
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
         values["unsolved_programs"] = str(self.program.failed)
+        if self._more_late > 0.0:
+            values["unreported_delay"] = f"{1e3 * self._more_late:.3g} ms, found from how motion answers to commands"
         given = self.gave_way()
         if given:
             values["gave_way"] = "; ".join(given)
