@@ -195,6 +195,7 @@ class QPController(SampledController):
         self._effort = np.array([each.effort for each in robot.actuators])
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
+        self._growth = HeldGrowth(self.equations, self._effort)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -306,9 +307,12 @@ class QPController(SampledController):
         self.equations.work.load[:] = self._loads
         self.equations.update(q, 0.0 * v)
         self._set_output_limits()
-        self._guard.allowed = HeldGrowth.allowed(self.period, 0.0, self._bandwidth)
-        self._guard.begin(self._start_tension)
-        self._guard.refuse_fast(self.period)
+        self._guard.begin()
+        growth = self._growth
+        growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        growth.begin(q, (growth.holding(self._start_tension), self._guard.reserve.effort()))  # and what keeps the floors
+        growth.refuse(self.period)
+        self.equations.update(q, v)
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -384,17 +388,26 @@ class QPController(SampledController):
     ) -> PlannedMotion:
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
-        if self._given_up and self._guard.beyond:
+        if self._given_up and self._growth.beyond:
             raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
+        self._refuse_faster(end - start[0])
         motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def _refuse_faster(self, way: Array) -> None:
+        """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
+        direction, count = np.zeros(self._rows.size), self._task.places.size
+        direction[self._task.place_rows] = way[:count]
+        if self._task.turns.size:
+            direction[self._task.turn_rows] = way[count:][self._task.turns]
+        self._growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
         """Place of the output at rest, and its orientation, where it is held back from the reference; else None.
@@ -442,16 +455,13 @@ class QPController(SampledController):
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
         self._late = acts - time
         self._ages.append(self._late)
-        self._guard.allowed = HeldGrowth.allowed(
+        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._growth.affords = HeldGrowth.afforded(
             self._holding() if self._spacings else self.period, sorted(self._ages)[len(self._ages) // 2],
             self._bandwidth,
         )  # fmt: skip
-        if self._guard.beyond and self._impedance is not None and not self._given_up:
-            self._give_up(
-                f"at held efforts the output falls away with {self._guard.growth.rate:.3g} 1/s, and the loop, with "
-                f"commands {1e3 * (acts - time):.3g} ms late, holds up to {self._guard.allowed:.3g} 1/s",
-                for_good=False,
-            )
+        if self._growth.beyond and self._impedance is not None and not self._given_up:
+            self._give_up(self._growth.words(), for_good=False)
         if self._given_up:
             return self._impedance_command(time, acts, q, v)
         if self._anew:
@@ -473,7 +483,10 @@ class QPController(SampledController):
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
         if self._last_effort is not None:
-            self._guard.look_on(q, self._last_effort)
+            ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
+            if self._growth.watch(time, q, self._last_effort, ahead):
+                self._stop_short(time)
+                clock, tracker = self._active(time)
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         arrays = self.equations.update(q, v, 0.5 * self.period)
@@ -583,6 +596,14 @@ class QPController(SampledController):
         behind = self._weights * error
         return self._impedance is not None and math.sqrt(behind @ behind) > OFF * self._limits[0] / w
 
+    def _stop_short(self, time: float) -> None:
+        """End the present motion before the output comes to where the loop cannot hold it, and say so."""
+        clock, _ = self._active(time)
+        if time >= clock.end:
+            return
+        self.hold(time)
+        self._note = f"stopped short of the goal: {self._growth.words()}"
+
     def _give_up(self, why: str, for_good: bool = True) -> None:
         """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
@@ -598,7 +619,7 @@ class QPController(SampledController):
         assert gains is not None
         if last is None:
             here = q[self.equations.drive_q].copy()
-            last = Command("impedance", self.names, self._guard.held, here, 0.0 * here, gains.stiffness, gains.damping)
+            last = Command("impedance", self.names, self._growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
             self._last_command, self._last_time, self._last_acts = last, time, acts
         tracker = self._hold_tracker(RobotState(q=q, v=v))
         self._motions = [(PathClock(time, 0.0), tracker)]
@@ -607,7 +628,8 @@ class QPController(SampledController):
         self._anew, blind = True, self.blind
         command = self._braking_command(time, acts)
         self.blind = blind
-        if self._guard.beyond or self._given_up_for_good:
+        self._growth.watch(time, q, self._growth.held, 0.0)
+        if self._growth.beyond or self._given_up_for_good:
             self._in_time_since = np.inf
         else:
             self._in_time_since = min(self._in_time_since, time)

@@ -7,8 +7,7 @@ What the efforts u within their limits U do to the output is y'' = b_0 + B u. Th
 with D the sizes of its rows at the start. It is zero where the output cannot move along some direction (an arm that is
 stretched, J loses rank) and where the actuators do not hold it along some direction (a parallel robot whose links line
 up), and needs no choice of coordinates. Cables cannot push: where the effort that holds the output nears its limit,
-what is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less; so is what is left,
-1 - p / p_max, of the rate at which the output may fall away at held efforts (`held_growth`). With h = d - margin
+what is left of it (`holding_reserve`, of one at most at the start) is the distance if that is less. With h = d - margin
 the law is a brake: what approaches does so no faster than
 
     h' >= -r(h),   r(h) = sqrt(2 a h + (a/k)^2) - a/k  (k h where h < 0),   e = h' + r(h),   e' >= -2 k e
@@ -27,7 +26,6 @@ from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import AXES
 
-from .held_growth import HeldGrowth
 from .holding_reserve import HoldingReserve
 
 NEAR = 4.0
@@ -40,12 +38,6 @@ STEP, SMALL_STEP = 1e-3, 1e-5
 """rad or m of the largest coordinate: of second differences along the motion, and of the gradient."""
 NO_AUTHORITY = 1e-9
 """Of the largest singular value, below which the start itself is singular and nothing is guarded."""
-FAST = 0.6
-"""Of the distance by growth at the start, from which on it is looked at whole."""
-LEAST_ROOM = 0.05
-"""Of the growth that is allowed, what is left at the start at least; a robot with less is refused."""
-BEYOND = 0.5
-"""Of the growth that is allowed, by which it is above that where the loop is given up."""
 LEAST_PART = 0.3
 """Of the direction that is lost, from which on an axis is named."""
 
@@ -60,20 +52,15 @@ class SingularityGuard:
 
     Attributes:
         distance: d in parts of that at the start, when it was last looked at. reason: what is held, "" for nothing.
-        held: (a,) efforts that hold the output, or held it of late. growth: p of `held_growth`. allowed: 1/s of it that the loop affords now; may be changed at any time.
     """
 
     def __init__(self, equations: TightCables, effort: Array, floor: Array, margin: float) -> None:
         self._equations, self._effort, self.margin = equations, effort, margin
         self.reserve = HoldingReserve(equations, effort, floor)
-        self.growth, self.allowed, self.held = HeldGrowth(equations, effort), np.inf, np.zeros(effort.size)
         self.begin()
 
-    def begin(self, tension: Array | None = None) -> None:
-        """Count distances from the state of the last `update` on; tension (c,) N is that which the cables have there.
-
-        Without it nothing is known of growth, and nothing is held for it until `refuse_fast` is asked.
-        """
+    def begin(self) -> None:
+        """Count distances from the state of the last `update` on."""
         authority = self._equations.arrays.output_1 * self._effort
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
@@ -82,42 +69,6 @@ class SingularityGuard:
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
-        self._growth_start, self._fast = 0.0, False
-        if tension is None or not self._guards:
-            return
-        q = self._equations.arrays.q_ahead.copy()
-        self.held, least = self.growth.holding(tension), self.reserve.effort()
-        floors = self.growth.begin(q, least)  # tensions go from those at the start to what keeps the floors
-        if self.growth.begin(q, self.held) < floors:
-            self.growth.begin(q, least)
-        self._growth_start = max(self._room(), 0.0)
-        self._equations.update(q, np.zeros(self._equations.mechanism.velocity_count))
-
-    def refuse_fast(self, period: float) -> None:
-        """Raise TensegrityError where the output at the start falls away at held efforts faster than the loop affords."""
-        if self._guards and self._room() < LEAST_ROOM:
-            factor = self.growth.rate / (self.allowed * (1.0 - LEAST_ROOM))
-            raise TensegrityError(
-                f"{self._equations.robot.name} falls away from rest with {self.growth.rate:.3g} 1/s where its efforts "
-                f"stay as they are, and a loop of {period:g} s holds up to {self.allowed:.3g} 1/s. Shorten the period "
-                f"by a factor of {factor:.2g} or more, take a larger bandwidth, or less prestress."
-            )
-
-    def look_on(self, q: Array, effort: Array) -> None:
-        """A part of a look at the growth at q (nq,) and efforts (a,); the equations are at another state after it."""
-        if not self._guards or not self.margin > 0.0 or self._looked + 1 < FAR_LOOKS:
-            return
-        if self.growth.look(q, effort):
-            self._fast = self._room() < FAST * self._growth_start
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the output falls away at held efforts clearly faster than the loop affords."""
-        return self._guards and self._room() < -BEYOND
-
-    def _room(self) -> float:
-        """What is left of the growth that is allowed, in parts of it."""
-        return 1.0 - self.growth.rate / self.allowed
 
     def refuse_singular(self) -> None:
         """Raise TensegrityError where the robot as it is cannot move a controlled axis of its output at all."""
@@ -149,12 +100,7 @@ class SingularityGuard:
         used = 1.0 if effort is None else float(np.max(np.abs(effort) / self._effort, initial=0.0))
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         before, looked, self._looked = self.distance, self._looked, 0
-        if effort is not None:
-            self.held = effort
         self.distance = self._seen()
-        if self._fast:
-            self._equations.update(q, v, ahead)
-            self._fast = self._room() < FAST * self._growth_start
         approach = (before - self.distance) / (2.0 * ahead * looked)
         if self.distance > self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach):
             return wanted
@@ -179,11 +125,7 @@ class SingularityGuard:
     def _seen(self) -> float:
         """Distance at the state of the last `update`."""
         reserve = self.reserve.value() / self._reserve_start if self._strained else np.inf
-        distance = min(self._authority(), reserve)
-        if self._fast:
-            self.growth.begin(self._equations.arrays.q_ahead, self.held)
-            distance = min(distance, self._room() / max(self._growth_start, LEAST_ROOM))
-        return distance
+        return min(self._authority(), reserve)
 
     def _scaled(self) -> Array:
         """(k, a) D^-1 B U at the state of the last `update`."""
@@ -197,11 +139,6 @@ class SingularityGuard:
 
     def _lost(self) -> str:
         """In words, what is lost."""
-        if self._fast and self._room() <= self.distance * max(self._growth_start, LEAST_ROOM) * (1.0 + 1e-6):
-            return (
-                f"at held efforts the output falls away with {self.growth.rate:.3g} 1/s there, and the loop holds up "
-                f"to {self.allowed:.3g} 1/s"
-            )
         if self._strained and self.distance < self._authority():
             return f"it takes {min(self.reserve.share(), 9.99):.0%} of the effort of {self.reserve.strained()}"
         lost = np.abs(np.linalg.svd(self._scaled())[0][:, -1])
