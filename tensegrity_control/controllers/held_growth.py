@@ -140,7 +140,9 @@ class HeldGrowth:
             self._q, self._load = np.array(q), equations.work.load.copy()
             self._ways = (basis @ np.linalg.solve(arrays.mobility, arrays.output_solved).T).T
             free = arrays.output_0 + arrays.output_1 @ effort
-            self.held = self._u = effort - self._effort * (np.linalg.pinv(arrays.output_1 * self._effort, rcond=1e-6) @ free)
+            self.held = self._u = effort - self._effort * (
+                np.linalg.pinv(arrays.output_1 * self._effort, rcond=1e-6) @ free
+            )
             self._base = arrays.output_0 + arrays.output_1 @ self._u
             self._next = 0
             return False

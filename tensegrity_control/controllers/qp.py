@@ -310,7 +310,9 @@ class QPController(SampledController):
         self._guard.begin()
         growth = self._growth
         growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
-        growth.begin(q, (growth.holding(self._start_tension), self._guard.reserve.effort()))  # and what keeps the floors
+        growth.begin(
+            q, (growth.holding(self._start_tension), self._guard.reserve.effort())
+        )  # and what keeps the floors
         growth.refuse(self.period)
         self.equations.update(q, v)
         super().reset(time, state)

@@ -120,7 +120,7 @@ def plant_of(name: str, case: Case) -> Robot:
     return robot
 
 
-def _groups(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _groups(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A block and what it repeats, which is one mapping or a list of some, each of which may repeat more."""
     yield block
     repeated = block.get("repeat", ())

@@ -1,4 +1,4 @@
-"""The plants of the experiment `robustness`: another robot than controller and observer were told, whatever its file."""
+"""The plants of the experiment `robustness`: not the robot that controller and observer were told of."""
 
 from __future__ import annotations
 
