@@ -1,7 +1,8 @@
 """How late the motion answers to commands, from what was told and what was seen, where nobody reports it.
 
 Beside what is planned, the output's rate changes in every period by dv; what was told j periods before, beside what was
-planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some periods, with old ones forgotten, that delay j is found which leaves least unexplained:
+planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some periods,
+with old ones forgotten, that delay j is found which leaves least unexplained:
 
     R_j = sum |dv - d_j|^2,   P = sum |d_j|^2
 

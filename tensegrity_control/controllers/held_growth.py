@@ -12,8 +12,9 @@ The law for both:
     p (T + L) <= GROWN,   p <= FASTER w
 
 It grows steeply towards places that no effort holds, so that its trend counts, too: where that leads above what is
-afforded within the time that braking needs, the motion ends there. T is the period of control, L the time from a state to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is
-left of the loop, and the actuators' impedances hold the robot alone where it has some.
+afforded within the time that braking needs, the motion ends there. T is the period of control, L the time from a state
+to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the loop, and the
+actuators' impedances hold the robot alone where it has some.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ class HeldGrowth:
             return
         here = self.rate_at(q, self.held)
         way = self._ways.T @ (direction / size)
-        if self.rate_at(self._equations.moved(q, way, min(TOWARDS, size)), self.held) > here:
+        there = self.rate_at(self._equations.moved(q, way, min(TOWARDS, size)), self.held)
+        self._equations.update(q, self._still)
+        if there > here:
             raise InfeasibleControlError(f"that way {self.words()}; go another way.")
 
     def words(self) -> str:

@@ -310,9 +310,8 @@ class QPController(SampledController):
         self._guard.begin()
         growth = self._growth
         growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
-        growth.begin(
-            q, (growth.holding(self._start_tension), self._guard.reserve.effort())
-        )  # and what keeps the floors
+        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+        growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
         growth.refuse(self.period)
         self.equations.update(q, v)
         super().reset(time, state)
@@ -395,7 +394,6 @@ class QPController(SampledController):
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
-        self._refuse_faster(end - start[0])
         motion = self._task.motion(start, end, self._limits, self._turn_limits, duration, self._least_duration)
         note = ""
         if motion.asked_too_short:
@@ -425,13 +423,16 @@ class QPController(SampledController):
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
         tracker: OutputPath = planned.tracker
-        self._note, self._stuck = "", 0.0
         if not isinstance(tracker.motion, OnlineMotion):
-            return super().begin(now, planned)
+            accepted = super().begin(now, planned)
+            self._note, self._stuck, self._given_up = "", 0.0, ""
+            return accepted
         self._ready()
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
-        self._given_up = ""
+        motion = tracker.motion
+        self._refuse_faster(motion.value(motion.end) - motion.value(motion.start))
+        self._note, self._stuck, self._given_up = "", 0.0, ""
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -467,7 +468,7 @@ class QPController(SampledController):
         if self._given_up:
             return self._impedance_command(time, acts, q, v)
         if self._anew:
-            self._begin_anew(q, v)
+            self._begin_anew(time, q, v)
         self._apply_force()
         clock, tracker = self._active(time)
         if self.waits_for_robot:
@@ -560,11 +561,13 @@ class QPController(SampledController):
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) m/s at a time [s], and from what commands did to it."""
         before, self._rate_seen = self._rate_seen, rate
-        if before is None or not self._gains["learning"] > 0.0:
+        if before is None:
+            return
+        self._watch_answer(rate - before)
+        if not self._gains["learning"] > 0.0:
             return
         change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
         foreseen = before if change is None else before + change[0]
-        self._watch_answer(time, rate - before)
         share = min(1.0, self._gains["learning"] * w * self.period)
         solved = self._solve(
             self.equations.arrays.mobility, rate - foreseen, share / self._elapsed, self._force, *self._scratch
@@ -572,7 +575,7 @@ class QPController(SampledController):
         if not solved:
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
 
-    def _watch_answer(self, time: float, change: Array) -> None:
+    def _watch_answer(self, change: Array) -> None:
         """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
         if self._elapsed > MISSED * self.period:
             self._answer.forget()
@@ -611,6 +614,7 @@ class QPController(SampledController):
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
         self._stuck = 0.0
+        self._version += 1
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
         """Actuators that brake and stay; the reference stays where the output is, and what asks for more is refused.
@@ -626,7 +630,6 @@ class QPController(SampledController):
         tracker = self._hold_tracker(RobotState(q=q, v=v))
         self._motions = [(PathClock(time, 0.0), tracker)]
         self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
-        self._version += 1
         self._anew, blind = True, self.blind
         command = self._braking_command(time, acts)
         self.blind = blind
@@ -639,14 +642,14 @@ class QPController(SampledController):
                 self._given_up = self._note = ""
         return command
 
-    def _begin_anew(self, q: Array, v: Array) -> None:
+    def _begin_anew(self, time: float, q: Array, v: Array) -> None:
         """After impedances have held the output: what was told before says nothing any more."""
         self._anew = False
         self._begin_stretch(q, v)
         self._under_way.clear()
         self._answer.forget()
-        self._more_late = 0.0
-        self._rate_seen, self._elapsed, self._latest = None, self.period, self.period
+        self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
+        self._last_time = self._last_acts = time - self.period
         self._spacings.clear()
         self._spacings.append(self.period)
 

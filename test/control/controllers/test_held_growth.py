@@ -85,7 +85,7 @@ def test_a_robot_that_falls_away_faster_than_its_loop_is_refused_at_the_start_by
     robot = pendulum(high=0.02, inertia=1e-7)  # about sqrt(g / high) = 22 1/s
     state = RobotState(q=np.zeros(1), v=np.zeros(1))
     control = make_controller("qp", robot, period=0.03, actuation="effort")
-    with pytest.raises(TensegrityError, match="pendulum falls away from rest with 22.1 1/s .* Shorten the period"):
+    with pytest.raises(TensegrityError, match=r"pendulum falls away from rest with 22.1 1/s .* Shorten the period"):
         control.reset(0.0, state)
     make_controller("qp", robot, period=0.005, actuation="effort").reset(0.0, state)
 
