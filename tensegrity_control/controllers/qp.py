@@ -613,7 +613,7 @@ class QPController(SampledController):
         """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
         self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
-        self._stuck = 0.0
+        self._stuck = self._more_late = 0.0  # nothing measures while nothing is told
         self._version += 1
 
     def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:

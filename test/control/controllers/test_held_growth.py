@@ -93,7 +93,7 @@ def test_a_robot_that_falls_away_faster_than_its_loop_is_refused_at_the_start_by
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(seed):
-    robot = thin_arm(12.0)
+    robot = thin_arm(8.0)
     loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
     random, home = np.random.default_rng(seed), np.array(loop.control.reference(0.0).pose[0])
     loop.run(1.5)
