@@ -43,13 +43,13 @@ class AnswerDelay:
 
     def __init__(self, outputs: int) -> None:
         self._told = np.zeros((LONGEST + 1, outputs))
-        self._left, self._size = np.zeros((2, LONGEST + 1))
+        self._energy, self._left, self._size = np.zeros((3, LONGEST + 1))
         self.forget()
 
     def forget(self) -> None:
         """What was seen, not what was found."""
         self._told[:] = 0.0
-        self._left[:] = self._size[:] = 0.0
+        self._energy[:] = self._left[:] = self._size[:] = 0.0
         self._count = self._seen = 0
         self.periods: int | None = None
 
@@ -58,6 +58,8 @@ class AnswerDelay:
         planned, in parts of the fastest one."""
         self._told[1:] = self._told[:-1]
         self._told[0] = change
+        self._energy[1:] = self._energy[:-1]
+        self._energy[0] = change @ change
 
     def see(self, change: Array, expected: int) -> bool:
         """Whether a delay other than the expected one, in periods, was found.
@@ -66,14 +68,18 @@ class AnswerDelay:
             change: (k,) by how much the rate has changed so in the last period, before `tell` of this one.
         """
         off = change - self._told
-        self._left += np.einsum("jk,jk->j", off, off) - self._left / REMEMBERED
-        self._size += np.einsum("jk,jk->j", self._told, self._told) - self._size / REMEMBERED
+        off *= off
+        self._left *= 1.0 - 1.0 / REMEMBERED
+        self._left += off.sum(axis=1)
+        self._size *= 1.0 - 1.0 / REMEMBERED
+        self._size += self._energy
         self._seen += 1
         expected = min(expected, LONGEST)
-        told, here, best = float(self._size[expected]), float(self._left[expected]), int(np.argmin(self._left))
+        told = float(self._size[expected])
         if self._seen < LONGEST or told * REMEMBERED < SLIGHT**2:
             self._count = 0
             return False
+        here, best = float(self._left[expected]), int(np.argmin(self._left))
         clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * told
         self._count = self._count + 1 if clear else 0
         if self._count < SURE:

@@ -223,7 +223,7 @@ class QPController(SampledController):
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
         self._ages: deque[float] = deque(maxlen=SPACINGS)
         self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
-        self._planned = np.zeros(self._rows.size)
+        self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
         self._given_up, self._in_time_since, self._anew = "", np.inf, False
         self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
@@ -589,11 +589,6 @@ class QPController(SampledController):
         if self._impedance is not None and found > (1.0 + 1e-6) * self._lead:
             self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
 
-    @property
-    def _fastest(self) -> Array:
-        """(k,) rates of the output that its actuators allow."""
-        return np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
-
     # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
 
     def _is_off(self, error: Array, w: float) -> bool:
@@ -885,6 +880,7 @@ class QPController(SampledController):
         places, turns = both
         self._limits = places or turns or self._limits
         self._turn_limits = turns or self._turn_limits
+        self._fastest = np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
         if places and turns:
             self._weights[task.turn_rows] = places[0] / turns[0]
 
