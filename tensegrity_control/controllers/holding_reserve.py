@@ -78,6 +78,10 @@ class HoldingReserve:
                 self._share = np.inf
         return self._share
 
+    def effort(self) -> Array:
+        """(a,) N m or N of the last look that found some."""
+        return np.asarray(self._last * self._effort)
+
     def strained(self) -> str:
         """Name of the actuator that needed the largest part of its effort at the last look."""
         return self._equations.robot.actuators[int(np.argmax(np.abs(self._last)))].name

@@ -53,9 +53,11 @@ from ..optimization.solvers import DEFAULT_SOLVER
 from ..trajectories.online import OnlineMotion
 from ..trajectories.splines import PiecewisePolynomial
 from ..trajectories.time_scaling import PathClock, Progress
+from .answer_delay import AnswerDelay
 from .cable_stretch import CableStretch
 from .commands_under_way import CommandsUnderWay, Sent
 from .goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges
+from .held_growth import HeldGrowth
 from .output_task import Limits, OutputPath, OutputTask
 from .sampled_controller import SampledController
 from .singularity_guard import SingularityGuard
@@ -96,6 +98,8 @@ LOST = 0.25
 """m of distance between output and reference beyond which this is no longer control."""
 LOST_TURN = 0.8
 """rad, the same of rotations."""
+OFF = 5.0
+"""Times of how far the output may be behind (`_watch_border`), from which on impedances hold it instead."""
 LEAST_DURATION = 3.0
 """Time constants of the output's loop that every motion takes at least."""
 UNMOVED = 1e-7
@@ -194,6 +198,7 @@ class QPController(SampledController):
         self._limited_by = "the actuators' rates allow"
         self._automatic = bandwidth_of(self.equations, period)
         self._guard = SingularityGuard(self.equations, self._effort, self._own_floor, singularity)
+        self._growth = HeldGrowth(self.equations, self._effort)
         self._gains = {
             "bandwidth": bandwidth, "damping": damping, "learning": learning, "floor": floor, "ceiling": ceiling,
             "level": level, "floor_margin": floor_margin, "effort_rate": effort_rate, "stiffness": stiffness,
@@ -219,6 +224,10 @@ class QPController(SampledController):
         self._last_command: Command | None = None
         self._last_time = self._last_acts = 0.0
         self._stuck, self._note, self._still_since = 0.0, "", -np.inf
+        self._ages: deque[float] = deque(maxlen=SPACINGS)
+        self._answer, self._late, self._more_late = AnswerDelay(self._rows.size), 0.0, 0.0
+        self._planned, self._fastest = np.zeros(self._rows.size), np.ones(self._rows.size)
+        self._given_up, self._in_time_since, self._anew = "", np.inf, False
         self._limits = self._turn_limits = (1.0, 1.0)
         self._bounded: dict[str, float] | None = None  # the gains that the bounds of the tensions belong to for good
         self._impedance: ImpedanceGains | None = None
@@ -295,8 +304,19 @@ class QPController(SampledController):
         self._doubt[:] = 0.0
         self.equations.softness[:] = 1.0
         self._stuck, self._note, self._bounded = 0.0, "", None
+        self._ages.clear()
+        self._answer.forget()
+        self._more_late, self._given_up, self._in_time_since, self._anew = 0.0, "", np.inf, False
+        self.equations.work.load[:] = self._loads
+        self.equations.update(q, 0.0 * v)
         self._set_output_limits()
         self._guard.begin()
+        growth = self._growth
+        growth.allowed = growth.affords = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        keeps_floors = self._guard.reserve.effort()  # where tensions go from those at the start
+        growth.begin(q, (growth.holding(self._start_tension), keeps_floors))
+        growth.refuse(self.period)
+        self.equations.update(q, v)
         super().reset(time, state)
 
     def _begin_stretch(self, q: Array, v: Array) -> None:
@@ -372,6 +392,8 @@ class QPController(SampledController):
     ) -> PlannedMotion:
         """The motion of the reference to a goal, from what it does now; see `GoalController.plan_goal`."""
         self.check_goal(duration, profile)
+        if self._given_up and self._growth.beyond:
+            raise InfeasibleControlError(f"the output is held by the actuators' impedances alone: {self._given_up}.")
         clock, tracker = self._active(now)
         start, rotation = self._held_start() or tracker.begun_anew(tracker.values(clock.at(now)))
         end = self._task.coordinates(goal.position, matrix_from_quaternion(goal.quaternion), rotation)
@@ -381,6 +403,14 @@ class QPController(SampledController):
             note = f"{duration:.3g} s asked for, {motion.end:.3g} s needed by the limits of speed and acceleration"
         path = OutputPath(motion, rotation, tracker.places)
         return PlannedMotion(path, path.duration, note, self._end_pose(path, goal), self._version)
+
+    def _refuse_faster(self, way: Array) -> None:
+        """Raise InfeasibleControlError where a motion by (m,) leads to where the loop cannot hold the output."""
+        direction, count = np.zeros(self._rows.size), self._task.places.size
+        direction[self._task.place_rows] = way[:count]
+        if self._task.turns.size:
+            direction[self._task.turn_rows] = way[count:][self._task.turns]
+        self._growth.refuse_goal(self._at, direction)
 
     def _held_start(self) -> tuple[Array, Array] | None:
         """Place of the output at rest, and its orientation, where it is held back from the reference; else None.
@@ -396,12 +426,16 @@ class QPController(SampledController):
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         """Begin at once where the motion begins as the reference moves; others after braking, as everywhere."""
         tracker: OutputPath = planned.tracker
-        self._note, self._stuck = "", 0.0
         if not isinstance(tracker.motion, OnlineMotion):
-            return super().begin(now, planned)
+            accepted = super().begin(now, planned)
+            self._note, self._stuck, self._given_up = "", 0.0, ""
+            return accepted
         self._ready()
         if planned.version != self._version:
             raise TensegrityError("another command came while the motion was planned; send it again.")
+        motion = tracker.motion
+        self._refuse_faster(motion.value(motion.end) - motion.value(motion.start))
+        self._note, self._stuck, self._given_up = "", 0.0, ""
         self._motions = [(PathClock(now, planned.duration), tracker)]
         self._goal, self._began = planned.goal, now
         self._version += 1
@@ -421,10 +455,23 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._blind_command(time)
         assert state is not None and state.q is not None and state.v is not None
-        acts = time + max(0.0, state.age)
+        acts = time + max(0.0, state.age) + self._more_late
         if acts - time > (1.0 + 1e-6) * self._lead and self._last_command is not None:
             return self._braking_command(time, acts)
         q, v = np.ascontiguousarray(state.q, dtype=np.float64), np.ascontiguousarray(state.v, dtype=np.float64)
+        self._late = acts - time
+        self._ages.append(self._late)
+        self._growth.allowed = HeldGrowth.afforded(self.period, 0.0, self._bandwidth)
+        self._growth.affords = HeldGrowth.afforded(
+            self._holding() if self._spacings else self.period, sorted(self._ages)[len(self._ages) // 2],
+            self._bandwidth,
+        )  # fmt: skip
+        if self._growth.beyond and self._impedance is not None and not self._given_up:
+            self._give_up(self._growth.words(), for_good=False)
+        if self._given_up:
+            return self._impedance_command(time, acts, q, v)
+        if self._anew:
+            self._begin_anew(time, q, v)
         self._apply_force()
         clock, tracker = self._active(time)
         if self.waits_for_robot:
@@ -441,13 +488,21 @@ class QPController(SampledController):
             self._under_way.clear()
         before = q, v
         q, v, changed = self._moved_on(q, v, time, acts)
+        if self._last_effort is not None:
+            ahead = self.brake_time if time > self._began_at + FADE else 0.0  # before, tensions alone change it
+            if self._growth.watch(time, q, self._last_effort, ahead):
+                self._stop_short(time)
+                clock, tracker = self._active(time)
         here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + 0.5 * self.period))
         turn = self._turn_error(q, here, tracker)  # before the equations, which weigh rotations with it
         arrays = self.equations.update(q, v, 0.5 * self.period)
         rate = arrays.selection @ arrays.velocity
         error = self._task.error(here, arrays.position[:3] - 0.5 * self.period * arrays.velocity[:3], turn)
-        self._check_distance(error)
         w = self._bandwidth * affordable(self.period, self._latest)
+        if self._is_off(error, w):
+            self._give_up("motion does not answer to commands as it should, the output is far from its reference")
+            return self._impedance_command(time, acts, *before)
+        self._check_distance(error)
         self._watch_border(time, error, self._task.by_row(here[1]), rate, w)
         self._learn(time, rate - changed, w)
         here[2] = middle[2]
@@ -458,6 +513,8 @@ class QPController(SampledController):
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
         accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
+        self._planned = self._task.by_row(here[2])
+        self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
         self._last_effort = solution.effort
         holding = self._holding()
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
@@ -507,7 +564,10 @@ class QPController(SampledController):
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) m/s at a time [s], and from what commands did to it."""
         before, self._rate_seen = self._rate_seen, rate
-        if before is None or not self._gains["learning"] > 0.0:
+        if before is None:
+            return
+        self._watch_answer(rate - before)
+        if not self._gains["learning"] > 0.0:
             return
         change = self._under_way.change(self._last_time, time, self.equations.mechanism.velocity_count)
         foreseen = before if change is None else before + change[0]
@@ -517,6 +577,79 @@ class QPController(SampledController):
         )
         if not solved:
             raise InfeasibleControlError("the actuators cannot move the output here: a singular position.")
+
+    def _watch_answer(self, change: Array) -> None:
+        """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
+        if self._elapsed > MISSED * self.period:
+            self._answer.forget()
+            return
+        beside = (change - self.period * self._planned) / self._fastest
+        if not self._answer.see(beside, round(self._late / self.period)):
+            return
+        found = float(self._answer.periods or 0) * self.period
+        self._more_late = max(0.0, self._more_late + found - self._late)
+        self._answer.forget()
+        if self._impedance is not None and found > (1.0 + 1e-6) * self._lead:
+            self._give_up(f"motion answers to commands only after {1e3 * found:.3g} ms")
+
+    # -- where the loop cannot hold the output, but impedances can ---------------------------------------------------
+
+    def _is_off(self, error: Array, w: float) -> bool:
+        """Whether the output is farther from its reference than a loop of bandwidth w ever lets it be."""
+        behind = self._weights * error
+        return self._impedance is not None and math.sqrt(behind @ behind) > OFF * self._limits[0] / w
+
+    def _stop_short(self, time: float) -> None:
+        """End the present motion before the output comes to where the loop cannot hold it, and say so."""
+        clock, _ = self._active(time)
+        if time >= clock.end:
+            return
+        self.hold(time)
+        self._note = f"stopped short of the goal: {self._growth.words()}"
+
+    def _give_up(self, why: str, for_good: bool = True) -> None:
+        """Let the actuators hold by their impedances from now on, which needs no state, and say why."""
+        self._given_up, self._in_time_since, self._given_up_for_good = why, np.inf, for_good
+        self._note = f"braked, and held by the actuators' impedances alone: {why}"
+        self._stuck = self._more_late = 0.0  # nothing measures while nothing is told
+        self._version += 1
+
+    def _impedance_command(self, time: float, acts: float, q: Array, v: Array) -> Command:
+        """Actuators that brake and stay; the reference stays where the output is, and what asks for more is refused.
+
+        Where the delay of commands was the reason, and it has gone for `FORGETTING`, the loop takes over again.
+        """
+        gains, last = self._impedance, self._last_command
+        assert gains is not None
+        if last is None:
+            here = q[self.equations.drive_q].copy()
+            last = Command("impedance", self.names, self._growth.held, here, 0.0 * here, gains.stiffness, gains.damping)
+            self._last_command, self._last_time, self._last_acts = last, time, acts
+        tracker = self._hold_tracker(RobotState(q=q, v=v))
+        self._motions = [(PathClock(time, 0.0), tracker)]
+        self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
+        self._anew, blind = True, self.blind
+        command = self._braking_command(time, acts)
+        self.blind = blind
+        self._growth.watch(time, q, self._growth.held, 0.0)
+        if self._growth.beyond or self._given_up_for_good:
+            self._in_time_since = np.inf
+        else:
+            self._in_time_since = min(self._in_time_since, time)
+            if time - self._in_time_since > FORGETTING:
+                self._given_up = self._note = ""
+        return command
+
+    def _begin_anew(self, time: float, q: Array, v: Array) -> None:
+        """After impedances have held the output: what was told before says nothing any more."""
+        self._anew = False
+        self._begin_stretch(q, v)
+        self._under_way.clear()
+        self._answer.forget()
+        self._more_late, self._rate_seen, self._latest = 0.0, None, self.period
+        self._last_time = self._last_acts = time - self.period
+        self._spacings.clear()
+        self._spacings.append(self.period)
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
@@ -713,6 +846,8 @@ class QPController(SampledController):
     def diagnostics(self) -> dict[str, str]:
         values = {"blind_periods": str(self.blind), "infeasible_programs": str(self.program.infeasible)}
         values["unsolved_programs"] = str(self.program.failed)
+        if self._more_late > 0.0:
+            values["unreported_delay"] = f"{1e3 * self._more_late:.3g} ms, found from how motion answers to commands"
         given = self.gave_way()
         if given:
             values["gave_way"] = "; ".join(given)
@@ -748,6 +883,7 @@ class QPController(SampledController):
         places, turns = both
         self._limits = places or turns or self._limits
         self._turn_limits = turns or self._turn_limits
+        self._fastest = np.where(self._rows < 3, self._limits[0], self._turn_limits[0])
         if places and turns:
             self._weights[task.turn_rows] = places[0] / turns[0]
 

@@ -9,7 +9,7 @@ tension in parts of the floor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,11 +120,19 @@ def plant_of(name: str, case: Case) -> Robot:
     return robot
 
 
+def _groups(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A block and what it repeats, which is one mapping or a list of some, each of which may repeat more."""
+    yield block
+    repeated = block.get("repeat", ())
+    for each in (repeated,) if isinstance(repeated, Mapping) else repeated:
+        yield from _groups(each)
+
+
 def _with_cables(robot: Robot, name: str, case: Case) -> Path:
     known = {cable.name: cable for cable in robot.mechanism.cables}
 
     def change(blocks: dict[str, Any]) -> None:
-        for block in (blocks, *blocks.get("repeat", ())):
+        for block in _groups(blocks):
             for each in block.get("cables", ()):
                 own = known.get(each["name"].replace("$", "1"), None) or next(iter(known.values()))
                 each["young"] = f"{own.young * case.young} Pa"

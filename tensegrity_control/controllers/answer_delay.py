@@ -1,0 +1,88 @@
+"""How late the motion answers to commands, from what was told and what was seen, where nobody reports it.
+
+Beside what is planned, the output's rate changes in every period by dv; what was told j periods before, beside what was
+planned, would have changed it by d_j. That is small unless the loop is troubled, and then swings. Over some periods,
+with old ones forgotten, that delay j is found which leaves least unexplained:
+
+    R_j = sum |dv - d_j|^2,   P = sum |d_j|^2
+
+Pushes and errors of the model add to all R_j alike, a motion that answers later than expected does not. A delay other
+than the expected one is believed where it leaves less than `CLEARLY` of what that leaves, which in turn must be more
+than `WRONG` of P, for `SURE` periods on end. Actuators with impedances do part of a command by where it finds them, so
+that what is found first lies between the expected delay and the true one; it is looked for again from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensegrity_dynamics.numerics.types import Array
+
+LONGEST = 10
+"""Periods of delay that are looked for."""
+REMEMBERED = 40
+"""Periods after which what was seen is forgotten."""
+CLEARLY, WRONG = 0.7, 0.25
+"""See the module."""
+SURE = 10
+"""Periods on end for which another delay must be the better one."""
+SLIGHT = 0.1
+"""Change of rate that is told within what is remembered, in parts of the largest rate, below which nothing is
+concluded."""
+
+
+class AnswerDelay:
+    """See the module.
+
+    Args:
+        outputs: k.
+
+    Attributes:
+        periods: by which motion answers late, as far as it was found; None where nothing else than expected was.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self._told = np.zeros((LONGEST + 1, outputs))
+        self._energy, self._left, self._size = np.zeros((3, LONGEST + 1))
+        self.forget()
+
+    def forget(self) -> None:
+        """What was seen, not what was found."""
+        self._told[:] = 0.0
+        self._energy[:] = self._left[:] = self._size[:] = 0.0
+        self._count = self._seen = 0
+        self.periods: int | None = None
+
+    def tell(self, change: Array) -> None:
+        """(k,) by how much the command of this period will change the output's rate in one period beside what is
+        planned, in parts of the fastest one."""
+        self._told[1:] = self._told[:-1]
+        self._told[0] = change
+        self._energy[1:] = self._energy[:-1]
+        self._energy[0] = change @ change
+
+    def see(self, change: Array, expected: int) -> bool:
+        """Whether a delay other than the expected one, in periods, was found.
+
+        Args:
+            change: (k,) by how much the rate has changed so in the last period, before `tell` of this one.
+        """
+        off = change - self._told
+        off *= off
+        self._left *= 1.0 - 1.0 / REMEMBERED
+        self._left += off.sum(axis=1)
+        self._size *= 1.0 - 1.0 / REMEMBERED
+        self._size += self._energy
+        self._seen += 1
+        expected = min(expected, LONGEST)
+        told = float(self._size[expected])
+        if self._seen < LONGEST or told * REMEMBERED < SLIGHT**2:
+            self._count = 0
+            return False
+        here, best = float(self._left[expected]), int(np.argmin(self._left))
+        clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * told
+        self._count = self._count + 1 if clear else 0
+        if self._count < SURE:
+            return False
+        self._count, self.periods = 0, best
+        return True

@@ -1,0 +1,175 @@
+"""How fast an output falls away from rest where the efforts stay as they are, and how fast that may be.
+
+Prestress, and weight above its support, push what is off rest further off. With the efforts that hold the output, the
+cables tight (`tight_cables`) and y along the motions that move it with the least inertia,
+
+    dy'' = S dy,   p = max Re sqrt(eig S)
+
+is the rate at which it grows until a command answers. `qp` takes S dy back in every command, so that a model of S that
+is exact needs no room; what is left is what grows before a command that knows of it acts, and what the model has wrong.
+The law for both:
+
+    p (T + L) <= GROWN,   p <= FASTER w
+
+It grows steeply towards places that no effort holds, so that its trend counts, too: where that leads above what is
+afforded within the time that braking needs, the motion ends there. T is the period of control, L the time from a state
+to its command, and w the bandwidth of the output's loop. By `BEYOND` above that nothing is left of the loop, and the
+actuators' impedances hold the robot alone where it has some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.numerics.types import Array
+
+GROWN = 0.5
+"""Logarithm of the growth within period and delay."""
+FASTER = 4.0
+"""Of the output's bandwidth, which is what errors of the model are taken back with: 1/16 of S may be wrong."""
+LEAST_ROOM = 0.05
+"""Of what is allowed, left at the start at least; a robot with less is refused."""
+BEYOND = 0.5
+"""Of what is afforded, by which growth is above that where the loop is given up."""
+LOOKS = 4
+"""Periods between two parts of a look."""
+TOWARDS = 1e-3
+"""m or rad towards a goal, over which growth must not rise where none is left."""
+STEP = 1e-5
+"""rad or m of the largest coordinate, of differences."""
+
+
+class HeldGrowth:
+    """See the module.
+
+    Args:
+        equations: of the robot; every look leaves them at another state. effort: (a,) limits, N m or N.
+
+    Attributes:
+        rate: p [1/s] of the last look that was finished. allowed: what the loop affords with nothing late; affords:
+            what it affords now. Both may be changed. held: (a,) efforts that hold the output, of the last look.
+    """
+
+    def __init__(self, equations: TightCables, effort: Array) -> None:
+        self._equations, self._effort = equations, effort
+        outputs = equations.parts.axes.size
+        self._still = np.zeros(equations.mechanism.velocity_count)
+        self._slopes = np.zeros((outputs, outputs))
+        self.rate, self.allowed, self.affords = 0.0, np.inf, np.inf
+        self.held = np.zeros(effort.size)
+        self._next = -1
+        self._looked, self._before, self._trend = 0, (-np.inf, 0.0), 0.0
+
+    @staticmethod
+    def afforded(period: float, late: float, bandwidth: float) -> float:
+        """p [1/s] that a loop affords. period, late: s. bandwidth: w [1/s]."""
+        return min(GROWN / (period + max(late, 0.0)), FASTER * bandwidth)
+
+    def begin(self, q: Array, efforts: Sequence[Array]) -> None:
+        """Look at q (nq,) under each of the efforts (a,) that may hold the output there; the fastest counts."""
+        found = [(self.rate_at(q, each), k) for k, each in enumerate(efforts)]
+        self.rate, self._trend, self._before = max(found)[0], 0.0, (-np.inf, 0.0)
+        self.held = np.array(efforts[0])
+
+    def rate_at(self, q: Array, effort: Array) -> float:
+        """p at position q (nq,) under efforts (a,), changed as little as possible so that they hold the output."""
+        kept, self._next = self.rate, -1
+        while not self.look(q, effort):
+            pass
+        found, self.rate = self.rate, kept
+        return found
+
+    def refuse(self, period: float) -> None:
+        """Raise TensegrityError where the output at the start falls away faster than a loop of `period` s affords."""
+        if self.rate > (1.0 - LEAST_ROOM) * self.allowed:
+            factor = self.rate / (self.allowed * (1.0 - LEAST_ROOM))
+            raise TensegrityError(
+                f"{self._equations.robot.name} falls away from rest with {self.rate:.3g} 1/s where its efforts stay as "
+                f"they are, and a loop of {period:g} s holds up to {self.allowed:.3g} 1/s. Shorten the period by a "
+                f"factor of {factor:.2g} or more, take a larger bandwidth, or less prestress."
+            )
+
+    def refuse_goal(self, q: Array, direction: Array) -> None:
+        """Raise InfeasibleControlError where nothing is left, and a motion of the output along (k,) leads beyond."""
+        size = float(np.linalg.norm(direction))
+        if self.rate <= (1.0 - LEAST_ROOM) * self.allowed or not size > 0.0:
+            return
+        here = self.rate_at(q, self.held)
+        way = self._ways.T @ (direction / size)
+        there = self.rate_at(self._equations.moved(q, way, min(TOWARDS, size)), self.held)
+        self._equations.update(q, self._still)
+        if there > here:
+            raise InfeasibleControlError(f"that way {self.words()}; go another way.")
+
+    def words(self) -> str:
+        """What is in the way."""
+        return (
+            f"the output falls away at held efforts faster than the loop can hold it ({self.rate:.3g} 1/s here, "
+            f"up to {min(self.affords, self.allowed):.3g} 1/s are held)"
+        )
+
+    @property
+    def beyond(self) -> bool:
+        """Whether growth is clearly above what the loop affords now."""
+        return self.rate > (1.0 + BEYOND) * self.affords
+
+    def watch(self, time: float, q: Array, effort: Array, ahead: float) -> bool:
+        """Go on looking, at time [s] and with the efforts (a,) of now; whether growth comes above what is allowed
+        within `ahead` s. The equations may be at another state after it."""
+        self._looked += 1
+        if self._looked < LOOKS:
+            return False
+        self._looked = 0
+        if not self.look(q, effort):
+            return False
+        before, rate = self._before
+        self._trend = (self.rate - rate) / (time - before) if time > before else 0.0
+        self._before = time, self.rate
+        return self._trend > 0.0 and self.rate + ahead * self._trend > (1.0 - LEAST_ROOM) * self.allowed
+
+    def look(self, q: Array, effort: Array) -> bool:
+        """A part of a look, which is as much work as one update; True where it was the last one.
+
+        What belongs together is of the q, the efforts and the loads of the first part.
+        """
+        equations = self._equations
+        if self._next < 0:
+            arrays = equations.update(q, self._still)
+            basis = equations.reduction.basis[:, : equations.count]
+            self._q, self._load = np.array(q), equations.work.load.copy()
+            self._ways = (basis @ np.linalg.solve(arrays.mobility, arrays.output_solved).T).T
+            free = arrays.output_0 + arrays.output_1 @ effort
+            self.held = self._u = effort - self._effort * (
+                np.linalg.pinv(arrays.output_1 * self._effort, rcond=1e-6) @ free
+            )
+            self._base = arrays.output_0 + arrays.output_1 @ self._u
+            self._next = 0
+            return False
+        way = self._ways[self._next]
+        step = STEP / max(float(np.max(np.abs(way))), 1e-12)
+        now = equations.work.load.copy()
+        equations.work.load[:] = self._load  # loads of other times would be taken for slopes
+        arrays = equations.update(equations.moved(self._q, way, step), self._still)
+        equations.work.load[:] = now
+        self._slopes[:, self._next] = (arrays.output_0 + arrays.output_1 @ self._u - self._base) / step
+        self._next += 1
+        if self._next < len(self._ways):
+            return False
+        self._next = -1
+        self.rate = float(np.max(np.sqrt(np.linalg.eigvals(self._slopes).astype(complex)).real))
+        return True
+
+    def holding(self, tension: Array) -> Array:
+        """(a,) efforts nearest to tensions (c,) among those that hold the output, at the last `equations.update`."""
+        arrays, size = self._equations.arrays, self._effort
+        if not tension.size:
+            return np.asarray(np.linalg.lstsq(arrays.output_1, -arrays.output_0, rcond=1e-9)[0])
+        scale = max(float(np.max(tension)), 1e-9)
+        near = np.linalg.lstsq(arrays.tension_1 * size / scale, (tension - arrays.tension_0) / scale, rcond=1e-6)[0]
+        effort = size * near
+        free = arrays.output_0 + arrays.output_1 @ effort
+        return np.asarray(effort - size * (np.linalg.pinv(arrays.output_1 * size, rcond=1e-6) @ free))

@@ -1,0 +1,127 @@
+"""How fast an output falls away at held efforts, and `qp` where its loop cannot keep up with that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensegrity_control import make_controller
+from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.held_growth import HeldGrowth
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
+from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
+from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
+
+PENDULUM = """
+kind: mechanism
+name: pendulum
+gravity: [0, 0, -9.81]
+bodies:
+  rod: {{mass: 0.2, inertia: [{inertia}, {inertia}, {inertia}], centre: [0, 0, {high}]}}
+joints:
+  - {{name: pivot, kind: revolute, parent: world, body: rod, axis: [0, 1, 0], start: [{start}]}}
+actuators:
+  - {{drives: pivot, position: [-1.5, 1.5], rate: "3 rad/s", effort: "20 N m"}}
+outputs:
+  - {{name: tip, body: rod, frame: {{at: [0, 0, {high}]}}, controlled: [x]}}
+"""
+CABLE = """{{name: {}, body: world, at: [{}, 0, {}], anchor: {{body: {}, at: [0, 0, {}]}}, block_axis: [0, 0, 1],
+     pulley_axis: [0, 1, 0], pulley_radius: 0.02, cable_radius: 0.0005, young: "2 GPa", damping: "5 MPa s", length: 1.0,
+     strain: 0.005, block: [{{kind: cube, size: [0.02]}}], pulley: [{{kind: cylinder, size: [0.02, 0.01]}}]}}"""
+CABLES = (("a1", 0.3, 0.0, "a", 0.28), ("a2", -0.3, 0.0, "a", 0.28), ("b1", 0.26, 0.04, "b", 0.24),
+          ("b2", -0.26, 0.04, "b", 0.24))  # fmt: skip
+ARM = """
+kind: mechanism
+name: thin_arm
+gravity: [0, 0, -9.81]
+density: 2700
+bodies:
+  a: {shapes: [{kind: tube, size: [0.02, 0.018, 0.3], frame: {at: [0, 0, 0.15]}}]}
+  b: {shapes: [{kind: tube, size: [0.02, 0.018, 0.25], frame: {at: [0, 0, 0.125]}}]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: a, axis: [0, 1, 0], start: ["-8 deg"]}
+  - {name: elbow, kind: revolute, parent: a, body: b, axis: [0, 1, 0], frame: {at: [0, 0, 0.3]}, start: ["15 deg"]}
+outputs:
+  - {name: tip, body: b, frame: {at: [0, 0, 0.25]}, controlled: [x, z]}
+"""
+
+
+def pendulum(high=0.1, inertia=0.001, start=0.0):
+    return parse_robot(PENDULUM.format(high=high, inertia=inertia, start=start), "pendulum.yaml")
+
+
+def thin_arm(floor=3.0):
+    """An arm of two struts, whose thin cables push it off rest faster than weight does."""
+    cables = "".join(f"  - {CABLE.format(*each)}\n" for each in CABLES)
+    driven = "".join(
+        f'  - {{drives: {name}, position: [-12, 12], rate: "6 rad/s", effort: "5 N m", minimum_tension: "{floor} N"}}\n'
+        for name, *_ in CABLES
+    )
+    return parse_robot(f"{ARM}cables:\n{cables}actuators:\n{driven}", "thin_arm.yaml")
+
+
+@pytest.mark.parametrize(("high", "inertia", "start"), [(0.1, 0.001, 0.0), (0.03, 1e-5, 0.4), (-0.2, 0.002, 0.1)])
+def test_a_pendulum_that_is_held_upright_falls_away_as_in_closed_form(high, inertia, start):
+    robot = pendulum(high, inertia, start)
+    growth = HeldGrowth(TightCables(robot), np.array([20.0]))
+    found = growth.rate_at(np.array([start]), np.zeros(1))
+    squared = 0.2 * 9.81 * high * np.cos(start) / (inertia + 0.2 * high**2)
+    assert found == pytest.approx(np.sqrt(max(squared, 0.0)), rel=1e-4)
+    np.testing.assert_allclose(growth.held, -0.2 * 9.81 * high * np.sin(start), atol=1e-9)
+
+
+def test_a_look_in_parts_is_the_same_whatever_loads_come_between():
+    equations = TightCables(pendulum())
+    growth = HeldGrowth(equations, np.array([20.0]))
+    whole, part = growth.rate_at(np.zeros(1), np.zeros(1)), np.random.default_rng(1)
+    while not growth.look(np.zeros(1), np.zeros(1)):
+        equations.work.load[equations.parts.body, 3:] = part.normal(size=3)
+        equations.update(np.array([0.2]), np.array([1.0]))
+    assert growth.rate == pytest.approx(whole)
+
+
+def test_a_robot_that_falls_away_faster_than_its_loop_is_refused_at_the_start_by_name():
+    robot = pendulum(high=0.02, inertia=1e-7)  # about sqrt(g / high) = 22 1/s
+    state = RobotState(q=np.zeros(1), v=np.zeros(1))
+    control = make_controller("qp", robot, period=0.03, actuation="effort")
+    with pytest.raises(TensegrityError, match=r"pendulum falls away from rest with 22.1 1/s .* Shorten the period"):
+        control.reset(0.0, state)
+    make_controller("qp", robot, period=0.005, actuation="effort").reset(0.0, state)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_arm_that_falls_away_fast_is_never_lost_on_the_way_to_drawn_goals(seed):
+    robot = thin_arm(8.0)
+    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    random, home = np.random.default_rng(seed), np.array(loop.control.reference(0.0).pose[0])
+    loop.run(1.5)
+    loop.forget()
+    refused = []
+    for _ in range(4):
+        try:
+            loop.control.set_goal(loop.stamp, home + random.uniform(-0.15, 0.15, 3) * (1.0, 0.0, 1.0))
+        except InfeasibleControlError as error:
+            refused.append("falls away" in str(error))
+        loop.run(1.0)
+    assert loop.least() > 0.9 and max(loop.errors) < 5e-3 and all(refused)
+
+
+@pytest.mark.long
+def test_commands_that_are_told_to_come_too_late_for_the_loop_leave_the_arm_to_its_impedances():
+    robot = thin_arm()
+    loop = DelayedLoop(robot, make_controller("qp", robot), 0.005)
+    loop.run(1.5)
+    loop.set_delays(Delays(commands=(4, 4), latency="told"))
+    loop.forget()
+    loop.run(1.0)
+    assert "held by the actuators' impedances alone" in " ".join(loop.control.gave_way())
+    assert np.max(np.abs(loop.simulation.state.v)) < 1e-3 and loop.least() > 0.9
+    loop.set_delays(Delays())
+    loop.run(2.0)
+    assert not loop.control.gave_way()
+    here = loop.simulation.observe().pose[0]
+    arrival = loop.control.set_goal(loop.stamp, here + np.array([0.005, 0.0, 0.0])).duration
+    loop.run(arrival + 0.5)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - here - (0.005, 0.0, 0.0)) < 5e-4
