@@ -54,9 +54,7 @@ def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, 
                 "least": float(values.min()),
                 "median": float(np.median(values)),
                 "largest": float(values.max()),
-                "least_at": {
-                    axis.name: value for axis, value in zip(plan.axes, table[at].tolist(), strict=True)
-                },
+                "least_at": {axis.name: value for axis, value in zip(plan.axes, table[at].tolist(), strict=True)},
             }
     return result
 
@@ -76,9 +74,7 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
     heads = [
         *(axis.name for axis in plan.axes), *COLUMNS, "px", "py", "pz", "qw", "qx", "qy", "qz", *actuators, "binding"
     ]  # fmt: skip
-    numbers = np.column_stack(
-        (_axis_values(plan, results), results["figures"], results["pose"], results["positions"])
-    )
+    numbers = np.column_stack((_axis_values(plan, results), results["figures"], results["pose"], results["positions"]))
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
