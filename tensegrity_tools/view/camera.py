@@ -103,12 +103,18 @@ class FollowingCamera:
         known, since = self._shapes.get(key, (0.0, now))
         if abs(aspect - known) > 0.01 * aspect:
             self._shapes[key] = (aspect, since := now)
+        first = self._server.initial_camera
+        if self._fits.get(key, Fit()) != Fit() and np.allclose(camera.position, first.position, 0.0, 1e-5 * self._span):
+            # the page took the first camera after ours, or somebody pressed "Reset View"
+            self._shapes[key] = (aspect, since := now)
+            del self._fits[key]
+            self._given.pop(key, None)
         settled = now - since >= SETTLED
         new = key not in self._fits
         if new and not settled:
             return False
         # a new page has told a camera of its own that is not the one that it has by now
-        eye = self._server.initial_camera if new else camera
+        eye = first if new else camera
         aim, away = np.array(eye.look_at), np.array(eye.position) - np.array(eye.look_at)
         before, moved = self._fits.get(key, Fit()), False
         after = fit_of(aspect) if settled else before
