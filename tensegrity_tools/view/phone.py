@@ -12,7 +12,9 @@ STYLE = f"""<style>
   div[style*="max-height: 60%"] {{ width: 100% !important; max-height: {PANEL:.0%} !important; }}
   div[style*="max-height: 60%"] div[style*="width: 20em"] {{ width: 100% !important; }}
   div[style*="max-height: 60%"] .mantine-Button-root {{ height: {FINGER}px !important; }}
-  div[style*="max-height: 60%"] .mantine-Slider-root {{ padding-top: 14px; padding-bottom: 14px; }}
+  div[style*="max-height: 60%"] .mantine-Slider-root {{
+    padding-top: 14px !important; padding-bottom: 14px !important; box-sizing: content-box !important;
+  }}
   div[style*="max-height: 60%"] .mantine-Slider-thumb {{ width: 22px !important; height: 22px !important; }}
   div[style*="max-height: 60%"] .mantine-Checkbox-input {{ width: 26px !important; height: 26px !important; }}
   div[style*="max-height: 60%"] input.mantine-NumberInput-input {{
