@@ -144,6 +144,10 @@ def unscale_result(program, scaled, solution, multipliers, x, y, z, w):  # type:
     return worst / largest if worst > 0.0 else 0.0
 
 
+# for all solvers: the types of their arrays are the same whatever the sizes, and looking takes longer than solving
+_scale, _unscale = QuickCall(scale_program), QuickCall(unscale_result)
+
+
 class Daqp:
     """The dual active-set method of `daqp` (Arnstroem, Bemporad, Axehill, 2022), for a few dozen unknowns.
 
@@ -158,7 +162,6 @@ class Daqp:
 
         n, p, r = self._sizes = sizes
         self._scaled, self._daqp = _Scaled.of(sizes), daqp.solve
-        self._scale, self._unscale = QuickCall(scale_program), QuickCall(unscale_result)
         self._settings = {**DAQP_SETTINGS, "iter_limit": iteration_limit}
         self._sense = np.array([0] * n + [DAQP_EQUATION] * p + [0] * r, dtype=np.intc)
 
@@ -175,14 +178,14 @@ class Daqp:
         x, y, z, w = np.full(n, np.nan), np.zeros(p), np.zeros(r), np.zeros(n)
         if not all(each.dtype is FLOAT and each.flags.c_contiguous for each in program):
             program = QuadraticProgram(*(np.ascontiguousarray(each, dtype=np.float64) for each in program))
-        if not self._scale(program, scaled):
+        if not _scale(program, scaled):
             return QPResult(NUMERICAL, x, y, z, w, 0)
         solution, _, flag, info = self._daqp(
             scaled.H, scaled.f, scaled.rows, scaled.high, scaled.low, self._sense, **self._settings
         )
         status = DAQP_FLAGS.get(flag, NUMERICAL)
         result = QPResult(status, x, y, z, w, int(info["iterations"]))
-        if status == SOLVED and self._unscale(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
+        if status == SOLVED and _unscale(program, scaled, solution, info["lam"], x, y, z, w) > DAQP_ACCURATE:
             return sharpened(program, result)
         return result
 

@@ -137,7 +137,7 @@ class EstimatorNode(RobotNode):
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
             return values
-        if unknown.body:
+        if unknown.body and self._estimated.get_subscription_count():
             told = WrenchStamped()
             told.header.stamp, told.header.frame_id = at, unknown.body
             force, torque = told.wrench.force, told.wrench.torque

@@ -35,7 +35,7 @@ MOST_PANELS = 9
 
 def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, Any]:
     """The figures that sum up a sweep."""
-    figures = results["figures"]
+    figures, table = results["figures"], _axis_values(plan, results)
     status = figures[:, 0]
     reached = status == REACHED
     result: dict[str, Any] = {
@@ -54,9 +54,7 @@ def sweep_figures(plan: SweepPlan, results: Mapping[str, NDArray]) -> dict[str, 
                 "least": float(values.min()),
                 "median": float(np.median(values)),
                 "largest": float(values.max()),
-                "least_at": {
-                    axis.name: value for axis, value in zip(plan.axes, _values(plan, results, at), strict=True)
-                },
+                "least_at": {axis.name: value for axis, value in zip(plan.axes, table[at].tolist(), strict=True)},
             }
     return result
 
@@ -65,10 +63,10 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(", ") if name] if " " not in text.replace(", ", "") else ["other"]
 
 
-def _values(plan: SweepPlan, results: Mapping[str, NDArray], row: int) -> list[float]:
-    """Values of the axes in their order at one point."""
-    outer, inner = iter(results["outer"][row].tolist()), iter(results["inner"][row].tolist())
-    return [next(inner) if axis.is_pose else next(outer) for axis in plan.axes]
+def _axis_values(plan: SweepPlan, results: Mapping[str, NDArray]) -> NDArray[np.float64]:
+    """(n, a) values of the axes in their order at every point."""
+    outer, inner = iter(results["outer"].T), iter(results["inner"].T)
+    return np.column_stack([next(inner) if axis.is_pose else next(outer) for axis in plan.axes])
 
 
 def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tuple[str, ...], path: Path) -> None:
@@ -76,20 +74,13 @@ def write_table(plan: SweepPlan, results: Mapping[str, NDArray], actuators: tupl
     heads = [
         *(axis.name for axis in plan.axes), *COLUMNS, "px", "py", "pz", "qw", "qx", "qy", "qz", *actuators, "binding"
     ]  # fmt: skip
+    numbers = np.column_stack((_axis_values(plan, results), results["figures"], results["pose"], results["positions"]))
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(heads)
-            for row in range(len(results["figures"])):
-                numbers = np.concatenate(
-                    (
-                        _values(plan, results, row),
-                        results["figures"][row],
-                        results["pose"][row],
-                        results["positions"][row],
-                    )
-                )
-                writer.writerow([*(f"{value:.9g}" for value in numbers), results["binding"][row]])
+            for row, binding in zip(numbers, results["binding"], strict=True):
+                writer.writerow([*(f"{value:.9g}" for value in row.tolist()), binding])
     except OSError as error:
         raise TensegrityError(f"cannot write {path}: {error.strerror or error}.") from error
 
@@ -151,7 +142,7 @@ def _picture(plan: SweepPlan, results: Mapping[str, NDArray], column: str, title
     values[~np.isfinite(values)] = np.nan
     if column == "status":
         values = (values == REACHED).astype(np.float64)
-    table = np.array([_values(plan, results, row) for row in range(len(values))])
+    table = _axis_values(plan, results)
     varied = [k for k, axis in enumerate(plan.axes) if axis.count > 1]
     figure = Figure(figsize=(9, 5), constrained_layout=True)
     FigureCanvasAgg(figure)

@@ -62,14 +62,10 @@ class SweepPlan:
         return _points(self.axes, self.random, self.seed)
 
     @property
-    def pieces(self) -> list[tuple[int, int, int]]:
+    def pieces(self) -> tuple[tuple[int, int, int], ...]:
         """(row of the outer axes, first inner point, end) of every chunk."""
         points = self.points
-        return [
-            (row, begin, min(begin + self.chunk, len(points.inner)))
-            for row in range(len(points.outer))
-            for begin in range(0, len(points.inner), self.chunk)
-        ]
+        return _pieces(len(points.outer), len(points.inner), self.chunk)
 
     def robot(self, values: Sequence[float]) -> Robot:
         """The robot with the values of the axes that are no pose.
@@ -120,6 +116,12 @@ class SweepPlan:
 def _points(axes: tuple[SweepAxis, ...], random: int, seed: int) -> SweepPoints:
     """Made once for all chunks: of 10^5 points that takes as long as half a pose."""
     return make_points(axes, random, seed)
+
+
+@lru_cache(maxsize=2)
+def _pieces(outer: int, inner: int, size: int) -> tuple[tuple[int, int, int], ...]:
+    """Made once, too: every chunk asks for its own."""
+    return tuple((row, begin, min(begin + size, inner)) for row in range(outer) for begin in range(0, inner, size))
 
 
 COLUMNS = (

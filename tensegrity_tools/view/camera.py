@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
@@ -16,8 +18,12 @@ UPRIGHT = 0.65
 """Width over height of a page below which it is a phone's."""
 WIDTH = 0.92
 """Width over height of the part of a phone's page in which the robot is to fit."""
-HIDDEN = 0.28
-"""Part of a phone's page by which the robot is moved up from the middle."""
+HIDDEN = 0.25
+"""Part of a phone's page by which the robot is moved up from the middle: the panel takes the lower half."""
+NARROWEST = 0.35
+"""Width over height; what a page tells that is narrower is said while it is being laid out."""
+SETTLED = 0.4
+"""s for which the shape of a page has not changed, before the camera is fitted to it."""
 SHARE = 0.15
 """Of the way that is left, how much the camera goes with every picture."""
 
@@ -29,8 +35,24 @@ def middle_of(snapshot: Snapshot) -> NDArray[np.float64]:
     return np.asarray(points.mean(axis=0))
 
 
+class Fit(NamedTuple):
+    """How a camera differs from the first one: times its distance, and the part of the page that it looks lower."""
+
+    distance: float = 1.0
+    lower: float = 0.0
+
+
+def fit_of(aspect: float) -> Fit:
+    """For a page of a width over its height.
+
+    The first camera fits the height. Where the page is narrower than high, as on a phone, it steps back, and shows the
+    robot in the upper part, since the panel hides the lower one.
+    """
+    return Fit(WIDTH / max(aspect, NARROWEST), HIDDEN) if aspect < UPRIGHT else Fit()
+
+
 class FollowingCamera:
-    """Moves the cameras of all browsers by what the robot has moved.
+    """Moves the cameras of all browsers by what the robot has moved, and fits them to the shape of their pages.
 
     Args:
         server: the viser server. start: middle of the robot (3,) m, where the first camera looks. span: m, of it.
@@ -41,6 +63,8 @@ class FollowingCamera:
         self._start = np.array(start)
         self._shift = np.zeros(3)
         self._given: dict[int, NDArray[np.float64]] = {}
+        self._fits: dict[int, Fit] = {}
+        self._shapes: dict[int, tuple[float, float]] = {}  # width over height, and since when
         self._under_way = False
         self.follows = True
 
@@ -59,28 +83,61 @@ class FollowingCamera:
                 jumped = distance > 2.0 * self._span  # a reset, or a leap in a replay
                 self._shift += left if jumped else SHARE * left
         clients = self._server.get_clients()
-        self._given = {key: given for key, given in self._given.items() if key in clients}
+        records: tuple[dict[int, Any], ...] = (self._given, self._fits, self._shapes)
+        for record in records:
+            for key in record.keys() - clients.keys():
+                del record[key]
+        settling = False
         for key, client in clients.items():
             with contextlib.suppress(AssertionError, ValueError):  # it has gone, or has told nothing yet
-                if not client.camera.update_timestamp:
-                    continue
-                if key not in self._given and 0.0 < client.camera.aspect < UPRIGHT:
-                    self._fit(client.camera)
-                step = self._shift - self._given.setdefault(key, np.zeros(3))
-                if np.abs(step).max() > 1e-4 * self._span:
-                    client.camera.position = client.camera.position + step  # takes what it looks at along
-                    self._given[key] = self._shift.copy()
-        return self._under_way and self.follows
+                if client.camera.update_timestamp:
+                    settling |= not self._lead(key, client.camera)
+        return settling or (self._under_way and self.follows)
 
-    def _fit(self, camera: viser.CameraHandle) -> None:
-        """Step back where the page is narrower than high, as on a phone, since the first camera fits the height, and
-        show the robot in the upper part, since the panel hides the lower one."""
-        aim = np.array(camera.look_at)
-        away = (np.array(camera.position) - aim) * (WIDTH / camera.aspect)
-        distance = float(np.linalg.norm(away))
-        side = np.cross((0.0, 0.0, 1.0), away / distance)
-        up = np.cross(away / distance, side / max(float(np.linalg.norm(side)), 1e-9))
-        height = 2.0 * distance * np.tan(0.5 * camera.fov)  # m, of what the page shows around the robot
-        aim = aim - HIDDEN * height * up
-        camera.position = aim + away
-        camera.look_at = aim
+    def _lead(self, key: int, camera: viser.CameraHandle) -> bool:
+        """Fit a camera to its page, also when that is turned, and take it along; False where that is still to be done.
+
+        What people turned and zoomed stays: only the distance changes, by a factor, and the height on the page.
+        """
+        aspect, now = camera.aspect, time.monotonic()
+        known, since = self._shapes.get(key, (0.0, now))
+        if abs(aspect - known) > 0.01 * aspect:
+            self._shapes[key] = (aspect, since := now)
+        first = self._server.initial_camera
+        if self._fits.get(key, Fit()) != Fit() and np.allclose(camera.position, first.position, 0.0, 1e-5 * self._span):
+            # the page took the first camera after ours, or somebody pressed "Reset View"
+            self._shapes[key] = (aspect, since := now)
+            del self._fits[key]
+            self._given.pop(key, None)
+        settled = now - since >= SETTLED
+        new = key not in self._fits
+        if new and not settled:
+            return False
+        # a new page has told a camera of its own that is not the one that it has by now
+        eye = first if new else camera
+        aim, away = np.array(eye.look_at), np.array(eye.position) - np.array(eye.look_at)
+        before, moved = self._fits.get(key, Fit()), False
+        after = fit_of(aspect) if settled else before
+        if max(abs(before.distance - after.distance), abs(before.lower - after.lower)) > 0.01:
+            aim += before.lower * _page_height(away, camera.fov)
+            away *= after.distance / before.distance
+            aim -= after.lower * _page_height(away, camera.fov)
+            moved = True
+        step = self._shift - self._given.get(key, np.zeros(3))
+        if np.abs(step).max() > 1e-4 * self._span:
+            aim += step
+            moved = True
+        if moved:
+            camera.position = aim + away
+            camera.look_at = aim
+            self._given[key] = self._shift.copy()
+        self._fits[key] = after
+        return settled or after == fit_of(aspect)
+
+
+def _page_height(away: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
+    """(3,) m, from the lower to the upper edge of the page, at the distance of what the camera looks at."""
+    distance = float(np.linalg.norm(away))
+    side = np.cross((0.0, 0.0, 1.0), away)
+    up = np.cross(away / distance, side / max(float(np.linalg.norm(side)), 1e-9))
+    return np.asarray(2.0 * distance * np.tan(0.5 * angle) * up)

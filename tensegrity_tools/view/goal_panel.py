@@ -200,7 +200,8 @@ class GoalPanel:
             stopped = f" Stopped by {', '.join(answer.binding)}, drawn in red." if answer.binding else ""
             self._show_answer(f"Refused: {answer.text}{stopped}", "#b3261e")
             if client is not None:
-                client.add_notification("Goal refused", shorten(answer.text, 160), color="red", auto_close_seconds=8.0)
+                said = shorten(f"{stopped.strip()} {answer.text}".strip(), 160)  # what stops it first: little room
+                client.add_notification("Goal refused", said, color="red", auto_close_seconds=8.0)
         self._nearest, self.binding = answer.nearest, answer.binding
         self._near.visible = answer.nearest is not None
         return answer

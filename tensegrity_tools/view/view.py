@@ -22,6 +22,7 @@ from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel
 from .guard import Guard
+from .phone import STYLE
 from .replay_panel import Playback, ReplayPanel, SteerCallback
 from .robot_scene import RobotScene
 from .state import Answer, ViewState
@@ -126,6 +127,7 @@ class View:
         )
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
+        gui.add_html(STYLE)
         # At the top, where no growing text moves them away from the mouse.
         replays = self._on_steer is not None
         self._replay_folder = gui.add_folder("Replay", visible=False) if replays else None

@@ -46,7 +46,7 @@ class HeadlessBrowser:
         errors: what the page's console called an error.
     """
 
-    def __init__(self, width: int = 1280, height: int = 800) -> None:
+    def __init__(self, width: int = 1280, height: int = 800, *, phone: bool = False) -> None:
         program = find_chromium()
         if program is None:
             raise RuntimeError("no Chromium found; install the package chromium")
@@ -66,8 +66,9 @@ class HeadlessBrowser:
             for domain in ("Page", "Network", "Runtime", "Log"):
                 self._send(f"{domain}.enable")
             self._send(
-                "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+                "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
             )
+            self._send("Emulation.setTouchEmulationEnabled", enabled=phone)
         except BaseException:
             self.close()
             raise

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from headless_browser import HeadlessBrowser, find_chromium
 from view_robots import prism_robot
 from view_visitor import free_port, visit, wait
 
 from tensegrity_tools.view import Answer, View, replay_panel
 from tensegrity_tools.view.replay_panel import Playback
+from tensegrity_tools.view.state import ViewState
 
 
 @pytest.fixture
@@ -61,3 +64,30 @@ def test_a_field_that_was_just_moved_is_not_taken_back_by_the_replay(steered, mo
         view.replay._touched.clear()
         view.replay.update(Playback(position=99.0, end=20.0))
         assert view.replay._bar.value == 20.0
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_on_a_phone_fingers_hit_the_time_bar_and_the_robot_stands_above_the_panel(steered) -> None:
+    view, asked = steered
+    still = ViewState(time=1.0, configuration=view.robot.model.nodes, mode="moving")
+    box = "(e => {const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]})"
+    with HeadlessBrowser(390, 844, phone=True) as browser:
+        browser.open(view.url)
+        view.show(still)
+        view.show_playback(Playback(position=5.0, end=20.0))
+        assert browser.wait(lambda: "Pause" in browser.text() and "moving" in browser.text(), 120.0)
+        pause = f"[...document.querySelectorAll('button')].filter(b => b.innerText.trim() === 'Pause').map({box})[0]"
+        assert browser.wait(lambda: browser.run(pause)[3] >= 40)
+        x, y, width, height = browser.run(pause)
+        assert 0.5 * 844 < y < 844 - height and x >= 0.0 and 0.8 * 390 < width <= 390 - x
+        bar = browser.run(f"[...document.querySelectorAll('.mantine-Slider-root')].map({box})[0]")
+        assert bar[2] > 150 and bar[3] >= 30
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        (client,) = view._server.get_clients().values()
+        away = np.linalg.norm(view._server.initial_camera.position - view._server.initial_camera.look_at)
+        fitted = lambda: np.linalg.norm(client.camera.position - client.camera.look_at) > 1.5 * away  # noqa: E731
+        assert browser.wait(fitted)
+        browser.drag((bar[0] + 0.25 * bar[2], bar[1] + 0.4 * bar[3]), (bar[0] + 0.5 * bar[2], bar[1] + 0.4 * bar[3]))
+        assert browser.wait(lambda: bool(asked))
+    assert all(name == "position" for name, _ in asked)

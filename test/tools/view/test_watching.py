@@ -10,6 +10,7 @@ import pytest
 
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.visualization.picture import make_picture
+from tensegrity_tools.view import camera
 from tensegrity_tools.view.camera import FollowingCamera, middle_of
 
 
@@ -32,30 +33,37 @@ class Camera:
 
 def server(*cameras: Camera) -> Any:
     clients = {key: SimpleNamespace(camera=camera) for key, camera in enumerate(cameras)}
-    return SimpleNamespace(get_clients=lambda: clients)
+    return SimpleNamespace(get_clients=lambda: clients, initial_camera=Camera())
+
+
+@pytest.fixture(autouse=True)
+def pages_that_are_laid_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(camera, "SETTLED", 0.0)
 
 
 def test_the_camera_stays_where_the_robot_stays_and_goes_along_where_it_leaves() -> None:
-    camera = Camera()
-    follower = FollowingCamera(server(camera), np.zeros(3), span=1.0)
+    eye = Camera()
+    follower = FollowingCamera(server(eye), np.zeros(3), span=1.0)
     for _ in range(50):
         assert not follower.update(np.array([0.2, 0.0, 0.0]))  # it bends
-    np.testing.assert_array_equal(camera.position, [3.0, 0.0, 1.0])
+    np.testing.assert_array_equal(eye.position, [3.0, 0.0, 1.0])
     while follower.update(np.array([1.5, -0.8, 0.0])):
         pass
-    assert np.linalg.norm(camera.look_at - [1.5, -0.8, 0.0]) < 0.03
+    assert np.linalg.norm(eye.look_at - [1.5, -0.8, 0.0]) < 0.03
     np.testing.assert_allclose(
-        camera.position - camera.look_at, [3.0, 0.0, 1.0], atol=1e-12
+        eye.position - eye.look_at, [3.0, 0.0, 1.0], atol=1e-12
     )  # people's own direction and distance
     follower.follows = False
     follower.update(np.array([5.0, 0.0, 0.0]))
-    assert np.linalg.norm(camera.look_at - [1.5, -0.8, 0.0]) < 0.03
+    assert np.linalg.norm(eye.look_at - [1.5, -0.8, 0.0]) < 0.03
 
 
 def test_a_browser_that_comes_later_looks_at_the_robot_too() -> None:
     late = Camera()
     clients: dict[int, Any] = {}
-    follower = FollowingCamera(SimpleNamespace(get_clients=lambda: clients), np.zeros(3), span=1.0)
+    follower = FollowingCamera(
+        SimpleNamespace(get_clients=lambda: clients, initial_camera=Camera()), np.zeros(3), span=1.0
+    )
     while follower.update(np.array([4.0, 0.0, 0.0])):
         pass
     clients[7] = SimpleNamespace(camera=late)
@@ -65,10 +73,41 @@ def test_a_browser_that_comes_later_looks_at_the_robot_too() -> None:
 
 def test_on_a_phone_the_camera_steps_back_and_shows_the_robot_above_the_middle() -> None:
     phone = Camera(aspect=0.46)
-    FollowingCamera(server(phone), np.zeros(3), span=1.0).update(np.zeros(3))
+    follower = FollowingCamera(server(phone), np.zeros(3), span=1.0)
+    follower.update(np.zeros(3))
     away = phone.position - phone.look_at
     assert np.linalg.norm(away) == pytest.approx(2.0 * np.sqrt(10.0))
     assert phone.look_at[2] < -0.5 and abs(np.dot(phone.look_at, away)) < 1e-9  # moved across the line of sight
+    stands = phone.position.copy()
+    assert not follower.update(np.zeros(3))
+    np.testing.assert_array_equal(phone.position, stands)
+    phone.aspect = 2.2  # turned on its side
+    follower.update(np.zeros(3))
+    np.testing.assert_allclose(phone.position, [3.0, 0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(phone.look_at, np.zeros(3), atol=1e-12)
+
+
+def test_a_page_that_is_being_laid_out_moves_no_camera(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(camera, "SETTLED", 1e9)
+    page = Camera(aspect=0.1)
+    follower = FollowingCamera(server(page), np.zeros(3), span=1.0)
+    for aspect in (0.1, 2.0, 0.46, 1.6, 0.46):
+        page.aspect = aspect
+        assert follower.update(np.zeros(3))  # comes back for it, though the robot stands still
+        np.testing.assert_array_equal(page.position, [3.0, 0.0, 1.0])
+
+
+def test_the_camera_that_a_page_has_before_it_hears_of_ours_does_not_count() -> None:
+    page = Camera(aspect=0.46)
+    page.position, page.look_at = np.array([30.0, 30.0, 30.0]), np.zeros(3)
+    follower = FollowingCamera(server(page), np.zeros(3), span=1.0)
+    follower.update(np.zeros(3))
+    assert np.linalg.norm(page.position - page.look_at) == pytest.approx(2.0 * np.sqrt(10.0))
+    fitted, aim = page.position.copy(), page.look_at.copy()
+    page.position = np.array([3.0, 0.0, 1.0])  # the first camera came after ours, or is asked for once more
+    follower.update(np.zeros(3))
+    np.testing.assert_allclose(page.position, fitted)
+    np.testing.assert_allclose(page.look_at, aim)
 
 
 def test_the_face_that_a_robot_stands_on_are_the_nodes_that_carry_it() -> None:
