@@ -47,7 +47,11 @@ class System:
         self.truths: dict[float, tuple] = {}
         reliable = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
         self.watcher.node.create_subscription(StructureState, "simulator/truth", self._record, reliable)
-        self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
+        try:
+            self.wait(lambda: self.diagnosis("controller") in HOLDING and self.watcher.truth is not None)
+        except BaseException:
+            self.close()  # the tests after this one start their own
+            raise
 
     def _record(self, message):
         nodes = np.array(message.node_position)
