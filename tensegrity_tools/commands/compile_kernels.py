@@ -16,8 +16,8 @@ from ..output import console
 
 USES = ("motion", "control", "live")
 # Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
-# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on. Nothing is in
-# both, since both would compile what they need at the same time.
+# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on. Nothing is
+# in both, since both would compile what they need at the same time.
 PARTS = (
     ("tensebot", "three_prism", "manipulator:live", "single_strut:live", "biglide:live"),
     (

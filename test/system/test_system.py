@@ -136,7 +136,8 @@ def test_bad_goals_are_refused_with_a_reason_while_the_robot_holds(system):
     running = system(fresh=False, **STANDING)
     watcher = running.watcher
     running.pause(False)
-    running.wait(lambda: running.diagnosis("controller") == "holding")
+    settled = watcher.time + 3.0
+    running.wait(lambda: watcher.time > settled and running.diagnosis("controller") == "holding")
     position, quaternion = watcher.pose
     cases = [
         ((np.nan, 0.0, 0.2), quaternion, {}, "finite"),

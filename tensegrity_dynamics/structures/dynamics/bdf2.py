@@ -191,7 +191,7 @@ def newton_direction(network, ahead, work, stages):
             stages.solved[f] += stages.columns[c, f] * stages.bar_right[c]
 
 
-@compiled
+@compiled_part
 def solve_step(network, rest_lengths, ahead, work, stages):
     """Bring stages.nodes and stages.velocities from a guess to the end of the step; returns a status."""
     position, size = network.position, 0.0
@@ -223,7 +223,7 @@ def solve_step(network, rest_lengths, ahead, work, stages):
     return COMPLETED if largest <= 1e-7 * size else DIVERGED
 
 
-@compiled
+@compiled_part
 def predict(network, nodes, velocities, step, has_former, stages):
     """Fill x^, v^ and the guess of the step's end; returns g."""
     former = stages.former
@@ -259,7 +259,7 @@ def has_changed(network, work, stages):
     return changed
 
 
-@compiled
+@compiled_part
 def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. `stages.former` holds the state before the last step."""
     former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, work)

@@ -17,7 +17,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled, for_compiled_callers
+from ...numerics.compilation import compiled_part, for_compiled_callers
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .point_masses import (
@@ -88,7 +88,7 @@ def extend_bars(network, rest_lengths):
         network.bar_lengths[c] = rest_lengths[network.bars[c]]
 
 
-@compiled
+@compiled_part
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
     rubs, closes = network.ground.shape[0] > 0, not network.gains[0] > 0.0
@@ -164,7 +164,7 @@ def rub_step(network, nodes, velocities, step, work, stages):
     return True
 
 
-@compiled
+@compiled_part
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 
