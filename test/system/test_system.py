@@ -29,8 +29,6 @@ pytestmark = pytest.mark.system
 PATIENCE = 90.0  # s of wall time for anything; only a stuck system takes so long
 ROBOT = "tensebot"
 HOLDING = ("holding", "moving")
-STANDING = {"paused": True, "robot": ROBOT, "composed": True}
-"""What the system is made of that the first test leaves running, for tests that need one in good order."""
 
 
 class System:
@@ -133,11 +131,8 @@ def test_a_goal_in_lockstep_is_reached_and_two_runs_are_bit_equal_composed_or_no
 
 
 def test_bad_goals_are_refused_with_a_reason_while_the_robot_holds(system):
-    running = system(fresh=False, **STANDING)
+    running = system()
     watcher = running.watcher
-    running.pause(False)
-    settled = watcher.time + 3.0
-    running.wait(lambda: watcher.time > settled and running.diagnosis("controller") == "holding")
     position, quaternion = watcher.pose
     cases = [
         ((np.nan, 0.0, 0.2), quaternion, {}, "finite"),
@@ -155,13 +150,10 @@ def test_bad_goals_are_refused_with_a_reason_while_the_robot_holds(system):
     watcher.spin(0.5)
     np.testing.assert_allclose(watcher.pose[0], position, atol=1e-6)
     assert running.diagnosis("controller") == "holding"
-    running.pause(True)
 
 
 def test_stop_latches_until_hold(system):
-    running = system(fresh=False, **STANDING)
-    running.pause(False)
-    watcher = running.watcher
+    watcher = system(fresh=False).watcher
     assert watcher.call("stop").success
     refused = watcher.send_goal(*goal_from_rest(watcher))
     assert not refused.accepted
