@@ -4,7 +4,7 @@ PYTHON ?=
 TESTS ?= test
 BIN := .venv/bin
 
-.PHONY: help setup setup-tests sim test test-long lint format benchmark clean
+.PHONY: help setup setup-tests setup-benchmarks sim test test-long lint format benchmark clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ setup-tests:
 
 sim: setup ## the main job: ROBOT (tensebot) in simulation, driven through its tour, with the browser view
 	@$(BIN)/tensegrity up sim $(ROBOT) --tour
+
+setup-benchmarks:
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh --with-benchmarks
 
 test: setup-tests ## every check and test
 	@sh scripts/test.sh $(TESTS)
@@ -31,7 +34,7 @@ format: setup-tests ## put the code into its style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-benchmark: setup-tests ## speed beside other programs; the results go to benchmarks/results
+benchmark: setup-benchmarks ## speed beside other programs; the results go to benchmarks/results
 	@for program in benchmarks/*.py; do echo "== $$program"; $(BIN)/python "$$program" || exit 1; done
 
 clean: ## remove what the set-up and the builds made

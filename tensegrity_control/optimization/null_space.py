@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.compilation import compiled, compiled_part
 from tensegrity_dynamics.numerics.types import Array
 
 from .quadratic_program import INFEASIBLE, SOLVED, QPResult, QPSolver, QuadraticProgram, Sizes
@@ -40,7 +40,7 @@ def add(into, factor, vector):  # type: ignore[no-untyped-def]
         into[i] += factor * vector[i]
 
 
-@compiled
+@compiled_part
 def substitute(upper, count, vector, transposed):  # type: ignore[no-untyped-def]
     """R x = vector, or R' x = vector, in place."""
     for step in range(count):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.numerics.compilation import compiled
+from tensegrity_dynamics.numerics.compilation import compiled, compiled_part
 from tensegrity_dynamics.numerics.types import Array
 
 from .quintic import QUINTIC
@@ -25,7 +25,7 @@ GROWTH, STEPS = 1.08, 120
 """Of the row of durations: from the shortest that could be to some ten thousand times as long."""
 
 
-@compiled
+@compiled_part
 def largest_rates(start, goal, duration, table):
     """Largest |y'| and |y''| along the quintic from start (3, k) to rest at goal (k,)."""
     rate, acceleration = 0.0, 0.0

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from tensegrity_dynamics.errors import TensegrityError
 
@@ -93,11 +92,13 @@ def fit_line(
     middle, spread = float(np.median(xs)), float(np.ptp(xs))
     if spread <= 1e-9 * max(1.0, float(np.max(np.abs(xs)))):
         raise CalibrationError(f"{what}: all readings are the same; move it to places far apart and measure there.")
+    from scipy.optimize import least_squares  # here, so that importing the package stays quick
+
     u = (xs - middle) / spread
     floor = max(resolution, 1e-12 * float(np.max(np.abs(ys))), np.finfo(np.float64).tiny)
     start = _start(u, ys)
     scale = _scale(ys - start[0] - start[1] * u, floor)
-    solution = optimize.least_squares(
+    solution = least_squares(
         lambda p: (p[0] + p[1] * u - ys) / scale, start, loss="soft_l1", x_scale=np.maximum(np.abs(start), scale)
     )
     robust = ys - solution.x[0] - solution.x[1] * u
@@ -126,6 +127,13 @@ def _scale(residuals: NDArray[np.float64], floor: float) -> float:
     return max(middle * math.sqrt(size / max(size - 2, 1)), floor)
 
 
+def _student(probability: float, freedom: int) -> float:
+    """Quantile of Student's t distribution."""
+    from scipy.special import stdtrit  # here, and not scipy.stats, which takes longer to import than the whole driver
+
+    return float(stdtrit(freedom, probability))
+
+
 def _inliers(
     u: NDArray[np.float64], ys: NDArray[np.float64], away: NDArray[np.float64], limit: float, floor: float
 ) -> NDArray[np.bool_]:
@@ -145,7 +153,7 @@ def _inliers(
         off = ys - ys[keep].mean() - slope * (u - centre)
         deviation = max(math.sqrt(float((off[keep] ** 2).sum()) / (count - 2)), floor)
         distance = deviation * math.sqrt(1.0 + 1.0 / count + (u[k] - centre) ** 2 / spread)
-        if abs(off[k]) / distance <= stats.t.ppf(1.0 - 0.5 * FALSE_OUTLIER_PROBABILITY / u.size, count - 2):
+        if abs(off[k]) / distance <= _student(1.0 - 0.5 * FALSE_OUTLIER_PROBABILITY / u.size, count - 2):
             keep[k] = True
     return keep
 
@@ -168,7 +176,7 @@ def _report(
     height = float(ys[keep].mean())
     residuals = ys - height - slope * (u - centre)
     deviation = math.sqrt(float((residuals[keep] ** 2).sum()) / (count - 2))
-    quantile = float(stats.t.ppf(0.5 + 0.5 * confidence, count - 2))
+    quantile = _student(0.5 + 0.5 * confidence, count - 2)
     # rounding to the resolution is an error, too, which equal points may hide
     error = max(deviation, floor / math.sqrt(12.0))
     zero = -middle / spread  # u at x = 0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import allocation_free, for_compiled_callers
 
 STIFFNESS, DAMPING, RADIUS = 0, 1, 2
 
@@ -95,7 +95,7 @@ def nearest_points(nodes, i, j, k, m):
     return s, t, np.sqrt(max(square, 0.0))
 
 
-@allocation_free
+@for_compiled_callers
 def collision_forces(table, nodes, velocities, forces):
     """Add to forces (n, 3) N what the pairs of rods in a table exert on each other; returns the dampers' power [W]."""
     lost, reach = 0.0, 2.0 * table[0, RADIUS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import allocation_free, for_compiled_callers
 from .ground import LAWS, Ground
 
 LINEAR, EXPONENTIAL, SOFTPLUS = range(3)
@@ -42,14 +42,14 @@ def flatten(ground: Ground | None) -> np.ndarray:
     return np.concatenate((numbers, heights.ravel()))
 
 
-@allocation_free
+@for_compiled_callers
 def b_spline(a, b, c, d, t):
     """Value, slope and curvature over t in 0 to 1 of the cubic B-spline with these four coefficients."""
     p, q, r = (d - a) / 6.0 + 0.5 * (b - c), 0.5 * (a + c) - b, 0.5 * (c - a)
     return ((p * t + q) * t + r) * t + (a + 4.0 * b + c) / 6.0, (3.0 * p * t + 2.0 * q) * t + r, 6.0 * p * t + 2.0 * q
 
 
-@allocation_free
+@for_compiled_callers
 def _along_row(ground, row, column, s):
     """Value, slope and curvature along a row of coefficients between two columns of the grid."""
     at = HEIGHTS + row * int(ground[COLUMNS]) + column
@@ -71,7 +71,7 @@ def spline_coefficients(heights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(result)
 
 
-@allocation_free
+@for_compiled_callers
 def field_cell(ground, x, y):
     """Row and column of the cell that a point lies in, place in it from 0 to 1 along x and y, and whether it is out."""
     spacing = ground[SPACING]

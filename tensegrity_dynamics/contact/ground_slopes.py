@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import for_compiled_callers
 from .ground_forces import (
     COLUMNS,
     DAMPING,
@@ -35,7 +35,7 @@ AWAY, TURNED, SLIDE, AWAY_CHANGE, SLIDE_CHANGE, HESSIAN = 0, 1, 2, 3, 4, 5
 HESSIAN_END = 8
 
 
-@allocation_free
+@for_compiled_callers
 def _row_of(ground, row, column, s, order):
     """A derivative along a row of spline coefficients between two columns of the grid, of order 0 to 3."""
     at = HEIGHTS + row * int(ground[COLUMNS]) + column
@@ -50,7 +50,7 @@ def _row_of(ground, row, column, s, order):
     return d - a + 3.0 * (b - c)
 
 
-@allocation_free
+@for_compiled_callers
 def field_thirds(ground, x, y):
     """h_xxx, h_xxy, h_xyy and h_yyy of a height field at a point [1/m^2]; level beyond its edges."""
     spacing = ground[SPACING]
@@ -76,7 +76,7 @@ def field_thirds(ground, x, y):
     return xxx / cube, xxy / cube, xyy / cube, yyy / cube
 
 
-@allocation_free
+@for_compiled_callers
 def depth_hessian(ground, x, y, z, hessian):
     """Fill hessian (3, 3) 1/m with the second derivatives of the depth; zero for a plane."""
     for a in range(3):
@@ -106,7 +106,7 @@ def depth_hessian(ground, x, y, z, hessian):
     hessian[1, 2], hessian[2, 1] = -q_y, -q_y
 
 
-@allocation_free
+@for_compiled_callers
 def point_slopes(ground, x, y, z, velocity, by_position, by_velocity, scratch):
     """Fill the derivatives (3, 3) N/m and N s/m of the ground's force on a point; returns whether it pushes.
 

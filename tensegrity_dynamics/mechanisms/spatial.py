@@ -6,7 +6,7 @@ that no transform stands between two bodies; joints state their own quantities i
 
 from __future__ import annotations
 
-from ..numerics.compilation import allocation_free
+from ..numerics.compilation import allocation_free, for_compiled_callers
 
 
 @allocation_free
@@ -18,7 +18,7 @@ def cross(a, b, out):
     out[0], out[1], out[2] = x, y, z
 
 
-@allocation_free
+@for_compiled_callers
 def rotate(matrix, vector, out):
     """out (3,) = matrix (3, 3) @ vector (3,); out must not be vector."""
     for a in range(3):
@@ -33,7 +33,7 @@ def multiply(a, b, out):
             out[i, j] = a[i, 0] * b[0, j] + a[i, 1] * b[1, j] + a[i, 2] * b[2, j]
 
 
-@allocation_free
+@for_compiled_callers
 def cross_motion(v, m, out):
     """out (6,) = v x m, the change of motion vector m carried along by v."""
     out[0] = v[1] * m[2] - v[2] * m[1]
@@ -44,7 +44,7 @@ def cross_motion(v, m, out):
     out[5] = v[0] * m[4] - v[1] * m[3] + v[3] * m[1] - v[4] * m[0]
 
 
-@allocation_free
+@for_compiled_callers
 def cross_force(v, f, out):
     """out (6,) = v x* f, the change of force vector f carried along by v."""
     out[0] = v[1] * f[2] - v[2] * f[1] + v[4] * f[5] - v[5] * f[4]
@@ -66,7 +66,7 @@ def to_world(rotation, origin, local, out):
     out[5] += origin[0] * out[1] - origin[1] * out[0]
 
 
-@allocation_free
+@for_compiled_callers
 def inertia_times(inertia, v, out):
     """out (6,) = I v for inertia (10,): mass, mass times centre (3), and xx, yy, zz, xy, xz, yz about the origin."""
     m, hx, hy, hz = inertia[0], inertia[1], inertia[2], inertia[3]
@@ -79,7 +79,7 @@ def inertia_times(inertia, v, out):
     out[5] = m * v[5] - hx * v[1] + hy * v[0]
 
 
-@allocation_free
+@for_compiled_callers
 def world_inertia(mass, centre, tensor, rotation, origin, out):
     """Fill out (10,) for a body of mass [kg], centre (3,) m and central tensor (3, 3) kg m^2 in its own axes."""
     cx = origin[0] + rotation[0, 0] * centre[0] + rotation[0, 1] * centre[1] + rotation[0, 2] * centre[2]

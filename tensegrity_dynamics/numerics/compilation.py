@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba.core.ccallback import CFunc
+from numba.extending import overload
+from numba.np import arrayobj
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _stamps: dict[int, str] = {}  # by id of the compiled function, all of which live as long as their modules
+
+
+def _refuse_shapes(source: Any, target: Any) -> None:
+    raise NotImplementedError
+
+
+@overload(_refuse_shapes)
+def _refuse_shapes_compiled(source: Any, target: Any) -> Callable[..., None]:
+    def refuse(source: Any, target: Any) -> None:
+        raise ValueError("an array is assigned to a slice of another shape")
+
+    return refuse
+
+
+# numba's own sentence tells both shapes. The texts for it take 40 functions, which every process compiles anew, into
+# every function that assigns slices.
+if hasattr(arrayobj, "raise_with_shape_context"):
+    arrayobj.raise_with_shape_context = _refuse_shapes
 
 
 def compiled(function: Function) -> Function:
@@ -46,11 +66,37 @@ def allocation_free(function: Function) -> Function:
 
 
 def for_compiled_callers(function: Function) -> Function:
-    """As `allocation_free`, for a function that Python never calls, which spares half of its compilation."""
-    result = allocation_free(function)
+    """As `allocation_free`, for a function that Python hardly ever calls, which spares half of its compilation.
+
+    That half reads some hundred arrays out of the arguments as Python hands them over. A call from Python compiles it.
+    """
+    return _without_wrapper(function, allocation_free(function))
+
+
+def compiled_part(function: Function) -> Function:
+    """As `compiled`, for a function that Python hardly ever calls; see `for_compiled_callers`."""
+    return _without_wrapper(function, compiled(function))
+
+
+def _without_wrapper(function: Any, result: Any) -> Any:
+    """Compile `result` without what takes the arguments of a call from Python, and see to such calls apart."""
     options = getattr(result, "targetoptions", None)
-    if options is not None:
-        options["no_cpython_wrapper"] = True
+    if options is None:  # compilation is switched off
+        return result
+    make_whole = cache(partial(numba.jit(**options), function))  # not on disk, where both would be one
+
+    def call_from_python(*arguments: Any) -> Any:
+        return make_whole()._compile_for_args(*arguments)
+
+    def keep(made: Any) -> None:  # where no call from Python finds it, as it has no entry for one
+        result.overloads[tuple(made.signature.args)] = made
+
+    options["no_cpython_wrapper"] = True
+    result.add_overload = keep
+    result._compile_for_args = call_from_python
+    store = getattr(getattr(result, "_cache", None), "_cache_file", None)
+    if store is not None:  # what was kept of the same function with an entry for Python, or without one, is another one
+        store._source_stamp += " for compiled callers"
     return result
 
 
@@ -119,6 +165,11 @@ def inlined(function: Function) -> Function:
     if options is not None:
         options["forceinline"] = True
     return result
+
+
+def inlined_part(function: Function) -> Function:
+    """As `inlined`, for a function that Python hardly ever calls; see `for_compiled_callers`."""
+    return _without_wrapper(function, inlined(function))
 
 
 def _ignore_literals(result: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compilation import allocation_free
+from .compilation import allocation_free, for_compiled_callers
 
 
 @allocation_free
@@ -27,7 +27,7 @@ def copy(source, target):
         target[i] = source[i]
 
 
-@allocation_free
+@for_compiled_callers
 def normalise(vector):
     """Scale a vector (n,) to length one, in place."""
     norm = np.sqrt(dot(vector, vector))
@@ -72,7 +72,7 @@ def cholesky_solve(factor, size, right):
         right[i] = total / factor[i, i]
 
 
-@allocation_free
+@for_compiled_callers
 def cholesky_shifted(matrix, shift, factor):
     """Fill factor (n, n) with the Cholesky factor of matrix + shift; False where that is not positive definite."""
     n = matrix.shape[0]
@@ -83,7 +83,7 @@ def cholesky_shifted(matrix, shift, factor):
     return cholesky(factor, n) < 0
 
 
-@allocation_free
+@for_compiled_callers
 def cholesky_apply(factor, right, solution):
     """Fill solution (n,) with that of L' L x = right; both may be the same array."""
     for i in range(right.shape[0]):
@@ -91,7 +91,7 @@ def cholesky_apply(factor, right, solution):
     cholesky_solve(factor, factor.shape[0], solution)
 
 
-@allocation_free
+@for_compiled_callers
 def least_eigenvector(factor, vector, other, iterations):
     """Inverse iteration with the factor of a matrix: fills vector with the direction of its least eigenvalue.
 

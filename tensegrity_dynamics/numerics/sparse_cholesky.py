@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compilation import compiled
+from .compilation import compiled, compiled_part
 
 WASTE = 0.2
 """Part of a dense matrix that may be zeros for columns to be taken together."""
@@ -157,7 +157,7 @@ def place_entries(chain, column, row, first, last, below, where):
     return places
 
 
-@compiled
+@compiled_part
 def factor_front(front, width, least, panel, rows, product):
     """Factor the first columns of a dense symmetric matrix, lower triangle; False where it is not positive definite.
 
@@ -210,7 +210,7 @@ def factor_front(front, width, least, panel, rows, product):
     return True
 
 
-@compiled
+@compiled_part
 def update_by_tiles(front, panel, rows, product, end, depth):
     """Subtract what the columns of a panel take from the columns behind them, lower triangle.
 

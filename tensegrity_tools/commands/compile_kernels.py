@@ -16,12 +16,16 @@ from ..output import console
 
 USES = ("motion", "control", "live")
 # Robots that together use every compiled function. Those of one kind share most of it, so that each kind is a process;
-# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on.
+# the shorter one takes what `qp` adds for mechanisms, when the other one has compiled what that builds on. Nothing is
+# in both, since both would compile what they need at the same time.
 PARTS = (
-    ("tensebot", "three_prism", "manipulator:live"),
-    ("manipulator:motion", "manipulator:control", "single_strut", "biglide"),
-)
-LIVE = "qp"
+    ("tensebot", "three_prism", "manipulator:live", "single_strut:live", "biglide:live"),
+    (
+        "manipulator:motion", "manipulator:control", "single_strut:motion", "single_strut:control",
+        "biglide:motion", "biglide:control",
+    ),
+)  # fmt: skip
+LIVE, TASK = "qp", "task"
 
 
 def compile_kernels(
@@ -79,6 +83,8 @@ def _tasks(name: str, uses: tuple[str, ...] = USES) -> Iterator[tuple[str, Calla
         for controller in suitable(robot):
             if controller != LIVE:
                 yield f"controller {controller}", partial(_make, controller, robot)
+        if TASK in suitable(robot):
+            yield "states along a motion", partial(_states_along, robot)
     if "live" in uses and LIVE in suitable(robot):
         yield f"controller {LIVE}", partial(_make, LIVE, robot)
 
@@ -99,3 +105,14 @@ def _make(controller: str, robot: Any) -> None:
 
     with contextlib.suppress(TensegrityError):  # not for this robot
         make_controller(controller, robot)
+
+
+def _states_along(robot: Any) -> None:
+    """What the plan of an output's motion asks of its model, which no controller needs before its first goal."""
+    import numpy as np
+
+    from tensegrity_control.motion_planning.output_model import OutputModel
+
+    model, start = OutputModel(robot), np.array(robot.model.start)
+    states = np.concatenate((start[model.q_index], np.zeros(model.index.size)))[None]
+    model.outputs_along(start, states, np.zeros((1, model.drives.size)))

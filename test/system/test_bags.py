@@ -16,6 +16,7 @@ from builtin_interfaces.msg import Duration  # noqa: E402
 from geometry_msgs.msg import Pose  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_srvs.srv import SetBool  # noqa: E402
 from tensegrity.action import FollowTrajectory  # noqa: E402
 from tensegrity.msg import Goal  # noqa: E402
 
@@ -61,8 +62,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert not watcher.send_goal(position, quaternion, frame="elsewhere").accepted
         began = watcher.time
         wait(watcher, lambda: watcher.time > began + 0.5)
+        assert watcher.call("simulator/set_paused", SetBool.Request(data=True)).success  # more would only be replayed
         time.sleep(2.5)  # longer than what the recorder keeps back
         os.kill(nodes.running["recorder"].pid, signal.SIGKILL)
+        assert watcher.call("simulator/set_paused", SetBool.Request(data=False)).success
         began = watcher.time
         wait(watcher, lambda: watcher.time > began + 0.1)  # the robot goes on
     finally:

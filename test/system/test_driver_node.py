@@ -239,7 +239,7 @@ def test_commanded_lengths_are_reached_and_published(bench):
 
 @pytest.mark.parametrize("jump", [-3600, 10 * 365 * 86400])
 def test_a_computer_clock_that_is_set_stops_nothing_and_is_said(bench, jump):
-    rig = bench(lockstep=False)
+    rig = bench(lockstep=False, overrun=1000.0)  # cycles that a busy machine makes late are no fault here
     rig.wait(lambda: rig.joints is not None and rig.count > 2)
     clock, before = rig.node._robot_clock, nanoseconds(rig.joints.header.stamp)
     system = clock._system

@@ -52,8 +52,11 @@ NODES = {
     "view": (ViewNode, "tensebot", {"port": 18190}),
     "driver": (DriverNode, "tensebot", {"port": "emulated", "lockstep": True}),
 }
-SHARES = {"estimator": 0.3, "observer": 0.5, "controller": 0.5, "controller of a mechanism": 0.5, "markers": 0.5}
-"""Of the messages, for nodes that solve an equilibrium, plan a motion or draw a picture for many of them."""
+SHARES = {
+    "estimator": 0.3, "observer": 0.5, "controller": 0.5, "controller of a mechanism": 0.5, "markers": 0.5, "view": 0.5,
+    "driver": 0.5,
+}  # fmt: skip
+"""Of the messages, for nodes that solve an equilibrium, plan, draw a picture or run a cycle for many of them."""
 
 
 @contextmanager

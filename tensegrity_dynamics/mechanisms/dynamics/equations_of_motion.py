@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import inlined
+from ...numerics.compilation import inlined, inlined_part
 from .. import joints
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.loop_equations import loop_equations
@@ -30,7 +30,7 @@ from ..workspace import make_workspace
 from .joint_efforts import joint_efforts
 
 
-@inlined
+@inlined_part
 def subtract_load(work, i):
     """Take the load of body i, moved to the origin of the world, from the force that the body needs."""
     x, y, z = work.position[i, 0], work.position[i, 1], work.position[i, 2]
@@ -43,7 +43,7 @@ def subtract_load(work, i):
     work.force[i, 5] -= fz
 
 
-@inlined
+@inlined_part
 def subtract_steady_loads(flat, work):
     """Take the mechanism's own loads, at points of bodies, from the forces that these bodies need."""
     for n in range(flat.loads.shape[0]):
@@ -61,7 +61,7 @@ def subtract_steady_loads(flat, work):
             work.force[i, k] -= wrench[k]
 
 
-@inlined
+@inlined_part
 def mass_and_bias(flat, work):
     """Fill M and c, loads in c, from the last `body_kinematics`; entries of M that are always zero stay untouched."""
     for i in range(flat.kind.shape[0]):

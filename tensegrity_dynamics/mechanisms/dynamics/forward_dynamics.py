@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError
-from ...numerics.compilation import allocation_free, inlined
+from ...numerics.compilation import allocation_free, inlined_part
 from ...numerics.linear_algebra import cholesky, cholesky_solve
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
 from ..mechanism import Mechanism, check_state
@@ -43,7 +43,7 @@ def accelerate(flat, q, v, effort, gain, work, reduction, reuse):
     return solve_reduced(flat, work, reduction, reuse)
 
 
-@inlined
+@inlined_part
 def project_mass(flat, work, reduction, count):
     """Fill the lower triangle of reduced with G' M G and right with G'(effort - c - M g).
 
@@ -89,7 +89,7 @@ def project_mass(flat, work, reduction, count):
             reduced[i, j] += reduced[j, i]
 
 
-@inlined
+@inlined_part
 def solve_reduced(flat, work, reduction, reuse):
     """Accelerations for solver.effort and the M, c, K, k that stand in work; returns (status, dependent rows)."""
     dofs = flat.dof_parent.shape[0]

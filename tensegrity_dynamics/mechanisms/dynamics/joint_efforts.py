@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, inlined
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined_part
 from ..kinematics.body_kinematics import last_dof, world_direction, world_point
 from ..resistance import (
     AXIS,
@@ -37,7 +37,7 @@ ELASTIC, DAMPED, RUBBED = 0, 1, 2
 """Entries of work.resistance: energy stored [J], power lost in dampers and in friction [W]."""
 
 
-@allocation_free
+@for_compiled_callers
 def gear_friction(law, rate):
     """Friction of a gear with the effort that it carries."""
     efficiency, carried = law[EFFICIENCY], law[CARRIED]
@@ -45,7 +45,7 @@ def gear_friction(law, rate):
     return abs(carried) * part * np.tanh(rate / law[SPEED])
 
 
-@allocation_free
+@for_compiled_callers
 def resist(law, x, rate, balance):
     """Effort against one coordinate at position x and its rate; adds energy and losses to balance (3,)."""
     stretch = x - law[REST]
@@ -74,7 +74,7 @@ def resist(law, x, rate, balance):
     return effort - damping - friction
 
 
-@allocation_free
+@for_compiled_callers
 def resist_turn(law, turn, rate, balance, out):
     """Fill out (3,) with the moment against a turn about any axis; turn and rate (3,) are rotation vector and speed."""
     speed = np.sqrt(rate[0] * rate[0] + rate[1] * rate[1] + rate[2] * rate[2])
@@ -104,7 +104,7 @@ def rotation_vector(q, out):
         out[k] = factor * q[1 + k]
 
 
-@allocation_free
+@for_compiled_callers
 def push_between(flat, work, first, second, force):
     """Add a force (6,) on body `second`, and its reaction on body `first`, to the efforts of the coordinates."""
     for end in range(2):
@@ -118,7 +118,7 @@ def push_between(flat, work, first, second, force):
             d = flat.dof_parent[d]
 
 
-@allocation_free
+@for_compiled_callers
 def loop_resistance(flat, r, work):
     """Add the efforts of the resistance of one loop joint."""
     row = flat.resistances[r]
@@ -164,7 +164,7 @@ def loop_resistance(flat, r, work):
     push_between(flat, work, p, s, force)
 
 
-@inlined
+@inlined_part
 def joint_efforts(flat, q, v, work):
     """Add what resists the joints to the passive efforts, after `body_kinematics`; fills work.resistance."""
     if flat.resistances.shape[0] == 0:

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate
 from ..kinematics.loop_closure import close_loops
@@ -41,7 +41,7 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
     )  # fmt: skip
 
 
-@allocation_free
+@for_compiled_callers
 def displaced_state(flat, q, count, displacement, rate, work, reduction, stages, scratch):
     """Fill scratch.q, scratch.v: the state displaced by (count,) along the basis, with rates (count,)."""
     dofs = flat.dof_parent.shape[0]

@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from ...errors import TensegrityError
-from ...numerics.compilation import QuickCall, allocation_free
+from ...numerics.compilation import QuickCall, allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
 from ...numerics.types import Array
 from ...robots.robot import Robot
@@ -63,7 +63,7 @@ def _make_workspace(n: int, nv: int, nq: int, cables: int, inputs: int, outputs:
     )  # fmt: skip
 
 
-@allocation_free
+@for_compiled_callers
 def choose_coordinates(flat, work, reduction, n, fresh, scale):
     """Reduce the loops with the pivots of the last call, or with new ones where those have become poor.
 
@@ -118,7 +118,7 @@ def output_motion(flat, parts, work, tight):
         i = flat.parent[i]
 
 
-@allocation_free
+@for_compiled_callers
 def cable_rows(parts, q, work, reduction, tight, n):
     """Fill E and P (c, n), and take what the driven cables pull at this state out of the passive efforts."""
     basis = reduction.basis

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, inlined
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined_part
 from ..joints import FLOATING, REVOLUTE, SPHERICAL, joint_motion, rotation_about
 from ..late_kernels import RIGID_ROUTES
 from ..routing.late_call import call_rigid_rows
 from ..spatial import cross_motion, multiply, rotate, to_world
 
 
-@inlined
+@inlined_part
 def turn_about(axes, angle, first, second, third, out):
     """Fill out (3, 3) with axes turned about the third of them; the columns in cyclic order."""
     c, s = np.cos(angle), np.sin(angle)
@@ -23,7 +23,7 @@ def turn_about(axes, angle, first, second, third, out):
         out[k, first], out[k, second], out[k, third] = c * a + s * b, c * b - s * a, axes[k, third]
 
 
-@inlined
+@inlined_part
 def revolute_motion(flat, i, q, v, work):
     """What `body_kinematics` does for a body on a revolute joint, whose motion is so simple that most is left out.
 
@@ -119,7 +119,7 @@ def body_kinematics(flat, q, v, work):
         call_rigid_rows(flat, q, v, work)
 
 
-@allocation_free
+@for_compiled_callers
 def world_point(rotation, position, body, local, out):
     """out (3,) m: a point of a body in the world; body -1 is the world itself."""
     if body < 0:
@@ -131,7 +131,7 @@ def world_point(rotation, position, body, local, out):
             out[k] += position[body, k]
 
 
-@allocation_free
+@for_compiled_callers
 def world_direction(rotation, body, local, out):
     """out (3,): a direction of a body in world axes."""
     if body < 0:
@@ -141,7 +141,7 @@ def world_direction(rotation, body, local, out):
         rotate(rotation[body], local, out)
 
 
-@inlined
+@inlined_part
 def last_dof(flat, body):
     """Last velocity coordinate that moves a body, -1 where none does."""
     while body >= 0:

@@ -6,13 +6,13 @@ k = -T' (a_s^vp - a_p^vp) - T.' (v_s - v_p); the printed 1.2.27 drops the veloci
 
 from __future__ import annotations
 
-from ...numerics.compilation import allocation_free, inlined
+from ...numerics.compilation import allocation_free, inlined_part
 from ..loop_joints import ALONG, ROUTED
 from ..spatial import cross
 from .body_kinematics import last_dof, world_direction, world_point
 
 
-@inlined
+@inlined_part
 def loop_gap(flat, r, work):
     """Fill point (3,) m of the successor's end of row r, its gap (3,) m from the predecessor's end and its speed."""
     p, s = flat.row_predecessor[r], flat.row_successor[r]
@@ -28,7 +28,7 @@ def loop_gap(flat, r, work):
             speed[k] += work.velocity[s, 3 + k]
 
 
-@inlined
+@inlined_part
 def same_ends(flat, r):
     """Whether row r and the one before hold the same points of the same bodies, as rows of one loop do."""
     if r == 0 or flat.row_kind[r - 1] != ALONG:

@@ -14,7 +14,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, inlined
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined, inlined_part
 from ..loop_joints import ROUTED
 from ..mechanism import FlatMechanism
 
@@ -72,7 +72,7 @@ def make_reduction_workspace(flat: FlatMechanism) -> ReductionWorkspace:
     )  # fmt: skip
 
 
-@inlined
+@inlined_part
 def copy_rows(matrix, right, reduction):
     """Fill rows with the matrix and its right side; what the last elimination filled in is zero again."""
     dofs = matrix.shape[1]
@@ -87,7 +87,7 @@ def copy_rows(matrix, right, reduction):
         rows[r, dofs] = right[r]
 
 
-@allocation_free
+@for_compiled_callers
 def forget_fill(reduction):
     """Back to the pattern of K itself."""
     for c in range(reduction.column_filled.shape[0]):
@@ -98,7 +98,7 @@ def forget_fill(reduction):
         reduction.row_filled[r] = reduction.row_start[r]
 
 
-@allocation_free
+@for_compiled_callers
 def eliminate(rows, r, column, columns, filled, others, count):
     """Scale row r to one in its pivot, and take it from all rows that have an entry there.
 
@@ -127,7 +127,7 @@ def eliminate(rows, r, column, columns, filled, others, count):
         target[column] = 0.0
 
 
-@allocation_free
+@for_compiled_callers
 def plan_row(r, column, reduction):
     """Note what the elimination of a column by row r touches, whatever the numbers are, and what it fills in."""
     filled = 0
@@ -157,7 +157,7 @@ def plan_row(r, column, reduction):
                 reduction.column_filled[c] += 1
 
 
-@inlined
+@inlined_part
 def reduce_as_planned(matrix, right, reduction, reuse):
     """The elimination with the pivots of the last one and without any search; False where they are not the largest."""
     rows, weight = reduction.rows, reduction.weight
@@ -182,7 +182,7 @@ def reduce_as_planned(matrix, right, reduction, reuse):
     return True
 
 
-@allocation_free
+@for_compiled_callers
 def plan_and_reduce(matrix, right, reduction, reuse):
     """As `reduce_rows`, with a new plan for those to come."""
     count, rows = matrix.shape[0], reduction.rows

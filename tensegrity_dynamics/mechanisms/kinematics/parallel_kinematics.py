@@ -99,6 +99,7 @@ class LoopKinematics:
         if output.body not in mechanism.body_index:
             raise TensegrityError(f"output {output.name}: " + unknown_name("body", output.body, mechanism.body_index))
         self._body = mechanism.body_index[output.body]
+        self._carrying = self._velocities_that_carry(self._body)
         self._work, self._reduction = make_workspace(mechanism.flat), make_reduction_workspace(mechanism.flat)
 
     # -- geometric models -----------------------------------------------------------------------------------------
@@ -255,6 +256,14 @@ class LoopKinematics:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
+    def _velocities_that_carry(self, body: int) -> NDArray[np.int64]:
+        """Velocities of the joints between the base and a body."""
+        flat, found = self.mechanism.flat, list[int]()
+        while body >= 0:
+            found += range(flat.v_start[body], flat.v_start[body] + flat.v_count[body])
+            body = flat.parent[body]
+        return np.array(found, dtype=np.int64)
+
     def _evaluate(self, q: NDArray, v: NDArray) -> None:
         q, v = check_state(self.mechanism, q, v)
         body_kinematics(self.mechanism.flat, q, v, self._work)
@@ -275,14 +284,11 @@ class LoopKinematics:
 
     def _output_jacobian(self) -> NDArray[np.float64]:
         """(n, nv) at the state evaluated last."""
-        flat, full = self.mechanism.flat, np.zeros((6, self.mechanism.velocity_count))
+        full = np.zeros((6, self.mechanism.velocity_count))
         _, position = self._pose()
-        body = self._body
-        while body >= 0:
-            for d in range(flat.v_start[body], flat.v_start[body] + flat.v_count[body]):
-                spin, linear = self._work.jacobian[d, :3], self._work.jacobian[d, 3:]
-                full[:3, d], full[3:, d] = linear + np.cross(spin, position), spin
-            body = flat.parent[body]
+        moving = self._work.jacobian[self._carrying]
+        full[:3, self._carrying] = (moving[:, 3:] + np.cross(moving[:, :3], position)).T
+        full[3:, self._carrying] = moving[:, :3].T
         return full[self._rows]
 
     def _output_bias(self, v: NDArray) -> NDArray[np.float64]:

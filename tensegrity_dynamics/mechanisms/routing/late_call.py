@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba import types
 
-from ...numerics.compilation import allocation_free, callback
+from ...numerics.compilation import allocation_free, callback, for_compiled_callers
 from ...numerics.late_call import WITHOUT_COMPILATION, address_of, call_at, pointer_to
 from ..late_kernels import RIGID_ROUTES, ROUTES
 from .columns import CABLE_COLUMNS, ELEMENT_COLUMNS, RESULT_COLUMNS, STATE_COLUMNS, TABLE_COLUMNS
@@ -17,7 +17,7 @@ from .efforts import routed_efforts
 from .rigid_rows import rigid_rows
 
 
-@allocation_free
+@for_compiled_callers
 def fill_table(table, flat, q, v, work):
     """What both kernels take: sizes, cables, state and bodies; entry 19 is the array that each of them fills."""
     table[0], table[1] = flat.route_elements.shape[0], flat.routed_cables.shape[0]

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import impedance
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import cholesky, cholesky_solve, copy
 from ...robots.actuator import Actuator
 from ...simulation_interface import EFFORT, IMPEDANCE, POSITION, VELOCITY
@@ -110,7 +110,7 @@ bound_for = allocation_free(impedance.bound_for)
 moved_on = allocation_free(impedance.moved_on)
 
 
-@allocation_free
+@for_compiled_callers
 def moves_on(drives, a):
     """Whether the set point of an actuator moves on by itself between commands."""
     return drives.mode[a] == IMPEDANCE or (drives.mode[a] == POSITION and drives.lead[a] > 0.0)
@@ -146,7 +146,7 @@ def move_set_points(drives, step):
         drives.moving[a] = (after - before) / step
 
 
-@allocation_free
+@for_compiled_callers
 def desired_accelerations(drives, q, v, step, implicit):
     """Fill the desired accelerations of servos, and the torque in effort mode; returns the number of servos.
 
@@ -281,7 +281,7 @@ def past_end(ends, q):
     return -1
 
 
-@allocation_free
+@for_compiled_callers
 def broken_route(work):
     """Number of the first routed cable that cannot lie as its route says, or -1."""
     for c in range(work.route_results.shape[0]):
@@ -290,7 +290,7 @@ def broken_route(work):
     return -1
 
 
-@allocation_free
+@for_compiled_callers
 def cable_powers(flat, q, v, work, out):
     """Fill out: power [W] lost in damping, and the energy that winding takes along (000, 3.1.9), 1/2 E A strain^2 l0'.
 
@@ -323,7 +323,7 @@ def cable_powers(flat, q, v, work, out):
     return energy
 
 
-@allocation_free
+@for_compiled_callers
 def load_power(flat, q, v, work):
     """Power [W] of the wrenches in work.load and of the mechanism's own loads; moves the bodies to q and v."""
     loaded = flat.loads.shape[0] > 0

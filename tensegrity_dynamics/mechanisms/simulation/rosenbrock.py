@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ...numerics.linear_algebra import copy, lu_factor, lu_solve
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state
@@ -21,7 +21,7 @@ from ..kinematics.loop_closure import project_onto_loops
 GAMMA = 1.0 + 1.0 / np.sqrt(2.0)
 
 
-@allocation_free
+@for_compiled_callers
 def impedance_efforts(drives, q, v, effort):
     """Fill the torques (nv,) of the impedances among the drives at a state, within their limits."""
     for a in range(drives.q.shape[0]):
@@ -31,7 +31,7 @@ def impedance_efforts(drives, q, v, effort):
             effort[drives.v[a]] = min(max(torque, -drives.effort[a]), drives.effort[a])
 
 
-@allocation_free
+@for_compiled_callers
 def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, stages, scratch):
     """As `state_derivative`, with the efforts of impedances as they are at the displaced state."""
     if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...contact.ground_slopes import SCRATCH_ROWS, point_slopes
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..tension_law import HARD, tension_law
 from .point_masses import Network
 
@@ -161,7 +161,7 @@ def tension_slopes(network, work, k, stretch, rate):
     return slope, damping
 
 
-@allocation_free
+@for_compiled_callers
 def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths, work, k, node):
     """Add to the rows of one end (`node`) what the force of spring k on it changes by."""
     i, j = network.members[k, 0], network.members[k, 1]
@@ -207,7 +207,7 @@ def add_member_slopes(network, pattern, slopes, nodes, velocities, rest_lengths,
                 slopes.block[row + a, slopes.place[2 * f + e + chosen]] -= sign * damping * unit[a]
 
 
-@allocation_free
+@for_compiled_callers
 def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
     """Add dJ' t of bar c to its ends' rows, and set its row of J Y - db + dJ a, without J Y yet."""
     k = network.bars[c]
@@ -260,7 +260,7 @@ def add_bar_slopes(network, pattern, slopes, velocities, work, c, rate_row):
             slopes.rates[rate_row, slopes.place[2 * f + e + chosen]] -= (2.0 * moved + damp * goal) / length
 
 
-@allocation_free
+@for_compiled_callers
 def solve_bars(network, pattern, slopes, work, g, width):
     """Turn the rows of J Y - db + dJ a of a group into multipliers, with the factor in work."""
     begin, end = pattern.bar_start[g], pattern.bar_start[g + 1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from .rod_masses import inverse_mass_matrix
 
 
@@ -41,7 +41,7 @@ def bar_units(network, nodes, units):
         units[c, 0], units[c, 1], units[c, 2] = x / length, y / length, z / length
 
 
-@allocation_free
+@for_compiled_callers
 def couple_by_axis(network, units, matrix):
     """Fill J M^-1 J' where nodes are held along some axes."""
     for c in range(network.bars.shape[0]):
@@ -78,7 +78,7 @@ def coupling(network, units, work):
     return True
 
 
-@allocation_free
+@for_compiled_callers
 def apply_coupling(network, right, work):
     """Solve (J M^-1 J') multipliers = right with the factor in work."""
     factor, solution = work.factor, work.multipliers
@@ -94,7 +94,7 @@ def apply_coupling(network, right, work):
             solution[k] -= factor[c, k] * solution[c]
 
 
-@allocation_free
+@for_compiled_callers
 def push_by_axis(network, units, multipliers, scale, target):
     """`push` where nodes are held along some axes."""
     for c in range(network.bars.shape[0]):
@@ -179,7 +179,7 @@ def close_bars(network, nodes, units, total, work):
     return worst
 
 
-@allocation_free
+@for_compiled_callers
 def settle_bars(network, nodes, velocities, work, units, totals):
     """Bars to their lengths and velocities along them out; returns whether they are independent, and the gap left."""
     if network.bars.shape[0] == 0:

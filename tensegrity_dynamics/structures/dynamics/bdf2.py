@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import compiled, compiled_part
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from ..tension_law import tension_law
 from .bar_constraints import bar_units, settle_bars
@@ -42,7 +42,7 @@ MAX_FULL_NEWTON_STEPS, MAX_NEWTON_STEPS = 12, 40
 from either side of the edge between slack and tight."""
 
 
-@compiled
+@compiled_part
 def add_member(system, position, i, j, unit, along, across):
     """Add the block along u u' + across (I - u u') of a member between nodes i and j."""
     for a in range(3):
@@ -79,7 +79,7 @@ def add_ground(network, ahead, work, stages):
             stages.system[first + a, first + a] += ahead * here[RUB]
 
 
-@compiled
+@compiled_part
 def fill_system(network, nodes, rest_lengths, ahead, work, stages, exact):
     """Fill and factor M + g C + g^2 K over the free coordinates, and what the bars need; False where it is singular.
 
@@ -143,7 +143,7 @@ def fill_system(network, nodes, rest_lengths, ahead, work, stages, exact):
     return network.bars.shape[0] == 0 or cholesky_shifted(stages.schur, 0.0, stages.schur_factor)
 
 
-@compiled
+@compiled_part
 def along_bar(network, units, c, vector):
     """Row c of J times a vector over the free coordinates."""
     i, j = network.members[network.bars[c], 0], network.members[network.bars[c], 1]
@@ -156,7 +156,7 @@ def along_bar(network, units, c, vector):
     return total
 
 
-@compiled
+@compiled_part
 def newton_direction(network, ahead, work, stages):
     """Fill stages.solved with dv of the module's equation, and stages.bar_forces with the bars' push [N]."""
     position, count = network.position, network.bars.shape[0]
@@ -191,7 +191,7 @@ def newton_direction(network, ahead, work, stages):
             stages.solved[f] += stages.columns[c, f] * stages.bar_right[c]
 
 
-@compiled
+@compiled_part
 def solve_step(network, rest_lengths, ahead, work, stages):
     """Bring stages.nodes and stages.velocities from a guess to the end of the step; returns a status."""
     position, size = network.position, 0.0
@@ -223,7 +223,7 @@ def solve_step(network, rest_lengths, ahead, work, stages):
     return COMPLETED if largest <= 1e-7 * size else DIVERGED
 
 
-@compiled
+@compiled_part
 def predict(network, nodes, velocities, step, has_former, stages):
     """Fill x^, v^ and the guess of the step's end; returns g."""
     former = stages.former
@@ -241,7 +241,7 @@ def predict(network, nodes, velocities, step, has_former, stages):
     return ahead
 
 
-@compiled
+@compiled_part
 def has_changed(network, work, stages):
     """Whether a string has gone slack or tight, or a node has touched or left the ground, since the last call."""
     changed = False
@@ -259,7 +259,7 @@ def has_changed(network, work, stages):
     return changed
 
 
-@compiled
+@compiled_part
 def bdf2(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. `stages.former` holds the state before the last step."""
     former, lost = stages.former, spring_forces(network, nodes, velocities, rest_lengths, work)

@@ -17,7 +17,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, compiled
+from ...numerics.compilation import compiled_part, for_compiled_callers
 from .bar_constraints import bar_units, close_bars, coupling, project_velocities, push, settle_bars
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
 from .point_masses import (
@@ -62,7 +62,7 @@ def make_stage_workspace(network: Network, integrator: str) -> StageWorkspace:
     )  # fmt: skip
 
 
-@allocation_free
+@for_compiled_callers
 def start_rods(network, spools, nodes, velocities, rest_lengths, step, work, stages):
     """`set_speeds` where rigid bars are driven: their forces decide, and a new rate is an impulse along the bar.
 
@@ -81,14 +81,14 @@ def start_rods(network, spools, nodes, velocities, rest_lengths, step, work, sta
     return True, lost
 
 
-@allocation_free
+@for_compiled_callers
 def extend_bars(network, rest_lengths):
     """Lengths of the bars from those of all members, where rods are driven."""
     for c in range(network.bars.shape[0]):
         network.bar_lengths[c] = rest_lengths[network.bars[c]]
 
 
-@compiled
+@compiled_part
 def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps; returns a status. Friction as in `rattle`."""
     rubs, closes = network.ground.shape[0] > 0, not network.gains[0] > 0.0
@@ -151,7 +151,7 @@ def runge_kutta(network, spools, nodes, velocities, rest_lengths, step, count, w
     return COMPLETED
 
 
-@allocation_free
+@for_compiled_callers
 def rub_step(network, nodes, velocities, step, work, stages):
     """Friction of one step after all other forces, its heat in stages.work; False where bars depend on each other."""
     before = kinetic_energy(network, velocities)
@@ -164,7 +164,7 @@ def rub_step(network, nodes, velocities, step, work, stages):
     return True
 
 
-@compiled
+@compiled_part
 def rattle(network, spools, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance in place by `count` steps of velocity Verlet with bars (RATTLE; Andersen 1983).
 

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free, compiled
+from ...numerics.compilation import allocation_free, compiled_part, for_compiled_callers
 from ..structure import Structure
 from .explicit_integrators import extend_bars, rub_step
 from .momentum import add_angular_momentum, add_torque, is_free, restore_angular_momentum
@@ -127,7 +127,7 @@ def stretch_rods(rods, rest_lengths, rest_rates):
     return gained
 
 
-@allocation_free
+@for_compiled_callers
 def rod_tensions(rods, q, rates, forces, tensions):
     """Fill the tensions (m,) N of the rods at a constant rate of length, from the forces (n, 3) N at their ends."""
     for r in range(q.shape[0]):
@@ -162,7 +162,7 @@ def place_nodes(rods, q, rates, nodes, velocities):
             velocities[j, w] = rates[r, w] - rods.behind[r] * rate
 
 
-@allocation_free
+@for_compiled_callers
 def read_angles(rods, r, x, y, z, dx, dy, dz):
     """Angles and their rates of rod r from its direction and the rate of that, in the axes of its chart."""
     s = np.sqrt(x * x + y * y)
@@ -236,7 +236,7 @@ def rod_accelerations(rods, q, rates, forces, acceleration):
             acceleration[r, w] = 0.0 if rods.turns[r] else (forces[i, w] + forces[j, w]) / rods.mass[r]
 
 
-@compiled
+@compiled_part
 def minimal_runge_kutta(network, spools, rods, nodes, velocities, rest_lengths, step, count, work, stages):
     """Advance the rods by `count` steps of the classical Runge-Kutta method; nodes and velocities follow.
 

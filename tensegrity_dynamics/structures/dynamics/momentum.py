@@ -15,7 +15,7 @@ without any.
 
 from __future__ import annotations
 
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 
 
 @allocation_free
@@ -29,7 +29,7 @@ def is_free(network):
     return True
 
 
-@allocation_free
+@for_compiled_callers
 def add_torque(nodes, forces, scale, target):
     """target (3,) += scale times the torque [N m] of forces (n, 3) N about the origin."""
     for i in range(nodes.shape[0]):
@@ -39,14 +39,14 @@ def add_torque(nodes, forces, scale, target):
         target[2] += scale * (x * forces[i, 1] - y * forces[i, 0])
 
 
-@allocation_free
+@for_compiled_callers
 def add_moment(scale, x, y, z, u, v, w, target):
     target[0] += scale * (y * w - z * v)
     target[1] += scale * (z * u - x * w)
     target[2] += scale * (x * v - y * u)
 
 
-@allocation_free
+@for_compiled_callers
 def add_angular_momentum(network, nodes, velocities, scale, target):
     """target (3,) += scale times the angular momentum [N m s] about the origin."""
     for i in range(nodes.shape[0]):
@@ -64,7 +64,7 @@ def add_angular_momentum(network, nodes, velocities, scale, target):
             )  # fmt: skip
 
 
-@allocation_free
+@for_compiled_callers
 def restore_angular_momentum(network, nodes, velocities, wanted, scratch):
     """Turn all nodes so that the angular momentum is the wanted one (3,); scratch (7, 3)."""
     miss, turn, ahead, pushed, centre, first, second = (

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import compiled, compiled_part
 from .bdf2 import bdf2
 from .explicit_integrators import rattle, runge_kutta
 from .minimal_rods import minimal_runge_kutta
@@ -44,7 +44,7 @@ def make_plant(network, spools, rods, nodes, velocities, rest_lengths, work, sta
     return Plant(network, spools, rods, nodes, velocities, rest_lengths, work, stages)
 
 
-@compiled
+@compiled_part
 def take_set_points(plant, mode, set_points):
     """Set points of all actuators, or none; False where one is not finite."""
     spools = plant.spools
@@ -58,7 +58,7 @@ def take_set_points(plant, mode, set_points):
     return True
 
 
-@compiled
+@compiled_part
 def checked_status(plant, status):
     """The status of steps, or that their end is not finite."""
     if status != COMPLETED:

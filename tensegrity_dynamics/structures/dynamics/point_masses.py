@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ...contact.collision import collision_forces, flatten_collision, rod_pairs
 from ...contact.ground_forces import DAMPING, FRICTION, SPEED, VISCOUS, flatten, point_force
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..structure import Structure
 from ..tension_law import HARD, tension_law
 from .bar_constraints import apply_coupling, bar_units, coupling, push
@@ -208,7 +208,7 @@ def spring_forces(network, nodes, velocities, rest_lengths, work):
     return lost
 
 
-@allocation_free
+@for_compiled_callers
 def ground_forces(network, nodes, velocities, work):
     """Add to work.forces what the ground exerts on the nodes that may move; fill work.ground and the power of friction.
 
@@ -240,7 +240,7 @@ def ground_forces(network, nodes, velocities, work):
     return lost + rubbed
 
 
-@allocation_free
+@for_compiled_callers
 def rub(network, velocities, step, work):
     """Friction of one step as an implicit step of its own on each node that touches, by the forces in `work.ground`.
 
@@ -279,7 +279,7 @@ def rub(network, velocities, step, work):
         push_node(network, i, impulse * x, impulse * y, impulse * z, velocities)
 
 
-@allocation_free
+@for_compiled_callers
 def is_damped(network):
     """Whether forces depend on velocities."""
     if network.ground.shape[0] > 0 and network.ground[DAMPING] > 0.0:

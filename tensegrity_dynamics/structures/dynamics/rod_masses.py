@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError, unknown_name
-from ...numerics.compilation import allocation_free
+from ...numerics.compilation import allocation_free, for_compiled_callers
 from ..structure import Structure
 
 ROD_MASSES = ("spread", "ends")
@@ -150,7 +150,7 @@ def coupling_weights(
     return weights
 
 
-@allocation_free
+@for_compiled_callers
 def add_inverse_mass_by_axis(network, forces, scale, target):
     """`add_inverse_mass` where nodes are held along some axes."""
     for i in range(target.shape[0]):
@@ -160,7 +160,7 @@ def add_inverse_mass_by_axis(network, forces, scale, target):
                 target[i, a] += scale * network.inverse_value[a, entry] * forces[other, a]
 
 
-@allocation_free
+@for_compiled_callers
 def add_inverse_mass(network, forces, scale, target):
     """target (n, 3) += scale M^-1 forces."""
     if network.inverse_value.shape[0] > 1:
@@ -173,7 +173,7 @@ def add_inverse_mass(network, forces, scale, target):
                 target[i, a] += part * forces[other, a]
 
 
-@allocation_free
+@for_compiled_callers
 def push_node(network, i, x, y, z, target):
     """target (n, 3) += M^-1 of an impulse at node i, where inverse masses are the same along every axis."""
     for entry in range(network.inverse_first[i], network.inverse_first[i + 1]):

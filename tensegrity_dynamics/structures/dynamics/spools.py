@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import impedance
-from ...numerics.compilation import allocation_free, compiled
+from ...numerics.compilation import allocation_free, compiled, for_compiled_callers
 from ...robots.actuator import Actuator
 from ...simulation_interface import POSITION, VELOCITY
 from ..structure import Structure
@@ -55,7 +55,7 @@ travelled = compiled(impedance.travelled)
 CATCH_UP = impedance.CATCH_UP
 
 
-@allocation_free
+@for_compiled_callers
 def catching_up(spools, rest_lengths, step):
     """Move the targets that move on by themselves by `step` s; returns the part of what they are behind that counts."""
     slowest = step
@@ -68,7 +68,7 @@ def catching_up(spools, rest_lengths, step):
     return step / slowest
 
 
-@allocation_free
+@for_compiled_callers
 def moving_target(spools, a, step):
     """Where the target of a spool [m] is now, and how far it has come by itself in the last `step` s."""
     age, lead, going = spools.age[a], spools.lead[a], spools.going[a]

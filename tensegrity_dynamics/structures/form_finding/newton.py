@@ -11,7 +11,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import compiled, compiled_part
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted, least_eigenvector
 from ..energy import add_member_forces, member_tensions, stored_energy, tangent_stiffness
 
@@ -52,7 +52,7 @@ def out_of_balance(nodes, problem, rest_lengths, forces, work):
     return worst
 
 
-@compiled
+@compiled_part
 def total_energy(nodes, problem, rest_lengths, forces):
     """Elastic energy less the work of the external forces [J]."""
     energy = stored_energy(nodes, problem.members, problem.stiffness, rest_lengths, problem.laws)
@@ -62,7 +62,7 @@ def total_energy(nodes, problem, rest_lengths, forces):
     return energy
 
 
-@compiled
+@compiled_part
 def fill_stiffness(nodes, problem, rest_lengths, work):
     """Fill the tangent stiffness for the lengths and tensions that stand in work."""
     tangent_stiffness(
@@ -96,7 +96,7 @@ def has_collapsed_bar(nodes, members, laws, rest_lengths):
     return False
 
 
-@compiled
+@compiled_part
 def soft_shift(work, scale):
     """Shift that makes K + shift safely positive definite, from the least eigenvalue; its direction in work.direction.
 

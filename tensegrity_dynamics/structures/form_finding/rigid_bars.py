@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import compiled
+from ...numerics.compilation import compiled, compiled_part
 from ...numerics.linear_algebra import cholesky_apply, cholesky_shifted
 from ..energy import add_member_forces, member_tensions
 from .newton import TOLERANCE_ROUNDING, fill_stiffness, rounding_floor
@@ -52,7 +52,7 @@ def rigid_residual(nodes, problem, rest_lengths, forces, rigid, work):
     return worst, widest
 
 
-@compiled
+@compiled_part
 def factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
     """Factor the system at the state in work, plus shift [N/m]; False where it is not that of a stable shape."""
     fill_stiffness(nodes, problem, rest_lengths, work)
@@ -79,7 +79,7 @@ def factor_rigid(nodes, problem, rest_lengths, rigid, work, shift):
     return cholesky_shifted(rigid.schur, 0.0, rigid.schur_factor)
 
 
-@compiled
+@compiled_part
 def solve_rigid(problem, rigid, work, gap_weight):
     """Fill work.step and rigid.change for the residual in work and gap_weight times the gaps, after factor_rigid."""
     count, bars = problem.free.shape[0], rigid.bars.shape[0]

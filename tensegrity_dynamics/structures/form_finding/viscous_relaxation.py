@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError, unknown_name
-from ...numerics.compilation import compiled
+from ...numerics.compilation import compiled, compiled_part
 from ..energy import add_member_forces, free_positions, member_tensions, tangent_stiffness
 from ..structure import Structure
 
@@ -31,7 +31,7 @@ RELAXED, EXHAUSTED, DIVERGED, COINCIDENT = 0, 1, 2, 3
 MEMBER_STEPS_PER_CALL = 50_000_000  # a few tenths of a second, so that Ctrl-C is heard in between
 
 
-@compiled
+@compiled_part
 def out_of_balance_norm(forces, supports, norm):
     """Size of the free forces (n, 3) N; norm 0: largest component, 1: largest on one node, 2: norm of all."""
     worst, total = 0.0, 0.0

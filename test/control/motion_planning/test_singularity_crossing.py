@@ -21,7 +21,6 @@ from tensegrity_control.motion_planning.singularity_crossing import (
 from tensegrity_control.trajectories.quintic import QuinticSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.kinematics.mode_enumeration import working_modes
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
 
 TANGENT = -np.sqrt(LEG**2 - 0.25 * WIDTH**2) / (0.5 * WIDTH)
@@ -34,7 +33,10 @@ def machine():
     robot = load_robot("biglide")
     kinematics = loop_kinematics(robot)
     q = kinematics.inverse([0.1, 0.3], robot.model.start)
-    return kinematics, next(mode for mode in working_modes(kinematics, q).values() if mode[0] > 0.3 > mode[2])
+    q[:2] = 0.6 - q[0], -q[1]  # the first slider on the other side of the tip: another working mode
+    assert q[0] > 0.3 > q[2]
+    np.testing.assert_allclose(kinematics.output_values(q), [0.1, 0.3], atol=1e-9)
+    return kinematics, q
 
 
 def straight(first, last, duration=2.0):

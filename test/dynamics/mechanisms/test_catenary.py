@@ -40,7 +40,7 @@ def line(length=10.5, density=6000.0, young=1e9, spring=200):
 
 def state(model, q, work=None):
     work = make_workspace(model.mechanism.flat) if work is None else work
-    evaluate(model.mechanism.flat, np.array(q), np.zeros(2), work)
+    evaluate(model.mechanism.flat, np.array(q, dtype=np.float64), np.zeros(2), work)
     return work
 
 

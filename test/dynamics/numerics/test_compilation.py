@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from tensegrity_dynamics.numerics.compilation import QuickCall
+from tensegrity_dynamics.numerics.compilation import QuickCall, compiled, compiled_part
 from tensegrity_dynamics.numerics.linear_algebra import lu_solve
 
 LIBRARY = """
@@ -77,3 +77,27 @@ def test_a_quick_call_answers_as_the_function_for_other_arrays_and_in_copies():
         twin(matrix, 2, pivots, ours)
         lu_solve(matrix, 2, pivots, theirs)
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_part_of_compiled_functions_answers_python_too_after_its_callers_and_before():
+    def double(x):
+        return 2.0 * x
+
+    first, second = compiled_part(double), compiled_part(double)
+
+    @compiled
+    def caller(x):
+        return first(x) + 1.0
+
+    assert (caller(1.0), first(1.0), first(2.0)) == (3.0, 2.0, 4.0)
+    assert (second(1.0), second(3)) == (2.0, 6)
+
+
+def test_an_array_of_another_shape_is_refused_by_a_slice():
+    @compiled
+    def fill(target, source):
+        target[:] = source
+
+    fill(np.zeros(2), np.ones(2))
+    with pytest.raises(ValueError, match="another shape"):
+        fill(np.zeros(2), np.ones(3))
