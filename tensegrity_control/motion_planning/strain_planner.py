@@ -33,7 +33,7 @@ SHARPNESS = 30.0
 """Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""
 COARSE = 16
 """Pieces of a path between whose ends the equations are looked at first."""
-KEPT = 1e-5
+KEPT = 1e-4
 """Of the floors, and of the largest load, by which what is interpolated may be off; else there are more nodes."""
 SAMPLES = 4
 """Points between nodes at which it is looked at what the inputs leave."""
@@ -90,7 +90,9 @@ def plan_strains(
     accelerations = np.hstack((y_acceleration, np.zeros((count, cables))))
     path = _Path(model, times, floor, np.array(model.robot.model.initial_configuration if start is None else start))
     # The first pass has no strain rates; they hardly enter what the drives cannot do, so few nodes do for it.
-    nodes, tensions = path.nodes(np.unique(np.linspace(0, count - 1, COARSE + 1).round().astype(np.int64))), floor
+    bends = (np.asarray(trajectory.knots)[:, None] + smoothing * np.array([-0.5, 0.0, 0.5]) - trajectory.start) / step
+    at = np.append(np.linspace(0, count - 1, COARSE + 1), bends).round().astype(np.int64)
+    nodes = path.nodes(np.unique(np.clip(at, 0, count - 1)))
     for is_last in (False, True):
         nodes.pass_through(coordinates, rates, accelerations, refine=is_last)
         tensions = nodes.between(nodes.tensions)
@@ -98,8 +100,8 @@ def plan_strains(
         curve = make_interp_spline(times, strains, k=5)
         size = y.shape[1]
         coordinates[:, size:], rates[:, size:], accelerations[:, size:] = strains, curve(times, 1), curve(times, 2)
-    inputs = nodes.between(nodes.inputs_for(accelerations))
-    positions = model.states_along(path.start, coordinates, rates, inputs).positions
+    positions = model.states_along(path.start, coordinates, rates, np.zeros((count, model.drives.size))).positions
+    inputs = nodes.inputs_for(positions, rates, accelerations)
     plan = StrainPlan(np.asarray(times, dtype=np.float64), coordinates, rates, inputs, positions, tensions, 0.0)
     return replace(plan, residual=_residual(model, plan, accelerations, nodes.at))
 
@@ -211,14 +213,17 @@ class _Nodes:
         """(k, ...) on the whole grid, of values (m, ...) at the nodes."""
         return np.ascontiguousarray(_spline(self.at, values)(np.arange(self._path.times.size)))
 
-    def inputs_for(self, accelerations: Array) -> Array:
-        """(m, u) at the nodes, for accelerations (k, n) on the grid."""
-        inputs = []
+    def inputs_for(self, positions: Array, rates: Array, accelerations: Array) -> Array:
+        """(k, u) for a motion on the grid: of its accelerations nothing is interpolated but what they are multiplied by."""
+        rows: list[Array] = []
+        model = self._path.model
         for k in self.at.tolist():
-            _, tensions, reduced, _ = self._seen[k]
-            right = reduced.mass @ accelerations[k] + reduced.bias - reduced.cables @ tensions
-            inputs.append(np.linalg.lstsq(reduced.inputs, right, rcond=None)[0])
-        return np.array(inputs)
+            checkpoint()
+            reduced = model.reduced(positions[k], rates[k])
+            still = reduced.bias - reduced.passive
+            rows.append(np.linalg.lstsq(reduced.inputs, np.column_stack((reduced.mass, still)), rcond=None)[0])
+        matrices = self.between(np.array(rows))
+        return np.asarray((matrices[:, :, :-1] @ accelerations[:, :, None])[:, :, 0] + matrices[:, :, -1])
 
     def _look(self, k: int, coordinates: Array, rates: Array, accelerations: Array) -> None:
         checkpoint()

@@ -15,6 +15,20 @@ SOLVERS: dict[str, Callable[..., QPSolver]] = {"daqp": Daqp, "piqp": Piqp, "osqp
 """Classes by name; an entry more is a solver more."""
 
 
+class SolverStock:
+    """Solvers that are made once for each name and size, for one caller at a time; to make one takes ten solutions."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, Sizes], QPSolver] = {}
+
+    def solver(self, name: str, sizes: Sizes) -> QPSolver:
+        """Of `make_solver`."""
+        found = self._made.get((name, sizes))
+        if found is None:
+            found = self._made[name, sizes] = make_solver(name, sizes)
+        return found
+
+
 def make_solver(name: str, sizes: Sizes, iteration_limit: int | None = None, **options: Any) -> QPSolver:
     """Solver by name, for programs of one size, with its own limit of iterations or another one, and its own options.
 
