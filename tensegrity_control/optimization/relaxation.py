@@ -158,9 +158,7 @@ def _wider(bounds: Bounds, more: int) -> Bounds:
     )
 
 
-def _with_lowered_floors(
-    problem: InputProblem, T: Array, V: Array, stock: SolverStock
-) -> QuadraticProgram | None:
+def _with_lowered_floors(problem: InputProblem, T: Array, V: Array, stock: SolverStock) -> QuadraticProgram | None:
     """The program with its floors lowered as little as possible, in parts of their size; None without any floor."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     n = program.q.size

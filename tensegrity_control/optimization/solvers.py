@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,16 @@ class SolverStock:
         if found is None:
             found = self._made[name, sizes] = make_solver(name, sizes)
         return found
+
+
+_own = threading.local()
+
+
+def stock_of_thread() -> SolverStock:
+    """The stock of the thread that calls, for callers that keep nothing from one program to the next."""
+    if not hasattr(_own, "stock"):
+        _own.stock = SolverStock()
+    return _own.stock  # type: ignore[no-any-return]
 
 
 def make_solver(name: str, sizes: Sizes, iteration_limit: int | None = None, **options: Any) -> QPSolver:
