@@ -230,7 +230,8 @@ class QPController(SampledController):
         self._spacings: deque[float] = deque(maxlen=SPACINGS)
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
-        self._solve, self._fill_bounds, self._fill_load = map(QuickCall, (add_solution, fill_bounds, fill_load))
+        self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
+        self._fill_load = QuickCall(fill_load)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None

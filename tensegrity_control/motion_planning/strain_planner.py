@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,12 @@ def plan_strains(
     coordinates = np.hstack((y, np.tile(floor / model.stiffness, (count, 1))))
     rates = np.hstack((y_rate, np.zeros((count, cables))))
     accelerations = np.hstack((y_acceleration, np.zeros((count, cables))))
-    path = _Path(model, times, floor, np.array(model.robot.model.initial_configuration if start is None else start))
+    path = _Path(
+        model,
+        np.asarray(times, dtype=np.float64),
+        floor,
+        np.array(model.robot.model.initial_configuration if start is None else start),
+    )
     # The first pass has no strain rates; they hardly enter what the drives cannot do, so few nodes do for it.
     bends = (np.asarray(trajectory.knots)[:, None] + smoothing * np.array([-0.5, 0.0, 0.5]) - trajectory.start) / step
     at = np.append(np.linspace(0, count - 1, COARSE + 1), bends).round().astype(np.int64)
@@ -214,8 +220,8 @@ class _Nodes:
         return np.ascontiguousarray(_spline(self.at, values)(np.arange(self._path.times.size)))
 
     def inputs_for(self, positions: Array, rates: Array, accelerations: Array) -> Array:
-        """(k, u) for a motion on the grid: of its accelerations nothing is interpolated but what they are multiplied by."""
-        rows: list[Array] = []
+        """(k, u) for a motion on the grid: what its accelerations are multiplied by is interpolated, not these."""
+        rows: list[NDArray[Any]] = []
         model = self._path.model
         for k in self.at.tolist():
             checkpoint()
@@ -265,5 +271,7 @@ def _strains(elastic: Array, damping_time: Array, step: float) -> Array:
         decay = math.exp(-step / time)
         before, slopes = elastic[:-1, c], np.diff(elastic[:, c]) / step
         pushed = ((1.0 - decay) * before + slopes * (step - time * (1.0 - decay))).tolist()
-        strains[1:, c] = list(accumulate(pushed, lambda value, push: decay * value + push, initial=elastic[0, c]))[1:]
+        value = float(elastic[0, c])
+        for i, push in enumerate(pushed):
+            value = strains[i + 1, c] = decay * value + push
     return strains
