@@ -26,7 +26,7 @@ LEAST_LAG = 1.5
 def stretch_cables(
     joint_q, joint_v, kind, radius, springs, softness, floor, q, v, seen_q, seen_v, kept, grown, faded, tension,
     elapsed, held, begun, elastic, rate, pulling, coupling, pivots, pull_solved, inputs, column, tension_1,
-    square, order, columns, moved, pull, bend_moved, effort,
+    square, order, columns, moved, pull, bend_moved, seen, effort,
 ):  # fmt: skip
     """Take tensions (c,) that the cables will have; see `CableStretch`, whose arrays these are.
 
@@ -35,8 +35,8 @@ def stretch_cables(
             and what is left of a rate where the two differ.
         pull, bend_moved: (c, 1), (a, 1) scratch of `move`. order: (c,) of the square.
 
-    Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, and effort (a,); False where tension_1 is not
-    square or singular, then pull stands for it.
+    Fills columns (c, 4) and moved (a, 4) of the stretch as it was seen, seen (c,) with what it pulls, and effort (a,);
+    False where tension_1 is not square or singular, then pull stands for it.
     """
     cables = joint_q.shape[0]
     share = min(1.0, elapsed / SOFTENING)
@@ -73,6 +73,7 @@ def stretch_cables(
         if kind[c] == joints.INVOLUTE_LENGTH:
             columns[c, 0] -= rest
             columns[c, 1] -= radius[c] * seen_v[joint_v[c]]
+        seen[c] = max(columns[c, 0], 0.0) / unit
         columns[c, 2], columns[c, 3] = unit * now, unit * change
     move(coupling, pivots, pull_solved, inputs, column, columns, moved)
     move(coupling, pivots, pull_solved, inputs, column, pull, bend_moved)
@@ -97,7 +98,7 @@ class CableStretch:
         equations: of the robot, whose `softness` is learned. period: s between two commands.
 
     Attributes:
-        elastic: (c,) N that the strains pull at the last command.
+        elastic: (c,) N that the strains pull at the last command. seen: (c,) N that they pulled as they were seen.
         moved: (a, 4) of the last `efforts`: by what the stretch that was seen has moved the actuators, its rate, and
             the same of the stretch that was reckoned with.
     """
@@ -108,6 +109,7 @@ class CableStretch:
         self._lag = np.maximum(equations.relaxation, LEAST_LAG * period)
         self._held = period
         self.elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
+        self.seen = np.zeros(count)
         self._begun = False
         self._decays: dict[float, Array] = {}
         self._ones = np.ones(count)
@@ -140,7 +142,7 @@ class CableStretch:
             self._decay(elapsed), 1.0 - self._decay(held), faded, tension, elapsed, held, self._begun, self.elastic,
             self._rate, self._pulling, arrays.coupling, arrays.pivots, arrays.pull_solved,
             arrays.inputs, arrays.column, arrays.tension_1, self._square, self._order, self._columns, self.moved,
-            self._pull, self._bend, effort,
+            self._pull, self._bend, self.seen, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
         if solved:

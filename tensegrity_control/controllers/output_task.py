@@ -143,6 +143,8 @@ class OutputTask:
 
     def by_row(self, values: Array) -> Array:
         """(k,) of the rows among (m,) values."""
+        if not self.turns.size:
+            return values
         result = np.empty(self.rows.size)
         result[self.place_rows] = values[: self.places.size]
         if self.turns.size:
@@ -155,6 +157,8 @@ class OutputTask:
         Args:
             values: (3, m) of the reference. position: (3,) m of the output. turn: e (3,) rad.
         """
+        if not self.turns.size:
+            return np.asarray(values[0] - position[self.places])
         result = np.empty(self.rows.size)
         result[self.place_rows] = values[0, : self.places.size] - position[self.places]
         result[self.turn_rows] = turn[self.turns]

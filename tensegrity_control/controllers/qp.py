@@ -19,6 +19,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,27 @@ def add_solution(matrix, right, share, result, factor, column, pivots):
     return True
 
 
+@allocation_free
+def fill_load(known, body, point, centre, force, selection, load):
+    """Fill load (b, 6), moments first, with what is known (b, 6) and with a force (k,) at a point (3,) of a body.
+
+    Args:
+        centre: (b, 3) m, of the bodies. selection: (k, 6), what the force acts along.
+    """
+    for b in range(known.shape[0]):
+        for m in range(6):
+            load[b, m] = known[b, m]
+    x, y, z = point[0] - centre[body, 0], point[1] - centre[body, 1], point[2] - centre[body, 2]
+    for k in range(force.shape[0]):
+        a, b, c = force[k] * selection[k, 0], force[k] * selection[k, 1], force[k] * selection[k, 2]
+        load[body, 0] += y * c - z * b + force[k] * selection[k, 3]
+        load[body, 1] += z * a - x * c + force[k] * selection[k, 4]
+        load[body, 2] += x * b - y * a + force[k] * selection[k, 5]
+        load[body, 3] += a
+        load[body, 4] += b
+        load[body, 5] += c
+
+
 class QPController(SampledController):
     """See the module.
 
@@ -217,6 +239,7 @@ class QPController(SampledController):
         self._under_way = CommandsUnderWay(self._lead)
         self._force = np.zeros(self._rows.size)
         self._solve, self._fill_bounds = QuickCall(add_solution), QuickCall(fill_bounds)
+        self._fill_load = QuickCall(fill_load)
         self._scratch = np.zeros((self._rows.size,) * 2), np.zeros(self._rows.size), np.zeros(self._rows.size, np.int64)
         self._loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
@@ -512,17 +535,16 @@ class QPController(SampledController):
         )
         self._set_bounds(time, q, v)
         self.solution = solution = self.program.solve(wanted, self._gains["damping"])
-        accelerations = np.concatenate((self.equations.accelerations(solution.effort), solution.output))
         self._planned = self._task.by_row(here[2])
         self._answer.tell(self.period / self._fastest * (solution.output - self._planned))
         self._last_effort = solution.effort
         holding = self._holding()
         more = self._stretch.efforts(q, v, before, solution.tension, self._floor, self._elapsed, holding)
-        self._doubt_tensions(before[0], before[1], time, acts)
-        self.solution = replace(
-            solution, effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
+        self._doubt_tensions(time, acts)
+        self.solution = solution._replace(
+            effort=np.minimum(np.maximum(solution.effort + more, -self._effort), self._effort)
         )
-        self._last_command = self._made(*before, time, acts, accelerations, holding)
+        self._last_command = self._made(*before, time, acts, solution.motion, holding)
         self._last_time, self._last_acts = time, acts
         return self._last_command
 
@@ -539,8 +561,7 @@ class QPController(SampledController):
     def _check_distance(self, error: Array) -> None:
         """Raise InfeasibleControlError where errors (k,) are too large for a control."""
         for rows, most, unit in ((self._task.place_rows, LOST, "m"), (self._task.turn_rows, LOST_TURN, "rad")):
-            distance = math.hypot(*error[rows].tolist())
-            if not distance < most:
+            if rows.size and not (distance := math.hypot(*error[rows].tolist())) < most:
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
@@ -653,12 +674,11 @@ class QPController(SampledController):
 
     def _apply_force(self) -> None:
         """Put the known loads and the force that was learned, at the output, into the equations."""
-        equations = self.equations
-        body, load = equations.parts.body, equations.work.load
-        load[:] = self._loads
-        x, y, z = (equations.arrays.position[:3] - equations.work.position[body]).tolist()
-        a, b, c, *moment = (self._force @ equations.arrays.selection).tolist()
-        load[body] += (y * c - z * b + moment[0], z * a - x * c + moment[1], x * b - y * a + moment[2], a, b, c)
+        arrays, work = self.equations.arrays, self.equations.work
+        self._fill_load(
+            self._loads, self.equations.parts.body, arrays.position, work.position, self._force, arrays.selection,
+            work.load,
+        )  # fmt: skip
 
     def acted(self, stamp: float, begin: float) -> None:
         self._under_way.acted(stamp, begin)
@@ -696,7 +716,7 @@ class QPController(SampledController):
         """The last solution as a command that acts from `acts` [s] on for `lasts` s, for the state seen at `time`."""
         solution, gains = self.solution, self._impedance
         assert solution is not None
-        position, rate = q[self.equations.drive_q].copy(), v[self.equations.parts.drive].copy()
+        position, rate = q[self.equations.drive_q], v[self.equations.parts.drive]
         half = 0.5 * lasts * solution.actuator
         moved = self._stretch.moved
         if gains is not None:
@@ -708,14 +728,14 @@ class QPController(SampledController):
             rate = told[3] + share * (rate - told[1])
         rate += half
         self._under_way.send(Sent(acts, lasts, accelerations, position, rate, rate + half, time))
-        effort = solution.effort.copy()
+        effort = solution.effort
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         position, rate = position + moved[:, 2], rate + moved[:, 3]
         position -= (acts - time) * rate  # on its way until it acts
         return Command("impedance", self.names, effort, position, rate, gains.stiffness, gains.damping)
 
-    def _doubt_tensions(self, q: Array, v: Array, time: float, acts: float) -> None:
+    def _doubt_tensions(self, time: float, acts: float) -> None:
         """Keep in mind by how much tensions, as the strains seen at `time` [s] say, were below what was told for then.
 
         Floors are kept by what is told; whatever lets tensions fall below that (pushes, other cables, late commands,
@@ -724,12 +744,12 @@ class QPController(SampledController):
         if not self._floor.size:
             return
         self._told_elastic.append((acts, self._stretch.elastic.copy()))
-        amount, _, unit = self.equations.stretches(q, v)
-        told = next((each for begin, each in reversed(self._told_elastic) if begin <= time), None)
-        self._doubt *= float(np.exp(-self._elapsed / DOUBT))
-        if told is not None:
-            np.maximum(self._doubt, told - np.maximum(amount, 0.0) / unit, out=self._doubt)
-            np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
+        self._doubt *= math.exp(-self._elapsed / DOUBT)
+        for begin, told in reversed(self._told_elastic):
+            if begin <= time:
+                np.maximum(self._doubt, told - self._stretch.seen, out=self._doubt)
+                np.minimum(self._doubt, MOST_DOUBT * self._floor, out=self._doubt)
+                break
 
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Bounds of this period: tensions on their way from those at the start, efforts, motion of the actuators."""
@@ -743,7 +763,6 @@ class QPController(SampledController):
             program.tension_wanted[:] = self._wanted_tension(floor)
             program.tension_scale[:] = np.maximum(self._floor, 1e-3)
             self._bounded = self._gains if left == 0.0 else None
-        program.tension_low[:] = np.minimum(self._low + self._doubt, np.maximum(self._low, 0.97 * program.tension_high))
         self._at = q
         if self._stiff is not None:
             low = (1.0 + self._gains["floor_margin"]) * self._floor
@@ -752,8 +771,9 @@ class QPController(SampledController):
         change = math.inf if self._last_effort is None else self._gains["effort_rate"] * self.period
         self._fill_bounds(
             self._effort, self._effort if self._last_effort is None else self._last_effort, change, self._position,
-            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth,
-            program.effort_low, program.effort_high, program.joint_low, program.joint_high,
+            self._rate, q, v, self.equations.drive_q, self.equations.parts.drive, 2.0 / self._bandwidth, self._low,
+            self._doubt, program.effort_low, program.effort_high, program.joint_low, program.joint_high,
+            program.tension_low, program.tension_high,
         )  # fmt: skip
 
     def _wanted_tension(self, floor: Array) -> Array:
@@ -770,11 +790,11 @@ class QPController(SampledController):
         """
         clock, _ = self._active(time)
         leash = self._limits[0] / w
-        behind, wanted = self._weights * error, self._weights * wanted
-        speed, ahead = math.sqrt(wanted @ wanted), float(behind @ wanted)
-        if speed > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
-            behind -= ahead / speed**2 * wanted
-        distance = math.sqrt(behind @ behind)
+        behind, ahead_of = (self._weights * error).tolist(), (self._weights * wanted).tolist()
+        square, ahead = sum(map(mul, ahead_of, ahead_of)), sum(map(mul, behind, ahead_of))
+        if square > 0.0 and ahead < 0.0:  # it is ahead; what counts is what it is beside its path
+            behind = [each - ahead / square * along for each, along in zip(behind, ahead_of, strict=True)]
+        distance = math.hypot(*behind)
         clock.wait(time, 2.0 - distance / leash, 1.0 / w)
         solution = self.solution
         presses = bool(self._guard.reason) or (solution is not None and bool(solution.active))

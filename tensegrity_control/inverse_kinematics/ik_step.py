@@ -33,7 +33,7 @@ from ..optimization.quadratic_program import (
     QuadraticProgram,
     Rows,
 )
-from ..optimization.solvers import DEFAULT_SOLVER, make_solver
+from ..optimization.solvers import DEFAULT_SOLVER, make_solver, stock_of_thread
 from .limits import Limits
 
 # All without unit: the terms of the program are scaled by tension_scale and length_scale, progress and rest are parts.
@@ -159,7 +159,7 @@ def solve_step(
         Objective(quadratic, linear), equations, Rows(inequality, low, high),
         Bounds(np.concatenate((-reach, [0.0, 0.0])), np.concatenate((reach, [1.0, 1.0]))),
     )  # fmt: skip
-    result = CheckedSolver(DEFAULT_SOLVER, program.sizes).solve(program)
+    result = CheckedSolver(DEFAULT_SOLVER, program.sizes, stock_of_thread()).solve(program)
     if result.status != SOLVED:
         # No change at all, with `rest` at one, meets every condition. Where they leave hardly more than that, exact
         # solvers fail; an interior point that is close is enough, as every step is checked by its equilibrium.

@@ -141,25 +141,32 @@ class NearRigidTracker(LinearFeedbackTracker):
         """Gains (k, u, 2n), made every `spacing` seconds."""
         plan = self.strains
         knots = np.arange(0, len(plan.times), self._every)
-        gains = [
-            regulator_gain(model, plan.positions[k], plan.rates[k], plan.inputs[k], weights, self.floor, period)
-            for k in knots
-        ]
-        return _between(knots, np.array(gains), self._grid)
+        checkpoint()
+        gains = regulator_gains(
+            model, plan.positions[knots], plan.rates[knots], plan.inputs[knots], weights, self.floor, period
+        )
+        return _between(knots, gains, self._grid)
 
 
 def regulator_gain(
     model: NearRigidModel, q: Array, rate: Array, effort: Array, weights: NearRigidWeights, floor: Array, period: float
 ) -> Array:
     """(u, 2n) gain of the linear quadratic regulator around a state, for inputs held over `period` s."""
+    return regulator_gains(model, q[None], rate[None], effort[None], weights, floor, period)[0]
+
+
+def regulator_gains(
+    model: NearRigidModel, q: Array, rate: Array, effort: Array, weights: NearRigidWeights, floor: Array, period: float
+) -> Array:
+    """(k, u, 2n) of `regulator_gain` around states: positions (k, nq), rates (k, n) and inputs (k, u)."""
     tracked, cables, unit = len(model.tracked), model.radii.size, float(np.mean(floor / model.stiffness))
     scale = np.concatenate((
         np.full(tracked, weights.position), np.full(cables, weights.strain * unit),
         np.full(tracked, weights.rate), np.full(cables, weights.strain_rate * unit),
     ))  # fmt: skip
-    matrix, inputs, _ = model.linearised(q, rate, effort)
-    ahead, push = discretized(matrix, inputs, period)
-    return regulator(ahead, push, np.diag(scale**-2.0), np.eye(inputs.shape[1]) / weights.effort**2)[1]
+    matrices, inputs, _ = model.linearised_along(q, rate, effort)
+    ahead, push = discretized(matrices, inputs, period)
+    return regulator(ahead, push, np.diag(scale**-2.0), np.eye(inputs.shape[2]) / weights.effort**2)[1]
 
 
 def _between(knots: NDArray[np.int64], values: Array, grid: NDArray[np.int64]) -> Array:

@@ -6,15 +6,20 @@ as smooth as the path. Where there are several such self-stresses, or a level is
 one. Then each cable's own law, T = E A (strain + mu/E strain'), is solved for the strain: a filter that is run
 forward in time and never falls below a floor that its input keeps. With w and its derivatives for all times the
 inputs are B u = M w'' + c - S T, and nothing is neglected: where 000 (3.2.3) drops M_s strain'' at the instant, a
-plan over time has it.
+plan over time has it. The equations are looked at in nodes, which are halved where a quintic spline through them does
+not foresee what is between (`KEPT`): as dense as the grid where a path begins or turns sharply, and far apart else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline, make_interp_spline
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.numerics.types import Array
@@ -22,11 +27,17 @@ from tensegrity_dynamics.numerics.types import Array
 from ..cancellation import checkpoint
 from ..trajectories.smoothing import smoothed
 from ..trajectories.splines import PiecewisePolynomial
-from .near_rigid_model import NearRigidModel
+from .near_rigid_model import NearRigidModel, Reduced
 from .self_stress_choice import choose_tensions
 
 SHARPNESS = 30.0
 """Of the smooth maximum: it lies above the true one by at most log(cables) / SHARPNESS of the floor."""
+COARSE = 16
+"""Pieces of a path between whose ends the equations are looked at first."""
+KEPT = 1e-4
+"""Of the floors, and of the largest load, by which what is interpolated may be off; else there are more nodes."""
+SAMPLES = 4
+"""Points between nodes at which it is looked at what the inputs leave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,38 +86,30 @@ def plan_strains(
     floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), (cables,))
     if not np.all(floor > 0.0):
         raise InfeasibleControlError("the floor of the tensions must be above zero in every cable.")
-    strains = np.tile(floor / model.stiffness, (count, 1))
-    rates, accelerations = np.zeros_like(strains), np.zeros_like(strains)
-    first = model.robot.model.initial_configuration if start is None else start
-    # The first pass has no strain rates; they hardly enter what the drives cannot do, so the second one is enough.
-    for _ in range(2):
-        tensions, q = np.zeros((count, cables)), first
-        for i in range(count):
-            checkpoint()
-            rate = np.concatenate((y_rate[i], rates[i]))
-            q, velocity, _ = model.state_at(q, np.concatenate((y[i], strains[i])), rate)
-            reduced = model.reduced(q, rate, velocity)
-            load = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias
-            before = tensions[i - 1] if i else None
-            tensions[i] = _tensions(model, reduced.inputs, reduced.cables, load, floor, float(times[i]), before)
+    coordinates = np.hstack((y, np.tile(floor / model.stiffness, (count, 1))))
+    rates = np.hstack((y_rate, np.zeros((count, cables))))
+    accelerations = np.hstack((y_acceleration, np.zeros((count, cables))))
+    path = _Path(
+        model,
+        np.asarray(times, dtype=np.float64),
+        floor,
+        np.array(model.robot.model.initial_configuration if start is None else start),
+    )
+    # The first pass has no strain rates; they hardly enter what the drives cannot do, so few nodes do for it.
+    bends = (np.asarray(trajectory.knots)[:, None] + smoothing * np.array([-0.5, 0.0, 0.5]) - trajectory.start) / step
+    at = np.append(np.linspace(0, count - 1, COARSE + 1), bends).round().astype(np.int64)
+    nodes = path.nodes(np.unique(np.clip(at, 0, count - 1)))
+    for is_last in (False, True):
+        nodes.pass_through(coordinates, rates, accelerations, refine=is_last)
+        tensions = nodes.between(nodes.tensions)
         strains = _strains(tensions / model.stiffness, model.damping_time, step)
         curve = make_interp_spline(times, strains, k=5)
-        rates, accelerations = curve(times, 1), curve(times, 2)
-    q, positions, inputs, residual = first, [], [], 0.0
-    for i in range(count):
-        checkpoint()
-        rate = np.concatenate((y_rate[i], rates[i]))
-        q, velocity, _ = model.state_at(q, np.concatenate((y[i], strains[i])), rate)
-        reduced = model.reduced(q, rate, velocity)
-        right = reduced.mass @ np.concatenate((y_acceleration[i], accelerations[i])) + reduced.bias - reduced.passive
-        effort = np.linalg.lstsq(reduced.inputs, right, rcond=None)[0]
-        residual = max(residual, float(np.max(np.abs(reduced.inputs @ effort - right))))
-        positions.append(q)
-        inputs.append(effort)
-    return StrainPlan(
-        np.asarray(times, dtype=np.float64), np.hstack((y, strains)), np.hstack((y_rate, rates)), np.array(inputs),
-        np.array(positions), tensions, residual,
-    )  # fmt: skip
+        size = y.shape[1]
+        coordinates[:, size:], rates[:, size:], accelerations[:, size:] = strains, curve(times, 1), curve(times, 2)
+    positions = model.states_along(path.start, coordinates, rates, np.zeros((count, model.drives.size))).positions
+    inputs = nodes.inputs_for(positions, rates, accelerations)
+    plan = StrainPlan(np.asarray(times, dtype=np.float64), coordinates, rates, inputs, positions, tensions, 0.0)
+    return replace(plan, residual=_residual(model, plan, accelerations, nodes.at))
 
 
 def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array]:
@@ -162,16 +165,113 @@ def _tensions(
     return np.asarray(particular + amount * lift)
 
 
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """What nodes of a plan have in common: its grid of times, floors (c,) N, and a position (nq,) near its start."""
+
+    model: NearRigidModel
+    times: Array
+    floor: Array
+    start: Array
+
+    def nodes(self, at: NDArray[np.int64]) -> _Nodes:
+        return _Nodes(self, at)
+
+
+class _Nodes:
+    """Points of the grid at which the equations are looked at; all between them is interpolated.
+
+    Args:
+        at: indices of the first ones, increasing, with both ends of the grid.
+
+    Attributes:
+        at: (m,) those of now. tensions: (m, c) N of the last pass.
+    """
+
+    def __init__(self, path: _Path, at: NDArray[np.int64]) -> None:
+        self._path, self.at = path, at
+        self.tensions = np.zeros((0, path.floor.size))
+        self._seen: dict[int, tuple[Array, Array, Reduced, Array]] = {}  # position, tensions, equations, loads
+
+    def pass_through(self, coordinates: Array, rates: Array, accelerations: Array, *, refine: bool) -> None:
+        """Choose tensions for a motion (k, n); where `refine`, between nodes as well, until they are met there."""
+        self._seen.clear()
+        for k in self.at.tolist():
+            self._look(k, coordinates, rates, accelerations)
+        open_ones = list(pairwise(self.at.tolist())) if refine else []
+        while open_ones := [(low, high) for low, high in open_ones if high - low > 1]:
+            middles = [(low + high) // 2 for low, high in open_ones]
+            foreseen = _spline(self.at, self._rows(self.at))(middles)
+            for k in middles:
+                self._look(k, coordinates, rates, accelerations)
+            self.at = np.array(sorted(self._seen), dtype=np.int64)
+            largest = np.max(np.abs(self._rows(self.at)), axis=0)
+            cables = self._path.floor.size
+            unit = np.append(self._path.floor, np.full(largest.size - cables, np.max(largest[cables:])))
+            missed = np.max(np.abs(self._rows(np.array(middles)) - foreseen) / unit, axis=1) > KEPT
+            open_ones = [
+                half for (low, high), middle, again in zip(open_ones, middles, missed, strict=True) if again
+                for half in ((low, middle), (middle, high))
+            ]  # fmt: skip
+        self.tensions = np.array([self._seen[k][1] for k in self.at.tolist()])
+
+    def between(self, values: Array) -> Array:
+        """(k, ...) on the whole grid, of values (m, ...) at the nodes."""
+        return np.ascontiguousarray(_spline(self.at, values)(np.arange(self._path.times.size)))
+
+    def inputs_for(self, positions: Array, rates: Array, accelerations: Array) -> Array:
+        """(k, u) for a motion on the grid: what its accelerations are multiplied by is interpolated, not these."""
+        rows: list[NDArray[Any]] = []
+        model = self._path.model
+        for k in self.at.tolist():
+            checkpoint()
+            reduced = model.reduced(positions[k], rates[k])
+            still = reduced.bias - reduced.passive
+            rows.append(np.linalg.lstsq(reduced.inputs, np.column_stack((reduced.mass, still)), rcond=None)[0])
+        matrices = self.between(np.array(rows))
+        return np.asarray((matrices[:, :, :-1] @ accelerations[:, :, None])[:, :, 0] + matrices[:, :, -1])
+
+    def _look(self, k: int, coordinates: Array, rates: Array, accelerations: Array) -> None:
+        checkpoint()
+        model, before = self._path.model, max((each for each in self._seen if each < k), default=None)
+        near, tensions = (self._path.start, None) if before is None else self._seen[before][:2]
+        q, velocity, _ = model.state_at(near, coordinates[k], rates[k])
+        reduced = model.reduced(q, rates[k], velocity)
+        load = reduced.mass @ accelerations[k] + reduced.bias
+        time = float(self._path.times[k])
+        tensions = _tensions(model, reduced.inputs, reduced.cables, load, self._path.floor, time, tensions)
+        self._seen[k] = q, tensions, reduced, load - reduced.cables @ tensions
+
+    def _rows(self, at: NDArray[np.int64]) -> Array:
+        """(m, c + n) tensions and what is left to the inputs at nodes."""
+        return np.array([np.concatenate((self._seen[k][1], self._seen[k][3])) for k in at.tolist()])
+
+
+def _spline(at: NDArray[np.int64], values: Array) -> BSpline:
+    """Through values (m, ...) at indices (m,) of a grid, quintic or what few of them allow."""
+    return make_interp_spline(at, values, k=min(5, (len(at) - 1) // 2 * 2 - 1) if len(at) > 2 else 1)
+
+
+def _residual(model: NearRigidModel, plan: StrainPlan, accelerations: Array, at: NDArray[np.int64]) -> float:
+    """What the inputs leave of the equations, midway between some nodes [N m or N]."""
+    middles, worst = (at[1:] + at[:-1]) // 2, 0.0
+    for k in middles[np.unique(np.linspace(0, middles.size - 1, SAMPLES).round().astype(np.int64))].tolist():
+        reduced = model.reduced(plan.positions[k], plan.rates[k])
+        right = reduced.mass @ accelerations[k] + reduced.bias - reduced.passive
+        worst = max(worst, float(np.max(np.abs(reduced.inputs @ plan.inputs[k] - right))))
+    return worst
+
+
 def _strains(elastic: Array, damping_time: Array, step: float) -> Array:
     """Strains (k, c) with strain + damping_time strain' = elastic (k, c), exact for linear pieces, started at rest."""
     strains = elastic.copy()
-    for c, time in enumerate(damping_time):
+    for c, time in enumerate(damping_time.tolist()):
         if time <= 0.0:
             continue
-        decay = np.exp(-step / time)
-        slopes = np.diff(elastic[:, c]) / step
-        value = elastic[0, c]
-        for i, slope in enumerate(slopes):
-            value = decay * value + (1.0 - decay) * elastic[i, c] + slope * (step - time * (1.0 - decay))
-            strains[i + 1, c] = value
+        decay = math.exp(-step / time)
+        before, slopes = elastic[:-1, c], np.diff(elastic[:, c]) / step
+        pushed = ((1.0 - decay) * before + slopes * (step - time * (1.0 - decay))).tolist()
+        value = float(elastic[0, c])
+        for i, push in enumerate(pushed):
+            value = strains[i + 1, c] = decay * value + push
     return strains

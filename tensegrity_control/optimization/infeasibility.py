@@ -22,7 +22,7 @@ from tensegrity_dynamics.numerics.types import Array
 from .control_problem import InputProblem
 from .null_space import FEASIBLE, NullSpaceSolver, Reduction
 from .quadratic_program import INFEASIBLE, NUMERICAL, SOLVED, QPResult, QuadraticProgram, Sizes, equation_error
-from .solvers import DEFAULT_SOLVER, make_solver
+from .solvers import DEFAULT_SOLVER, SolverStock, make_solver
 
 PROOF = 1e-7  # left of a unit contradiction; a program with a solution at distance d leaves 1 / (1 + d^2)^(1/2)
 DEPTH = 1e-12  # least contradiction, in parts of the largest bound; below it is rounding
@@ -69,11 +69,11 @@ class CheckedSolver:
     daqp takes programs for infeasible whose conditions leave hardly more than a point.
 
     Args:
-        name: one of `solvers.SOLVERS`. sizes: of the programs.
+        name: one of `solvers.SOLVERS`. sizes: of the programs. stock: of solvers to take it from.
     """
 
-    def __init__(self, name: str, sizes: Sizes) -> None:
-        self._solver = make_solver(name, sizes)
+    def __init__(self, name: str, sizes: Sizes, stock: SolverStock | None = None) -> None:
+        self._solver = (stock or SolverStock()).solver(name, sizes)
 
     def solve(self, program: QuadraticProgram) -> QPResult:
         """See `QPSolver`; "infeasible" is proved."""

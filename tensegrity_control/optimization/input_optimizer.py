@@ -27,7 +27,7 @@ from .quadratic_program import (
     equation_error,
 )
 from .relaxation import relax
-from .solvers import DEFAULT_SOLVER, make_solver
+from .solvers import DEFAULT_SOLVER, SolverStock, make_solver
 
 FORMS = ("null_space", "direct")
 
@@ -48,6 +48,7 @@ class InputOptimizer:
         make_solver(solver, Sizes(1, 0, 0))  # a wrong name is refused here and now
         self.form, self.solver = form, solver
         self._solvers: dict[Sizes, QPSolver] = {}
+        self._stock = SolverStock()
 
     def solve(self, problem: InputProblem) -> InputSolution:
         """The best inputs, or those of the relaxed problem, with the reason; see `InputSolution`.
@@ -61,7 +62,7 @@ class InputOptimizer:
             if relative <= FEASIBLE:
                 return _solution(problem, result, error)
             result = result._replace(status=NUMERICAL)
-        return _answer(problem, result)
+        return _answer(problem, result, self._stock)
 
     def solve_program(self, program: QuadraticProgram) -> QPResult:
         """Result for bare arrays that the caller vouches for; a failure is the caller's to answer."""
@@ -72,7 +73,7 @@ class InputOptimizer:
         return self._solvers[sizes].solve(program)
 
 
-def _answer(problem: InputProblem, failed: QPResult) -> InputSolution:
+def _answer(problem: InputProblem, failed: QPResult, stock: SolverStock) -> InputSolution:
     """The solution of a second solver where the first one failed, or of the relaxed problem where there is none."""
     program = problem.program
     proof = prove_infeasible(program)
@@ -82,7 +83,7 @@ def _answer(problem: InputProblem, failed: QPResult) -> InputSolution:
         status = NUMERICAL if failed.status == INFEASIBLE else failed.status
         solution = _solution(problem, second, equation_error(program, second.x)[0])
         return replace(solution, status=status, fallback="second solver")
-    answer = relax(problem)
+    answer = relax(problem, stock)
     n, p, r = program.sizes
     nothing = failed._replace(x=answer.x, y=np.zeros(p), z=np.zeros(r), w=np.zeros(n))
     solution = _solution(problem, nothing, answer.residual)

@@ -14,8 +14,8 @@ give way as little as possible, by a second program with one slack for each, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import gt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,14 +42,14 @@ TURNING_TOLERANCE = 0.1
 """rad/s^2, the same of its angular acceleration."""
 
 
-@dataclass(frozen=True, eq=False)
-class MotionSolution:
+class MotionSolution(NamedTuple):
     """Efforts, and what is to be known about them.
 
     Attributes:
         effort: (a,) N m or N. tension: (c,) N of the driven cables.
         output: (k,) m/s^2 and rad/s^2, what the output will do.
         actuator: (a,) rad/s^2 or m/s^2 that the actuators will do.
+        motion: (nv + k,) accelerations of all coordinates, then those of the output again.
         missing: (k,) m/s^2 between that and what was wanted. status: of the program as asked.
         broken: names of cables and actuators whose tension or motion leaves its bounds, with by how much.
         active: names of bounds that press, as "floor of B1-top", "effort of B1-bot".
@@ -59,6 +59,7 @@ class MotionSolution:
     tension: Array
     output: Array
     actuator: Array
+    motion: Array
     missing: Array
     status: str
     broken: tuple[tuple[str, float], ...]
@@ -138,9 +139,9 @@ def fill_program(
 
 
 @allocation_free
-def fill_solution(tight, wanted, effort, low, high, tension, output, joints, missing):
-    """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), and what is
-    missing of `wanted` (k,)."""
+def fill_solution(tight, basis, offset, wanted, effort, low, high, tension, output, joints, motion, missing):
+    """Clip efforts (a,) to their bounds and fill what they do: tension (c,), output (k,), joints (a,), motion
+    (nv + k,) of all coordinates w'' = G w'' + g and of the output, and what is missing of `wanted` (k,)."""
     inputs = effort.shape[0]
     for a in range(inputs):
         effort[a] = min(max(effort[a], low[a]), high[a])
@@ -153,23 +154,36 @@ def fill_solution(tight, wanted, effort, low, high, tension, output, joints, mis
         for a in range(inputs):
             output[k] += tight.output_1[k, a] * effort[a]
         missing[k] = wanted[k] - output[k]
+        motion[offset.shape[0] + k] = output[k]
     for b in range(inputs):
         joints[b] = tight.joint_0[b]
         for a in range(inputs):
             joints[b] += tight.joint_1[b, a] * effort[a]
+    for d in range(offset.shape[0]):
+        motion[d] = offset[d]
+    for i in range(tight.rate_0.shape[0]):
+        rate = tight.rate_0[i]
+        for a in range(inputs):
+            rate += tight.rate_1[i, a] * effort[a]
+        for d in range(offset.shape[0]):
+            motion[d] += basis[d, i] * rate
 
 
 @allocation_free
 def fill_bounds(
-    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, effort_low, effort_high, joint_low,
-    joint_high,
+    effort, last, change, position, rate, q, v, drive_q, drive_v, horizon, floor, doubt, effort_low, effort_high,
+    joint_low, joint_high, tension_low, tension_high,
 ):  # fmt: skip
-    """Fill bounds of efforts (a,), and of accelerations that keep actuators within positions and rates for `horizon` s.
+    """Fill bounds of efforts (a,), of accelerations that keep actuators within positions and rates for `horizon` s, and
+    low ones of tensions (c,).
 
     Args:
         effort, rate: (a,) limits. position: (2, a) low and high. last: (a,) efforts before. change: by which parts of
-            its limit an effort may be another now.
+            its limit an effort may be another now. floor, doubt: (c,) N that tensions keep, and what they keep beyond
+            it as far as their ceilings `tension_high` let them.
     """
+    for c in range(floor.shape[0]):
+        tension_low[c] = min(floor[c] + doubt[c], max(floor[c], 0.97 * tension_high[c]))
     for a in range(effort.shape[0]):
         most = effort[a]
         effort_low[a], effort_high[a] = max(-most, last[a] - change * most), min(most, last[a] + change * most)
@@ -237,7 +251,7 @@ class MotionProgram:
             TensegrityError: an input is not finite.
         """
         tight, program = self.equations.arrays, self._hard
-        inputs, wanted = tight.tension_1.shape[1], np.ascontiguousarray(wanted, dtype=np.float64)
+        inputs, wanted = self._last.size, np.ascontiguousarray(wanted, dtype=np.float64)
         bounds = self.tension_low, self.tension_high, self.joint_low, self.joint_high
         largest, finite = self._fill(
             tight, wanted, damping, self.tension_wanted, self.tension_weight, self._places, self._mass, bounds,
@@ -252,7 +266,7 @@ class MotionProgram:
             self.infeasible += status == INFEASIBLE
             result = self._relaxed(largest)
         effort = result.x[:inputs] if result.status == SOLVED else self._held()
-        return self._solution(wanted, effort.copy(), status)
+        return self._solution(wanted, effort, status)
 
     def _relaxed(self, largest: float) -> QPResult:
         """The program with a slack for each row, all of them scaled to one."""
@@ -273,15 +287,17 @@ class MotionProgram:
     def _held(self) -> Array:
         """What is sent where no solver solves a program: the last efforts."""
         self.failed += 1
-        return self._last
+        return self._last.copy()
 
     def _solution(self, wanted: Array, effort: Array, status: str) -> MotionSolution:
         names = self.equations.cables
         joints, output, missing = np.empty(effort.size), np.empty(wanted.size), np.empty(wanted.size)
-        tension = np.empty(len(names))
+        tension, reduction = np.empty(len(names)), self.equations.reduction
+        motion = np.empty(reduction.offset.size + wanted.size)
         self._evaluate(
-            self.equations.arrays, wanted, effort, self.effort_low, self.effort_high, tension, output, joints, missing
-        )
+            self.equations.arrays, reduction.basis, reduction.offset, wanted, effort, self.effort_low,
+            self.effort_high, tension, output, joints, motion, missing,
+        )  # fmt: skip
         self._last = effort
         broken: list[tuple[str, float]] = []
         active: list[str] = []
@@ -293,7 +309,7 @@ class MotionProgram:
                     broken.append((f"{'floor' if low[k] > high[k] else 'ceiling'} of {name}", float(by)))
         if broken or any(map(gt, map(abs, missing.tolist()), self._tolerances)):
             active = self._active(effort, tension, joints)
-        return MotionSolution(effort, tension, output, joints, missing, status, tuple(broken), tuple(active))
+        return MotionSolution(effort, tension, output, joints, motion, missing, status, tuple(broken), tuple(active))
 
     def _active(self, effort: Array, tension: Array, joints: Array) -> list[str]:
         """Names of the bounds that are reached."""

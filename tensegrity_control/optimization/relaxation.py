@@ -31,7 +31,7 @@ from .quadratic_program import (
     Rows,
     without_ties,
 )
-from .solvers import DEFAULT_SOLVER, make_solver
+from .solvers import DEFAULT_SOLVER, SolverStock
 
 EQUATION_WEIGHT = 1e3  # of an equation beside tracking, where neither can hold
 NEGLIGIBLE = 1e-9  # change of an equation, floor or tracked direction that counts as none, in their units
@@ -49,19 +49,22 @@ class Answer:
     residual: float
 
 
-def relax(problem: InputProblem) -> Answer:
+def relax(problem: InputProblem, stock: SolverStock | None = None) -> Answer:
     """The least relaxation of a problem that has no solution, in the order of the module.
+
+    Args:
+        stock: of solvers, where some are kept from one problem to the next.
 
     Raises:
         InfeasibleControlError: rows of priority "limit" contradict the limits of the inputs; names them.
     """
-    program = problem.program
+    program, stock = problem.program, stock or SolverStock()
     for T, V in _directions(problem):
         for lower_floors in (False, True):
-            bounded = _with_lowered_floors(problem, T, V) if lower_floors else program
+            bounded = _with_lowered_floors(problem, T, V, stock) if lower_floors else program
             if bounded is None:
                 continue
-            result = _least_loss(bounded, T, V)
+            result = _least_loss(bounded, T, V, stock)
             if result is not None:
                 x, loss = _restored(problem, T, *result)
                 return _report(problem, x, T @ loss, loss)
@@ -91,10 +94,10 @@ def hold(problem: InputProblem) -> Answer:
     return replace(_report(problem, x, T @ loss, loss), fallback="held")
 
 
-def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, Array] | None:
+def _least_loss(program: QuadraticProgram, T: Array, V: Array, stock: SolverStock) -> tuple[Array, Array] | None:
     """The best unknowns x (n,) at the least loss of tracking t; None where no loss of tracking is enough."""
     n = program.q.size
-    result = _settled(_with_losses(program, T, V))
+    result = _settled(_with_losses(program, T, V), stock)
     if result.status != SOLVED:
         return None
     x, loss = result.x[:n], result.x[n:]
@@ -103,13 +106,13 @@ def _least_loss(program: QuadraticProgram, T: Array, V: Array) -> tuple[Array, A
     possible = program._replace(
         b=program.A @ x, c_low=np.minimum(program.c_low, rows), c_high=np.maximum(program.c_high, rows)
     )
-    best = make_solver(DEFAULT_SOLVER, program.sizes).solve(possible)
+    best = stock.solver(DEFAULT_SOLVER, program.sizes).solve(possible)
     return (best.x if best.status == SOLVED else x), loss
 
 
-def _settled(program: QuadraticProgram) -> QPResult:
+def _settled(program: QuadraticProgram, stock: SolverStock) -> QPResult:
     """Solution of a program that leaves unknowns open, by proximal steps that let these hardly move."""
-    solver = CheckedSolver(DEFAULT_SOLVER, program.sizes)
+    solver = CheckedSolver(DEFAULT_SOLVER, program.sizes, stock)
     light = PROXIMAL_WEIGHT * np.diag(without_ties(program).P - program.P)
     eased, x = program._replace(P=program.P + np.diag(light)), np.zeros(program.q.size)
     for _ in range(PROXIMAL_STEPS):
@@ -155,7 +158,7 @@ def _wider(bounds: Bounds, more: int) -> Bounds:
     )
 
 
-def _with_lowered_floors(problem: InputProblem, T: Array, V: Array) -> QuadraticProgram | None:
+def _with_lowered_floors(problem: InputProblem, T: Array, V: Array, stock: SolverStock) -> QuadraticProgram | None:
     """The program with its floors lowered as little as possible, in parts of their size; None without any floor."""
     program, inputs = problem.program, len(problem.names)  # type: ignore[arg-type]
     n = program.q.size
@@ -187,7 +190,8 @@ def _with_lowered_floors(problem: InputProblem, T: Array, V: Array) -> Quadratic
             Equations(np.hstack((tracking.A, np.zeros((tracking.b.size, count)))), tracking.b),
             Rows(C, np.concatenate((tracking.c_low, floors.lower)), np.concatenate((tracking.c_high, floors.upper))),
             _wider(Bounds(tracking.x_low, tracking.x_high), count),
-        )
+        ),
+        stock,
     )
     if result.status != SOLVED:
         return None

@@ -373,12 +373,6 @@ class TightCables:
         """(3, 3) of the output's frame in the world, at the state of the last `update`."""
         return np.asarray(self.work.rotation[self.parts.body] @ self._turned)
 
-    def accelerations(self, effort: Array) -> Array:
-        """(nv,) rad/s^2 or m/s^2 of all coordinates under efforts (a,), at the state of the last `update`."""
-        arrays, reduction = self.arrays, self.reduction
-        independent = arrays.rate_0 + arrays.rate_1 @ effort
-        return np.asarray(reduction.basis[:, : self.count] @ independent + reduction.offset)
-
     def moved(self, q: Array, v: Array, time: float) -> Array:
         """(nq,) where q comes to at velocity v (nv,) after a time [s] in which it turns little."""
         q, v = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(v, dtype=np.float64)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control.controller import RobotState
+from tensegrity_control.controllers.singularity_guard import authority
 from tensegrity_control.registry import make_controller
 from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError
@@ -33,6 +34,26 @@ outputs:
   - {name: tip, body: fore, frame: {at: [0.3, 0, 0]}, controlled: [x, y]}
 """
 KEPT = 0.1
+
+
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_ratio_of_singular_values_is_that_of_a_decomposition(rows, inputs, seed, dependent):
+    random = np.random.default_rng(seed)
+    output, scale, effort = (
+        random.normal(size=(rows, inputs)),
+        random.uniform(0.1, 9.0, rows),
+        random.uniform(1, 9, inputs),
+    )
+    if dependent:
+        output[-1] = 1e-7 * output[-1] + output[0]
+    values = np.linalg.svd(scale[:, None] * output * effort, compute_uv=False)
+    expected = values[-1] / values[0] if inputs >= rows else 0.0
+    assert authority(scale, output, effort, np.empty_like(output)) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+
+
+def test_an_output_that_nothing_moves_has_no_authority():
+    assert authority(np.ones(2), np.zeros((2, 3)), np.ones(3), np.empty((2, 3))) == 0.0
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensegrity_control.laws.near_rigid_law import NearRigidLaw
+from tensegrity_control.motion_planning import strain_planner
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeights
 from tensegrity_control.motion_planning.strain_planner import plan_strains
@@ -196,6 +197,25 @@ def test_plan_meets_the_equations_of_motion_and_keeps_the_floor(control):
     assert np.min(plan.tensions) >= FLOOR * (1.0 - 1e-9)
     assert np.min(plan.coordinates[:, 2:]) >= STRESS / 2e9 * (1.0 - 1e-9)
     assert np.max(np.min(plan.tensions, axis=1)) < 1.05 * FLOOR
+
+
+def test_a_plan_in_nodes_is_that_with_the_equations_at_every_time(monkeypatch):
+    model, looked, tensions = NearRigidModel(strut(2e9), TRACKED), [], strain_planner._tensions
+    path = HermiteSpline([0.0, 0.16], [[0.0, 0.0], [0.02, -0.03]], np.zeros((2, 2)))
+    monkeypatch.setattr(strain_planner, "_tensions", lambda *given: looked.append(1) or tensions(*given))
+    plan = plan_strains(model, path, 1e-3, np.full(3, FLOOR), 0.03)
+    in_nodes = len(looked)
+    monkeypatch.setattr(strain_planner, "KEPT", 0.0)
+    whole = plan_strains(model, path, 1e-3, np.full(3, FLOOR), 0.03)
+    assert in_nodes < 0.6 * (len(looked) - in_nodes)
+    np.testing.assert_allclose(plan.tensions, whole.tensions, atol=1e-4 * FLOOR)
+    np.testing.assert_allclose(plan.positions, whole.positions, atol=1e-6)
+    np.testing.assert_allclose(plan.inputs, whole.inputs, atol=1e-3 * np.max(np.abs(whole.inputs)))
+    # and that its inputs give the motion that is planned, by the forward dynamics at a time between nodes
+    k = len(plan.times) // 4 + 1
+    rates = (plan.rates[k + 1] - plan.rates[k - 1]) / 2e-3
+    found = model.accelerations(plan.positions[k], plan.rates[k], plan.inputs[k])
+    np.testing.assert_allclose(found[:2], rates[:2], atol=0.02 * np.max(np.abs(rates[:2])))
 
 
 def test_path_is_followed_with_held_inputs_far_better_than_asked(control):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from tensegrity_control.optimization import solvers
 from tensegrity_control.optimization.backends import Daqp, sharpened
 from tensegrity_control.optimization.control_problem import FreeUnknowns, Inequalities, InputProblem, Task
 from tensegrity_control.optimization.input_optimizer import InputOptimizer
@@ -289,6 +290,18 @@ def test_tracking_gives_way_before_a_floor_and_a_floor_before_a_limit(way):
     assert found.fallback == "floor relaxed" and "draw" in found.clashing
     lost = {(one.what, one.name): one.amount for one in found.relaxed}
     assert lost == pytest.approx({("floor", "draw"): -0.6, ("tracking", "angle"): -0.5}, abs=1e-5)
+
+
+def test_relaxations_make_no_solver_twice_and_keep_nothing_of_the_problem_before(monkeypatch):
+    optimizer, made = InputOptimizer(), []
+    hard = [one_tendon(target=[target], rows=Inequalities([[1.0, -1.0]], [2.6])) for target in (0.5, 0.9)]
+    optimizer.solve(hard[0])
+    monkeypatch.setattr(solvers, "make_solver", lambda *given: made.append(given) or make_solver(*given))
+    again = optimizer.solve(hard[1])
+    assert not made
+    alone = InputOptimizer().solve(hard[1])
+    assert made and again.relaxed == alone.relaxed
+    np.testing.assert_array_equal(again.inputs, alone.inputs)
 
 
 def test_limits_without_equations_are_relaxed_too():

@@ -91,6 +91,17 @@ def test_tight_equations_are_those_of_the_whole_mechanism(name, seed):
     assert np.allclose(predicted, seen, rtol=1e-4, atol=1e-4 * (1.0 + np.max(np.abs(seen))))
 
 
+@pytest.mark.parametrize("name", ["manipulator", "single_strut"])
+def test_the_motion_of_a_solution_is_that_of_the_whole_mechanism_under_its_efforts(name):
+    made, (q, v) = MADE[name], random_state(name, 11)
+    made.update(q, v)
+    solution = MotionProgram(made).solve(np.zeros(made.parts.axes.size), 10.0)
+    _, acceleration = whole(made, q, v, solution.effort)
+    size = 1.0 + np.max(np.abs(acceleration))
+    np.testing.assert_allclose(solution.motion[: v.size], acceleration, atol=1e-6 * size)
+    np.testing.assert_array_equal(solution.motion[v.size :], solution.output)
+
+
 @pytest.mark.parametrize("name", ["manipulator", "ball_mast"])
 def test_no_choice_of_coordinates_changes_what_inputs_do(name):
     robot = robot_named(name)
