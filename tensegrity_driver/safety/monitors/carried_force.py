@@ -25,6 +25,10 @@ from ...spools.spool import Spool
 from ...spools.velocity_profile import foreseen
 
 
+STANDS = 2.0e-3
+"""Speed [m/s] below which friction may act either way, in proportion."""
+
+
 class CarriedForce:
     """Mean of that force over some cycles.
 
@@ -72,6 +76,27 @@ class CarriedForce:
         ahead = mean - 0.5 * (before + self._place)
         quicker = (self._place - before) / period - 0.5 * (rate + self._rate)
         return -(sent.impedance.stiffness * ahead + sent.impedance.damping * quicker)
+
+    def begin_again(self) -> None:
+        """Forget all cycles."""
+        self._past.clear()
+        self._length, self._place, self._rate = math.nan, math.nan, 0.0
+
+    def without_friction(self, least: float) -> float:
+        """N, the mean over the last cycles that took at least a time [s], without what friction of gear and spool takes
+        of the pull, or adds to it; nan where they took less."""
+        newest = last = None
+        elapsed = impulse = friction = 0.0
+        for each in reversed(self._past):
+            newest, last = newest or each, each
+            if elapsed >= least:
+                break
+            _, mean, speed, period = each
+            elapsed, impulse = elapsed + period, impulse + mean * period
+            friction += period * self.spool.friction * min(max(speed / STANDS, -1.0), 1.0)
+        if newest is None or last is None or not elapsed >= least > 0.0 or last is newest:
+            return math.nan
+        return (impulse - friction - self._mass * (newest[2] - last[2])) / elapsed
 
     @property
     def mean(self) -> float:
