@@ -18,7 +18,6 @@ import math
 from ..bus.control_tables import ServoModel
 from ..servos.motors import Motor
 from .motor_model import Drive, Shaft, Turn, soft_turn, turn
-from ..spools.velocity_profile import profile_step
 from .register_file import RegisterFile
 
 NOMINAL_VOLTAGE = 12.0
@@ -63,7 +62,6 @@ class ServoPhysics:
         self._time_without_packet = 0.0
         self._turns = 0
         self._trajectory: float | None = None
-        self._trajectory_rate = 0.0
         self.power_up()
 
     # -- what the instructions change ------------------------------------------------------------------------------
@@ -156,7 +154,7 @@ class ServoPhysics:
         self._update_watchdog(step)
         gains = self._gains()
         if gains is None:
-            self._trajectory, self._trajectory_rate = None, 0.0
+            self._trajectory = None
             done = turn(self._drive(step), load, self.stall_torque, self.top_speed, stiffness, step)
         else:
             done = self._yield(gains, load, stiffness, step)
@@ -186,8 +184,6 @@ class ServoPhysics:
         if self.model.protocol == 1 and position > AX_RANGE_RAD:  # dead zone of its potentiometer: either end
             position = AX_RANGE_RAD if position < 0.5 * (AX_RANGE_RAD + TURN) else 0.0
         registers.set("present_position", position)
-        if "position_trajectory" in registers:
-            registers.set("position_trajectory", self._trajectory if self._trajectory is not None else position)
         registers.set("present_velocity", self._direction * self.speed)
         registers.set("present_load", self._direction * measured_torque / self.motor.stall_torque)
         if self.motor.torque_constant is not None:
@@ -223,9 +219,7 @@ class ServoPhysics:
         fastest = abs(registers.value("profile_velocity")) or self.top_speed
         goal = registers.value("goal_position")
         begin = goal if self._trajectory is None else self._trajectory
-        self._trajectory, self._trajectory_rate = profile_step(
-            begin, self._trajectory_rate, goal, fastest, registers.value("profile_acceleration"), step
-        )
+        self._trajectory = begin + min(max(goal - begin, -fastest * step), fastest * step)
         way = self._direction
         return soft_turn(
             Shaft(way * (begin - self.position), way * (self._trajectory - begin) / step, *gains, self._ceiling()),

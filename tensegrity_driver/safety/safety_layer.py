@@ -22,7 +22,7 @@ from tensegrity_dynamics.errors import CommandRefused, TensegrityError
 from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
 
 from ..spools.moving_set_points import MovingSetPoint, MovingSetPoints, impedance_now
-from ..spools.position_loop import Loop, SetPoint, SoftMotion, usable_period
+from ..spools.position_loop import Loop, SetPoint, usable_period
 from ..spools.readings import Drive, DriveCommand, Readings, TendonReading
 from ..spools.spool import Spool
 from .fault_latch import FaultLatch
@@ -92,7 +92,7 @@ def limit_command(
     reach = actuator.rate * lead + command.compliance
     position = min(max(position, length - reach), length + reach)
     position = min(max(position, min(low, length)), max(high, length))
-    return DriveCommand(Drive.POSITION, position, rate, ceiling, goal, command.impedance, command.acceleration)
+    return DriveCommand(Drive.POSITION, position, rate, ceiling, goal, command.impedance)
 
 
 @dataclass(frozen=True)
@@ -347,15 +347,7 @@ class SafetyLayer:
         moving = self._moves.get(name)
         if moving is None or reaction is not None:
             return loop.update(point.goal, length, period, self._sent.get(name))
-        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, self._soft(name, tendon, moving))
-
-    def _soft(self, name: str, tendon: TendonReading | None, moving: MovingSetPoint) -> SoftMotion | None:
-        """Where a servo that closes an impedance itself goes; None of a plain position."""
-        soft, spool = impedance_now(moving), self._spools[name]
-        if soft is None:
-            return None
-        bound = math.nan if tendon is None or tendon.raw.age > 0 else spool.bound(tendon.raw)
-        return SoftMotion(soft, moving.end(*spool.actuator.position), moving.brake, bound)
+        return loop.update(point.goal, length, period, self._sent.get(name), moving.rate, impedance_now(moving))
 
     def _take_moving(
         self, set_points: Mapping[str, tuple[Mode, Any]], readings: Readings, age: float, period: float

@@ -173,7 +173,6 @@ def _prepare_multi_turn(
     if by_current:  # an impedance may be left from before
         for name in ("position_p_gain", "position_d_gain"):
             bus.write_if_changed(servo.id, register(name), _factory_value(servo, name))
-    bus.write_if_changed(servo.id, register("profile_acceleration"), 0.0)  # left from an impedance, too
     profile = register("profile_velocity")
     slowest = profile.decode(1)  # zero would mean without limit
     bus.write(servo.id, profile, slowest)

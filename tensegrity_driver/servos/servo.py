@@ -19,11 +19,10 @@ from ..spools.readings import ServoReading
 
 MEASURED = (
     "present_position", "present_velocity", "present_load", "present_current", "present_voltage", "present_temperature",
-    "position_trajectory",
 )  # fmt: skip
 STATE = (
     "torque_enable", "torque_limit", "hardware_error", "position_d_gain", "position_p_gain", "bus_watchdog",
-    "goal_pwm", "goal_current", "profile_acceleration", "profile_velocity",
+    "goal_pwm", "goal_current", "profile_velocity",
 )  # fmt: skip
 HARDWARE_ERRORS_1 = frozenset({"voltage", "angle_limit", "overheating", "overload"})
 """Protocol 1: error bits of the servo itself; the others concern the instruction."""
@@ -144,7 +143,7 @@ class Servo:
         block = self.state if with_state else self.measured
         numbers = block.numbers(status.data)
         values = block.values(numbers)
-        position, velocity, load, current, voltage, temperature, trajectory = block.measured
+        position, velocity, load, current, voltage, temperature = block.measured
         self.age, self.state_due = 0, False
         old = self.reading
         torque_on, watchdog, errors = old.torque_on, old.watchdog, old.errors
@@ -179,7 +178,6 @@ class Servo:
             old.sensor_age,
             torque_on,
             watchdog,
-            values[trajectory],
         )
 
     def take_sensor(self, counts: float | None) -> None:

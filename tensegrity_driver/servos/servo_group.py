@@ -345,7 +345,6 @@ class ServoGroup:
             changed = servo.changed(profile, speed)
             if changed is not None:
                 _add(writes, CEILING_STAGE, servo, profile, changed)
-            self._acceleration(servo, command, writes)
             if "goal_current" in servo.model.registers:
                 self._gains(servo, command, writes)
                 self._ceiling(servo, "goal_current", command.current, writes)
@@ -364,17 +363,6 @@ class ServoGroup:
         if servo.torque is not Torque.ON:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\1")
             servo.torque, servo.state_due = Torque.REQUESTED, True
-
-    @staticmethod
-    def _acceleration(servo: Servo, command: ServoCommand, writes: Writes) -> None:
-        """Add the acceleration of its set point where it changes; zero means without limit."""
-        register = servo.model.registers["profile_acceleration"]
-        if command.acceleration is None and register.name not in servo.sent:
-            return  # as prepared
-        value = 0.0 if command.acceleration is None else max(command.acceleration, register.factor)
-        changed = servo.changed(register, min(value, register.factor * register.high))
-        if changed is not None:
-            _add(writes, CEILING_STAGE, servo, register, changed)
 
     @staticmethod
     def _gains(servo: Servo, command: ServoCommand, writes: Writes) -> None:

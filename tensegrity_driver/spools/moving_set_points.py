@@ -16,7 +16,6 @@ from tensegrity_dynamics.impedance import (
     ImpedanceSetPoint,
     MovingPosition,
     bound_for,
-    braking_rate,
     lead_of,
     moved_on,
     travelled,
@@ -45,16 +44,6 @@ class MovingSetPoint:
     rate: float = 0.0
     impedance: ImpedanceSetPoint | None = None
     feed: float = 0.0
-
-    def end(self, low: float, high: float) -> float:
-        """m, where it comes to rest within its range without a further command."""
-        left = travelled(math.inf, self.lead) - travelled(self.age, self.lead)
-        return min(max(self.position + left * self.speed, low), high)
-
-    @property
-    def brake(self) -> float:
-        """m/s², with which it then brakes."""
-        return braking_rate(self.lead) * abs(self.speed) if self.lead > 0.0 else 0.0
 
 
 class MovingSetPoints:

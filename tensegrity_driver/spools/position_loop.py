@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tensegrity_dynamics.command_gate import Mode
 from tensegrity_dynamics.errors import TensegrityError
@@ -22,7 +22,6 @@ from tensegrity_dynamics.impedance import ImpedanceSetPoint
 
 from .readings import Drive, DriveCommand
 from .spool import Spool
-from .velocity_profile import foreseen
 
 TENSION_TIME_S = 0.2
 """Time constant with which a spool approaches a commanded tension [s]; long against the delay of the bus."""
@@ -30,27 +29,12 @@ PROFILE_MARGIN = 1.25
 """Profile velocity of a servo over the speed of a set point that moves: what is left to catch up with it."""
 SLOWEST_PROFILE = 0.05
 """Slowest profile velocity of such a servo, as a part of the rate limit."""
-MADE_UP = 2.0
-"""Periods in which the set point of a servo with an impedance makes up for what it is behind."""
-CHANGED_WITHIN = 3.0
-"""Part of a period, as one over it, in which that set point takes another rate."""
 BOARD_PERIOD_S = 0.01
 """Period of the position loops of the potentiometer board [s]."""
 MAX_STEP_PERIODS = 5.0
 """Longest step of a loop in planned periods, so that it does not catch up after a pause."""
 MAX_INTEGRAL_SHARE = 0.5
 """Largest integral part as a fraction of the rate limit: enough for a loaded servo to hold."""
-
-
-class SoftMotion(NamedTuple):
-    """Where a servo with an impedance goes: as it is now, the length at which its set point comes to rest without a
-    further command [m], how it then brakes [m/s²], and where the servo says that its set point is [m] with the offset of
-    the feed-forward; nan where it does not say."""
-
-    impedance: ImpedanceSetPoint
-    end: float
-    brake: float
-    bound: float = math.nan
 
 
 class Loop(Protocol):
@@ -61,15 +45,14 @@ class Loop(Protocol):
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        soft: SoftMotion | None = None,
+        impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle.
 
         Args:
             goal: rest length to reach [m]; nan: none. length: measured [m]. period: since the last cycle [s].
             sent: command of the last cycle after all limits, or None.
-            rate: at which the goal moves on by itself [m/s]; None: it stays. soft: where a servo that closes an impedance
-                itself goes, or None.
+            rate: at which the goal moves on by itself [m/s]; None: it stays. impedance: of a servo's own loop, or None.
         """
 
 
@@ -130,7 +113,7 @@ class FreeRunLoop:
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        soft: SoftMotion | None = None,
+        impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; velocity zero without a length or a goal. See `Loop`."""
         actuator = self.spool.actuator
@@ -205,7 +188,6 @@ class PositionLoop:
             )
         self.spool, self.period, self.tension = spool, period, ceiling
         self._reference = math.nan
-        self._told: tuple[float, float, float] | None = None
 
     @property
     def reference(self) -> float:
@@ -218,17 +200,12 @@ class PositionLoop:
 
     def update(
         self, goal: float, length: float, period: float, sent: DriveCommand | None, rate: float | None = None,
-        soft: SoftMotion | None = None,
+        impedance: ImpedanceSetPoint | None = None,
     ) -> DriveCommand:  # fmt: skip
         """Command of one cycle; without a goal the reference stays. See `Loop`."""
         actuator = self.spool.actuator
-        if soft is not None and math.isfinite(goal):
-            return self._give_way(goal, soft, period, sent)
-        self._told = None
         if sent is not None and sent.kind is Drive.POSITION:
             self._reference = sent.value  # after the limits of the safety layer
-            if sent.impedance is not None and sent.goal is not None:
-                self._reference = sent.goal  # and not where it would have come to rest
         if not math.isfinite(self._reference):
             self._reference = length
         step = actuator.rate * usable_period(period, self.period)
@@ -239,35 +216,7 @@ class PositionLoop:
         if rate is not None and step > 0.0:
             needed = abs(self._reference - before) / usable_period(period, self.period)
             profile = min(max(PROFILE_MARGIN * needed, SLOWEST_PROFILE * actuator.rate), actuator.rate)
-        return DriveCommand(Drive.POSITION, self._reference, profile, self.tension, goal)
-
-
-    def _give_way(self, goal: float, soft: SoftMotion, period: float, sent: DriveCommand | None) -> DriveCommand:
-        """Command of a servo with an impedance: to where its set point comes to rest if no further command reaches it.
-
-        It goes there at the rate of `goal`, and what it is behind that it makes up for within `MADE_UP` periods. The
-        feed-forward is an offset of the servo's set point and moves with it.
-        """
-        rated, offset = self.spool.actuator.rate, soft.impedance.effort / soft.impedance.stiffness
-        here, end = goal + offset, soft.end + offset
-        period = usable_period(period, self.period) or self.period
-        told = self._told
-        if told is None or sent is None or sent.impedance is None:  # what holds it comes at once
-            self._told = here, here, 0.0
-            return DriveCommand(Drive.POSITION, goal, rated, self.tension, goal, soft.impedance, rated / self.period)
-        before, place, rate = told
-        place, rate, _ = foreseen(place, rate, sent.servo_goal, sent.rate, sent.acceleration, period)
-        place = soft.bound if math.isfinite(soft.bound) else place
-        needed = (here - before) / period + (here - place) / (MADE_UP * self.period)
-        if needed * (end - place) <= 0.0:
-            end = here
-        profile = min(max(abs(needed), SLOWEST_PROFILE * rated), rated)
-        change = abs(math.copysign(profile, end - place) - rate) / self.period
-        acceleration = max(soft.brake, CHANGED_WITHIN * change, SLOWEST_PROFILE * rated / (MADE_UP * self.period))
-        self._told = here, place, rate
-        return DriveCommand(
-            Drive.POSITION, end - offset, profile, self.tension, goal, soft.impedance, acceleration
-        )
+        return DriveCommand(Drive.POSITION, self._reference, profile, self.tension, goal, impedance)
 
 
 class SetPoint:

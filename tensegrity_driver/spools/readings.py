@@ -41,7 +41,6 @@ class ServoReading:
         errors: names of error bits that are set, such as "overload".
         age: cycles since the servo last answered. sensor_age: cycles since the potentiometer was last read.
         torque_on, watchdog: whether torque is switched on and the bus watchdog of the servo is armed.
-        trajectory: of its encoder where its own set point is on its way to its goal [rad].
     """
 
     name: str
@@ -57,7 +56,6 @@ class ServoReading:
     sensor_age: int = 0
     torque_on: bool | None = None
     watchdog: bool | None = None
-    trajectory: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,9 +121,7 @@ class DriveCommand:
         goal: rest length that a velocity serves [m], or None; under load a servo in wheel mode needs a velocity above
             zero to hold it.
         impedance: of a position: what the servo's own loop makes of the distance to it, in m and N along the length;
-            None: it holds the position. Then `goal` is where its set point is to be now, `value` where that would
-            come to rest without a further command.
-        acceleration: with which a servo changes the rate of its set point [m/s²]; 0: at once.
+            None: it holds the position.
     """
 
     kind: Drive
@@ -134,13 +130,6 @@ class DriveCommand:
     tension: float = 0.0
     goal: float | None = None
     impedance: ImpedanceSetPoint | None = None
-    acceleration: float = 0.0
-
-    @property
-    def servo_goal(self) -> float:
-        """m, the value with the feed-forward of an impedance as a servo takes it: as an offset."""
-        soft = self.impedance
-        return self.value if soft is None else self.value + soft.effort / soft.stiffness
 
     @property
     def compliance(self) -> float:
@@ -159,7 +148,6 @@ class ServoCommand:
         torque_fraction: torque limit as a fraction of the stall torque, or None for servos without this limit.
         current: current limit [A], or None for servos without this limit.
         stiffness: of its own position loop [N m/rad], damping: [N m s/rad]; None for those of the factory.
-        acceleration: with which its set point changes its rate [rad/s²]; None: at once.
     """
 
     kind: Drive
@@ -170,7 +158,6 @@ class ServoCommand:
     counts: int | None = None
     stiffness: float | None = None
     damping: float | None = None
-    acceleration: float | None = None
 
 
 class ServoLink(Protocol):

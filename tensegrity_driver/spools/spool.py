@@ -215,13 +215,6 @@ class Spool:
         speed = reading.speed
         return self.direction * self.radius * speed if speed is not None and math.isfinite(speed) else math.nan
 
-    def bound(self, reading: ServoReading) -> float:
-        """Length [m] at which the servo has its own set point at present; nan where it does not tell."""
-        told = reading.trajectory
-        if told is None or self.encoder is None or self.encoder_turn or not math.isfinite(told):
-            return math.nan
-        return self.encoder(told)
-
     def strongest_pull(self, speed: float) -> float:
         """Force [N] that its servo has at most while it winds with a speed [m/s]; infinite where it is not known."""
         if self.stall_torque is None or self.top_speed is None or math.isnan(speed):
@@ -274,8 +267,6 @@ class Spool:
                 f"spool {self.name}: {drive.value:g} m lies at {position:.1f} rad, beyond the "
                 f"{MULTI_TURN_LIMIT_RAD:.1f} rad that the servo counts; wind it to the middle and home it again."
             )
-        acceleration = None if impedance is None else drive.acceleration / self.radius
         return ServoCommand(
-            Drive.POSITION, position, drive.rate / self.radius, fraction, current, None, stiffness, damping,
-            acceleration,
-        )  # fmt: skip
+            Drive.POSITION, position, drive.rate / self.radius, fraction, current, None, stiffness, damping
+        )

@@ -6,11 +6,11 @@ of rotor and gear at the shaft and the radius r,
     mean tension = mean pull - J / r² · change of speed / time
 
 The mean is taken over whole cycles, as a change of speed over some of them is known much better than an acceleration
-at an instant. The pull is read once a cycle, just before the next command, which changes the rate of the set point of a
-servo with an impedance: what the pull was on average over that cycle, beyond the mean of both its ends, follows from
-the command and the servo's own profile (`velocity_profile`),
+at an instant. The pull is read once a cycle, just before the next command. A servo with an impedance has then often
+arrived at the goal of the last one, and its damping no longer pushes it along: what the pull was on average over that
+cycle, beyond the mean of both its ends, follows from the command,
 
-    k_p (mean of its set point - mean of those at both ends) + k_d (mean of its rate - mean of those at both ends)
+    k_p (mean of its goal - mean of the goals at both ends) + k_d (mean rate of its goal - mean rate at both ends)
 
 as far as the motor can give it: in the direction of motion at most stall torque · (1 - speed / no-load speed).
 """
@@ -22,7 +22,40 @@ from collections import deque
 
 from ...spools.readings import DriveCommand, TendonReading
 from ...spools.spool import Spool
-from ...spools.velocity_profile import foreseen
+
+
+def goal_of(command: DriveCommand | None) -> float:
+    """Where the shaft is sent, as wound in [m]; nan where no impedance says."""
+    if command is None or command.impedance is None:
+        return math.nan
+    return -(command.value + command.impedance.effort / command.impedance.stiffness)
+
+
+def rate_at_end(before: DriveCommand | None, sent: DriveCommand | None, period: float) -> float:
+    """Rate of the goal at the end of a cycle [m/s of winding in]: zero where it has arrived.
+
+    Args:
+        before, sent: command of the cycle before, and of this one. period: s.
+    """
+    way = goal_of(sent) - goal_of(before)
+    if sent is None or not abs(way) > sent.rate * period:
+        return 0.0
+    return math.copysign(sent.rate, way)
+
+
+def ripple(before: DriveCommand | None, sent: DriveCommand | None, period: float, rates: float) -> float:
+    """Mean pull over a cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly.
+
+    Args:
+        before, sent, period: see `rate_at_end`. rates: mean of the rates of the goal at both ends [m/s].
+    """
+    way = goal_of(sent) - goal_of(before)
+    if sent is None or sent.impedance is None or math.isnan(way) or not (sent.rate > 0.0 and period > 0.0):
+        return 0.0
+    along = min(max(way, -sent.rate * period), sent.rate * period)
+    taken = abs(along) / sent.rate  # s until it has arrived
+    ahead = 0.5 * along * (1.0 - taken / period)
+    return sent.impedance.stiffness * ahead + sent.impedance.damping * (along / period - rates)
 
 
 STANDS = 2.0e-3
@@ -42,7 +75,8 @@ class CarriedForce:
         # (pull, its mean since the reading before, speed of winding in, period)
         self._past: deque[tuple[float, float, float, float]] = deque(maxlen=max(cycles, 2))
         self._length = math.nan
-        self._place, self._rate = math.nan, 0.0  # of the set point of a servo with an impedance [m, m/s]
+        self._sent: DriveCommand | None = None
+        self._rate = 0.0
 
     def update(self, tendon: TendonReading, sent: DriveCommand | None, period: float) -> None:
         """One cycle.
@@ -53,34 +87,18 @@ class CarriedForce:
         speed = self.spool.winding_speed(tendon.raw)
         if math.isnan(speed) and period > 0.0:
             speed = (self._length - tendon.length) / period
+        rate = rate_at_end(self._sent, sent, period)
         pull, before = self.spool.pull(tendon.raw), self._past[-1][0] if self._past else math.nan
-        mean = 0.5 * (before + pull) + self._ripple(tendon, sent, period)
+        mean = 0.5 * (before + pull) + ripple(self._sent, sent, period, 0.5 * (self._rate + rate))
         most = self.spool.strongest_pull(speed)
         mean = min(mean, most) if speed > 0.0 else max(mean, -most)
         self._past.append((pull, mean, speed, period))
-        self._length = tendon.length
-
-    def _ripple(self, tendon: TendonReading, sent: DriveCommand | None, period: float) -> float:
-        """Mean pull over the cycle beyond the mean of its ends [N]; zero of servos that hold positions stiffly."""
-        if sent is None or sent.impedance is None:
-            self._place, self._rate = math.nan, 0.0
-            return 0.0
-        bound = self.spool.bound(tendon.raw)
-        if math.isnan(self._place) or not period > 0.0:
-            self._place, self._rate = bound if math.isfinite(bound) else sent.servo_goal, 0.0
-            return 0.0
-        before, rate = self._place, self._rate
-        end, self._rate, mean = foreseen(before, rate, sent.servo_goal, sent.rate, sent.acceleration, period)
-        self._place = bound if math.isfinite(bound) else end
-        mean += 0.5 * (self._place - end)
-        ahead = mean - 0.5 * (before + self._place)
-        quicker = (self._place - before) / period - 0.5 * (rate + self._rate)
-        return -(sent.impedance.stiffness * ahead + sent.impedance.damping * quicker)
+        self._length, self._sent, self._rate = tendon.length, sent, rate
 
     def begin_again(self) -> None:
         """Forget all cycles."""
         self._past.clear()
-        self._length, self._place, self._rate = math.nan, math.nan, 0.0
+        self._length, self._sent, self._rate = math.nan, None, 0.0
 
     def without_friction(self, least: float) -> float:
         """N, the mean over the last cycles that took at least a time [s], without what friction of gear and spool takes
@@ -94,7 +112,7 @@ class CarriedForce:
             _, mean, speed, period = each
             elapsed, impulse = elapsed + period, impulse + mean * period
             friction += period * self.spool.friction * min(max(speed / STANDS, -1.0), 1.0)
-        if newest is None or last is None or not elapsed >= least > 0.0 or last is newest:
+        if newest is None or last is None or not elapsed >= least > 0.0:
             return math.nan
         return (impulse - friction - self._mass * (newest[2] - last[2])) / elapsed
 

@@ -57,7 +57,7 @@ class FollowingErrorMonitor(TendonMonitor):
             self._past.clear()  # a spool without torque goes where its tendon pulls it
             return None
         length = math.nan if tendon is None else tendon.length
-        if command is not None and gives_way(command, length):
+        if command is not None and abs(length - command.value) <= command.compliance:
             self._past.clear()  # a soft servo goes where it is pushed, as far as its stiffness lets it
             return None
         before = self._past[-1][0] if self._past else math.nan
@@ -176,12 +176,6 @@ def commanded_speed_of(spool: Spool, settings: SafetySettings) -> Callable[[Driv
     if spool.on_board:
         return BoardLoopModel(spool, settings.period).speed
     return lambda command, length, period: commanded_speed(command, length, spool, period)
-
-
-def gives_way(command: DriveCommand, length: float) -> bool:
-    """Whether the stiffness of a soft servo explains how far a length [m] is from where its set point is to be."""
-    aims = (command.value, command.goal) if command.impedance is not None else (command.value,)
-    return any(aim is not None and abs(length - aim) <= command.compliance for aim in aims)
 
 
 def within_range(length: float, spool: Spool) -> float:

@@ -104,7 +104,8 @@ def found(force_after: float, speed: float, brake: int, at: int, inertia: float 
         readings = Readings({"draw_1": watched.observe(winch.reading())}, period=PERIOD)
         assert winch.sent is not None
         for monitor in monitors:
-            if monitor.update(k, readings, {"draw_1": winch.sent}) is not None:
+            fault = monitor.update(k, readings, {"draw_1": winch.sent})
+            if fault is not None and fault.kind is FaultKind.SNAPPED:
                 cycles.append(k)
     return cycles
 
