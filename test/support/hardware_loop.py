@@ -35,11 +35,10 @@ SETTLING = 3.0
 
 
 class Recorded(NamedTuple):
-    """One cycle by the clock: s since the one before by the clock and in the emulated world, and of how many cycles ago
-    the states were whose commands came before it."""
+    """One cycle by the clock: s since the one before by the servos' own time, which is the driver's, and of how many
+    cycles ago the states were whose commands came before it."""
 
     period: float
-    world: float
     answered: tuple[int, ...]
 
 
@@ -47,7 +46,7 @@ def recorded(begin: int = 0) -> tuple[Recorded, ...]:
     """Cycles of `busy_machine.json`, from the one with a number on: `task` by the clock on two processors with twenty
     busy programs; ms by the clock, ms in the emulated world, states answered."""
     rows = json.loads(Path(__file__).with_name("busy_machine.json").read_text())
-    return tuple(Recorded(1e-3 * a, 1e-3 * b, tuple(c)) for a, b, c in rows[begin:] + rows[:begin])
+    return tuple(Recorded(1e-3 * world, tuple(ages)) for _, world, ages in rows[begin:] + rows[:begin])
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class HardwareLoop:
 
     def cycle(self) -> None:
         """One cycle of the driver, and what estimator and controller answer; it is followed in the next one."""
-        driver, clockwork = self.driver, self.clockwork
+        driver = self.driver
         period, world, came = self._next_cycle()
         self.hardware.advance(world)
         self.time += period
@@ -141,9 +140,9 @@ class HardwareLoop:
         """s until the next cycle by the clock and in the emulated world, and the commands that come before it."""
         clockwork = self.clockwork
         if clockwork.record:
-            period, world, ages = clockwork.record[self.count % len(clockwork.record)]
+            period, ages = clockwork.record[self.count % len(clockwork.record)]
             answers = [self._answers.pop(self.count + 1 - age, None) for age in ages]
-            return period, world, [each for each in answers if each is not None]
+            return period, period, [each for each in answers if each is not None]
         period = self.driver.period * self.random.uniform(*clockwork.cycles)
         world = period * self.random.uniform(*clockwork.pace)
         command = self.late.take(self.count + 1)

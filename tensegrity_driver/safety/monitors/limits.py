@@ -102,6 +102,10 @@ BLIND_PERIODS = 2.0
 """Periods of a cycle beyond which current and motion of a servo with an impedance do not say what its tendon took."""
 
 
+GAP_PERIODS = 4.0
+"""The same of the mean over the window, which some late cycles do not spoil."""
+
+
 def is_soft(command: DriveCommand | None) -> bool:
     """Whether a servo closes an impedance."""
     return command is not None and command.impedance is not None
@@ -172,22 +176,26 @@ class SlackMonitor(TensionMonitor):
 
     def __init__(self, kind: FaultKind, settings: SafetySettings, spool: Spool) -> None:
         super().__init__(kind, settings, spool)
-        self._long = CarriedForce(spool, 4 * settings.window)
+        self._long, self._below = CarriedForce(spool, 4 * settings.window), 0
 
     @property
     def longest(self) -> float:
-        """s for which a tendon under an impedance may carry nothing, whatever moves, until it is a latched fault."""
+        """s over which the mean is taken; found is what is below for `persistence` further cycles."""
         return self.settings.window * self.settings.period
 
     def update(self, cycle: int, readings: Readings, commands: Commands) -> Fault | None:
         fault = super().update(cycle, readings, commands)
         tendon, command = readings.tendons.get(self.spool.name), commands.get(self.spool.name)
+        period = elapsed(readings, self.settings)
         if not (self.spool.inertia and self.spool.pulls and is_soft(command) and tendon is not None):
             self._long.begin_again()
             return fault
-        self._long.update(tendon, command, elapsed(readings, self.settings))
+        if period > GAP_PERIODS * self.settings.period:
+            self._long.begin_again()
+        self._long.update(tendon, command, period)
         carried, least = self._long.without_friction(self.longest), slack_tension(self.spool, self.settings)
-        if not carried < least:
+        self._below = self._below + 1 if carried < least else 0
+        if self._below < self.persistence:
             return fault
         return self._fault(
             cycle,
