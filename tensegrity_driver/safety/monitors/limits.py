@@ -165,7 +165,7 @@ class TensionCeilingMonitor(TensionMonitor):
         return abs(carried) <= self.spool.actuator.effort * self.settings.tension_margin
 
 
-@tendon_monitor(FaultKind.SLACK, FaultKind.SNAPPED)
+@tendon_monitor(FaultKind.SLACK)
 class SlackMonitor(TensionMonitor):
     """A tendon that carries nothing.
 

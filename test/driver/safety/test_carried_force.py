@@ -133,7 +133,10 @@ def test_a_tendon_that_snaps_in_a_quick_motion_is_found_as_soon_as_by_its_curren
 def faults_of(forces: list[float], periods: list[float], sway: float = 0.0) -> list[tuple[int, str]]:
     """Faults "snapped" with the cycles in which they are found, of a spool that sways with a speed [m/s]."""
     watched = replace(SPOOL, friction=FRICTION_N)
-    winch, monitors = Winch(forces[0]), tendon_monitors(watched, SafetySettings(period=PERIOD), (FaultKind.SNAPPED,))
+    winch, monitors = (
+        Winch(forces[0]),
+        tendon_monitors(watched, SafetySettings(period=PERIOD), (FaultKind.SLACK, FaultKind.SNAPPED)),
+    )
     found: list[tuple[int, str]] = []
     for k, (force, period) in enumerate(zip(forces, periods, strict=True)):
         winch.force = force
