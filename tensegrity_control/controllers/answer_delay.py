@@ -8,8 +8,10 @@ with old ones forgotten, that delay j is found which leaves least unexplained:
 
 Pushes and errors of the model add to all R_j alike, a motion that answers later than expected does not. A delay other
 than the expected one is believed where it leaves less than `CLEARLY` of what that leaves, which in turn must be more
-than `WRONG` of P, for `SURE` periods on end. Actuators with impedances do part of a command by where it finds them, so
-that what is found first lies between the expected delay and the true one; it is looked for again from there.
+than `WRONG` of P, for `SURE` periods on end in which it stays the same but for one period: single jolts, as where a
+limit lets motion go, are like each other at delays that jump about. Actuators with impedances do part of a command by
+where it finds them, so that what is found first lies between the expected delay and the true one; it goes there by
+`STEP` periods at most, and is looked for again from there.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ REMEMBERED = 40
 """Periods after which what was seen is forgotten."""
 CLEARLY, WRONG = 0.7, 0.25
 """See the module."""
-SURE = 10
+SURE = 15
 """Periods on end for which another delay must be the better one."""
+STEP = 2
+"""Periods by which the delay that is expected changes at once."""
 SLIGHT = 0.1
 """Change of rate that is told within what is remembered, in parts of the largest rate, below which nothing is
 concluded."""
@@ -50,7 +54,7 @@ class AnswerDelay:
         """What was seen, not what was found."""
         self._told[:] = 0.0
         self._energy[:] = self._left[:] = self._size[:] = 0.0
-        self._count = self._seen = 0
+        self._count = self._seen = self._best = 0
         self.periods: int | None = None
 
     def tell(self, change: Array) -> None:
@@ -81,8 +85,9 @@ class AnswerDelay:
             return False
         here, best = float(self._left[expected]), int(np.argmin(self._left))
         clear = best not in (expected, LONGEST) and float(self._left[best]) < CLEARLY * here and here > WRONG * told
-        self._count = self._count + 1 if clear else 0
+        same, self._best = abs(best - self._best) <= 1, best
+        self._count = (self._count + 1 if same else 1) if clear else 0
         if self._count < SURE:
             return False
-        self._count, self.periods = 0, best
+        self._count, self.periods = 0, min(max(best, expected - STEP), expected + STEP)
         return True

@@ -601,8 +601,9 @@ class QPController(SampledController):
 
     def _watch_answer(self, change: Array) -> None:
         """Look whether the output's rate, which has changed by (k,) since the last state, does what it was told."""
-        if self._elapsed > MISSED * self.period:
-            self._answer.forget()
+        solution = self.solution
+        if self._elapsed > MISSED * self.period or (solution is not None and (solution.active or solution.broken)):
+            self._answer.forget()  # where bounds press, actuators do not do all that was told
             return
         beside = (change - self.period * self._planned) / self._fastest
         if not self._answer.see(beside, round(self._late / self.period)):
