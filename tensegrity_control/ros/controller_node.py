@@ -125,6 +125,8 @@ class ControllerNode(RobotNode):
     def __init__(self) -> None:
         super().__init__("controller")
         self._robot = load_robot(self.parameter("robot", "", "a shipped robot or the path of a robot file"))
+        if self.parameter("servo_motors", False, "plans keep to what the servos of the robot file can do"):
+            self._robot = self._robot.with_servo_motors()
         self._settings = ControllerParameters(self, self._robot)
         self._deadline = self.parameter(
             "deadline", 0.1, "s of wall time between states that counts as late", low=0.001, high=60.0

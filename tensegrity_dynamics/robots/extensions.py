@@ -12,7 +12,7 @@ file. Any other block without a reader is an unknown field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -94,16 +94,14 @@ def read_blocks(block: CommonBlock, actuators: tuple[Actuator, ...], problems: P
     return blocks
 
 
-def with_motors(actuators: tuple[Actuator, ...], blocks: Mapping[str, Any]) -> tuple[Actuator, ...]:
-    """The actuators with the motors that blocks tell of; what an actuator states itself stays."""
-    told: dict[str, Motor] = {}
+def motors_of(actuators: tuple[Actuator, ...], blocks: Mapping[str, Any]) -> dict[str, Motor]:
+    """The motors that blocks name for actuators, by the names of these."""
+    found: dict[str, Motor] = {}
     for name, data in blocks.items():
         reader = _READERS.get(name)
         if reader is not None and reader.motors is not None:
-            told.update(reader.motors(data, actuators))
-    return tuple(
-        replace(each, motor=told[each.name]) if each.motor is None and each.name in told else each for each in actuators
-    )
+            found.update(reader.motors(data, actuators))
+    return found
 
 
 @lru_cache(maxsize=64)

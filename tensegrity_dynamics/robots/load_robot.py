@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ..errors import RobotFileError, TensegrityError, unknown_name
 from .actuator import Actuator, Motor
-from .extensions import read_blocks, with_blocks, with_motors
+from .extensions import motors_of, read_blocks, with_blocks
 from .file_errors import Problems
 from .repetition import expand
 from .robot import Provenance, Robot, TourStop
@@ -76,7 +76,8 @@ def parse_robot(text: str, source_name: str = "robot.yaml", path: Path | None = 
     return Robot(
         name=block.name,
         model=built.model,
-        actuators=with_motors(actuators, blocks),
+        actuators=actuators,
+        servo_motors=motors_of(actuators, blocks),
         outputs=built.outputs,
         tour=tuple(TourStop(t.name, tuple(t.move), tuple(t.turn), t.duration, t.tolerance) for t in block.tour),  # type: ignore[arg-type]
         servos=blocks.pop("servos", {}),

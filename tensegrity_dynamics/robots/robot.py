@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TensegrityError, unknown_name
-from .actuator import Actuator
+from .actuator import Actuator, Motor
 from .model import Pose, RobotModel
 
 Model = TypeVar("Model", bound=RobotModel)
@@ -59,6 +59,7 @@ class Robot:
         outputs: frames of the end effector (`OutputFrame`); the first is the one that goals mean.
         tour: goals of the demonstration.
         servos: the hardware block as plain data in SI, or an empty mapping; the servo driver reads and checks it.
+        servo_motors: what the servos of that block can do, by actuator; see `with_servo_motors`.
         blocks: blocks of other packages by name, as their readers return them (`robots.extensions`).
         provenance: notes on where values come from.
         path: the file, where there is one.
@@ -73,6 +74,7 @@ class Robot:
     outputs: tuple[Any, ...] = ()
     tour: tuple[TourStop, ...] = ()
     servos: Mapping[str, Any] = field(default_factory=dict)
+    servo_motors: Mapping[str, Motor] = field(default_factory=dict)
     blocks: Mapping[str, Any] = field(default_factory=dict)
     provenance: tuple[Provenance, ...] = ()
     description: str = ""
@@ -130,9 +132,20 @@ class Robot:
                 return actuator
         raise TensegrityError(unknown_name("actuator", name, [each.name for each in self.actuators]))
 
-    def with_ideal_drives(self) -> Robot:
-        """The same robot without what is known of its motors: its drives do all that their limits allow."""
-        return replace(self, actuators=tuple(replace(each, motor=None) for each in self.actuators))
+    def with_servo_motors(self) -> Robot:
+        """The same robot, driven by the servos of its file: plans keep to what these can do.
+
+        What an actuator says of its motor itself stays. Without this its drives do all that their limits allow, as
+        those of a simulation do.
+        """
+        motors = self.servo_motors
+        return replace(
+            self,
+            actuators=tuple(
+                replace(each, motor=motors[each.name]) if each.motor is None and each.name in motors else each
+                for each in self.actuators
+            ),
+        )
 
     def actuated_members(self) -> np.ndarray:
         """(a,) member index of each actuator's tendon, in actuator order."""

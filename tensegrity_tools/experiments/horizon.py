@@ -66,7 +66,7 @@ def one_run(
     robot_name: str, which: str, case: Case, move: float, duration: float, period: float, horizon: float, replan: float
 ) -> dict[str, Any]:
     """One motion; errors in m, effort in N m or N, times in s."""
-    robot = load_robot(robot_name).with_ideal_drives()
+    robot = load_robot(robot_name)
     plant = plant_of(robot, case)
     kind, given = CONTROLLERS[which]
     more = {"horizon": horizon, "replan": replan} if which == "receding" else {}

@@ -112,7 +112,7 @@ def run(
                 actuator["minimum_tension"] = floor
 
     file = variants.file(NAME, change)
-    robot = load_robot(str(file)).with_ideal_drives()  # torques, as the document has them
+    robot = load_robot(str(file))
     for name in listed(paths, "paths", tuple(PATHS)):
         spline = path(name, share)
         row: dict[str, Any] = {"path": name}

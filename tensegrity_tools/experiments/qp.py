@@ -72,7 +72,7 @@ def _strut(young: float, period: float, actuation: str) -> dict[str, Any]:
     tell(f"single strut, {1e-6 * young:g} MPa, {actuation}")
     variants = Variants()
     file = near_rigid.strut_file(variants, young)
-    robot = load_robot(str(file)).with_ideal_drives()  # torques, as the document has them
+    robot = load_robot(str(file))
     model = NearRigidModel(robot, near_rigid.TRACKED)
     points = near_rigid.waypoints(model)
     floor = near_rigid.STRESS * robot.mechanism.cables[0].area

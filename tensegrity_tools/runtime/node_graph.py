@@ -397,7 +397,8 @@ def hardware_graph(
     source = NodeDescription("driver", driver, waits=not lockstep)
     followers = _followers(name, choice, lockstep, lockstep, watching or Watching())
     recorder = [recorder_node(name, bag)] if bag else []
-    return NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
+    graph = NodeGraph(name, choice, (source, *recorder, *followers), lockstep, emulator)
+    return graph.with_parameters("controller", servo_motors=True)
 
 
 def _in_time_with_the_bus(robot: Robot, choice: Choice) -> Choice:

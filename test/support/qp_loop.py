@@ -93,13 +93,10 @@ class Loop:
 
 
 def loop(
-    name: str, *, period: float = 0.005, plant: Robot | None = None, delay: int = 0, ideal: bool = False,
-    **parameters: Any,
+    name: str, *, period: float = 0.005, plant: Robot | None = None, delay: int = 0, **parameters: Any
 ) -> Loop:  # fmt: skip
-    """At rest at the robot's own shape, reset; ideal: its drives are not those of the servos in its file."""
+    """At rest at the robot's own shape, reset."""
     robot = robot_named(name)
-    if ideal:
-        robot = robot.with_ideal_drives()
     natural = Simulation(plant or robot)
     steps = max(1, int(np.ceil(period / min(natural.time_step, 1e-3) - 1e-9)))
     control = make_controller("qp", robot, period=period, **parameters)

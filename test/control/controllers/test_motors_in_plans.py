@@ -44,10 +44,12 @@ def test_limits_are_those_of_the_emulated_servo(part, stall, free, sense):
 
 
 def test_servos_of_a_file_are_the_motors_of_its_actuators():
-    motor = load_robot("manipulator").actuators[0].motor
+    robot = load_robot("manipulator")
+    assert robot.actuators[0].motor is None  # drives of a simulation do all that their limits allow
+    motor = robot.with_servo_motors().actuators[0].motor
     assert motor.name == "servo 1 (XM430-W350)"
     assert (motor.free_rate, motor.stall_effort) == pytest.approx((46 * 2 * np.pi / 60 / 2, 2 * 4.1))
-    motor = load_robot("tensebot").actuators[6].motor
+    motor = load_robot("tensebot").with_servo_motors().actuators[6].motor
     assert (motor.name, motor.stall_effort) == ("servo 7 (AX-12A)", pytest.approx(1.5 / 4.85e-3))
     assert motor.free_rate == pytest.approx(59 * 2 * np.pi / 60 * 4.85e-3)
 

@@ -79,11 +79,8 @@ def test_a_goal_moves_the_output_in_the_next_period_and_is_reached(name, move, a
     "path", [[(0.5, [0, 0, -0.05]), (1.5, [0, 0, 0.025])], [(0.5, [0, -0.035, 0]), (1.5, [0, 0.035, 0])]]
 )
 def test_the_manipulator_follows_the_paths_of_its_document(path, no_planner):
-    """000, tables 5.8 and 5.9, a tenth of their time and length: the same speeds and ten times the accelerations.
-
-    The document drives the pulleys by ideal torques; the servos that the file proposes are too slow for it.
-    """
-    made = loop("manipulator", ideal=True)
+    """000, tables 5.8 and 5.9, a tenth of their time and length: the same speeds and ten times the accelerations."""
+    made = loop("manipulator")
     made.run(1.2)
     errors, tensions = follow(made, path)
     assert np.max(errors) < 1e-4
