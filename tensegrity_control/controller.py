@@ -17,7 +17,6 @@ from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 MODES = ("position", "velocity", "effort", "impedance")
-PHASES = ("idle", "holding", "moving", "stopped")
 
 
 TAKES_NO_LOADS = "this controller reckons with no loads told while it runs; use qp."

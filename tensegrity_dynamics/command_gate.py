@@ -35,6 +35,8 @@ class Mode(Enum):
 
 
 PLACE = {Mode.POSITION: 0, Mode.VELOCITY: 1, Mode.EFFORT: 2}
+LARGEST_JUMP = 5.0
+"""s by which stamp and now may differ before the clocks, not the command, are called wrong."""
 OLDEST_PERIODS = 3.0
 """Periods of the sender after which an effort is too old: late feedback destroys, missing feedback does not."""
 STIFFEST, MOST_DAMPED = 1e-4, 1e-3
@@ -79,7 +81,6 @@ class CommandGate:
         actuators: with their limits.
         freshness: s without a command after which the motion is stopped and another source may command; also the
             largest age of a command, and how far ahead of now its stamp may be.
-        largest_jump: s by which stamp and now may differ before the clocks, not the command, are called wrong.
         lead: s for which a set point must stay within limits without another check, for drives that do not limit
             themselves: a position further than rate times lead from the present one is brought nearer, a velocity is
             slowed where it would pass a position limit within that time; both need the present positions. None leaves
@@ -97,19 +98,18 @@ class CommandGate:
         actuators: Sequence[Actuator],
         *,
         freshness: float = 0.5,
-        largest_jump: float = 5.0,
         limits: str = "refuse",
         lead: float | None = None,
         without_impedance: Mapping[str, str] | None = None,
     ) -> None:
         if lead is not None and not (math.isfinite(lead) and lead > 0.0):
             raise TensegrityError(f"lead is {lead} s, must be a finite time above zero, or None.")
-        if not (math.isfinite(freshness) and freshness > 0.0 and math.isfinite(largest_jump) and largest_jump > 0.0):
-            raise TensegrityError("freshness and largest_jump must be finite times above zero.")
+        if not (math.isfinite(freshness) and freshness > 0.0):
+            raise TensegrityError(f"freshness is {freshness} s, must be a finite time above zero.")
         if limits not in ("refuse", "clip"):
             raise TensegrityError(unknown_name("treatment of limits", limits, ("refuse", "clip")))
         self._actuators = {each.name: each for each in actuators}
-        self.freshness, self.largest_jump, self.limits, self.lead = freshness, largest_jump, limits, lead
+        self.freshness, self.limits, self.lead = freshness, limits, lead
         self._without_impedance = dict(without_impedance or {})
         self._last: float | None = None
         self._stamp: float | None = None
@@ -269,10 +269,10 @@ class CommandGate:
                 return f"the value for {name} is {value}; every value must be a finite number."
         if not math.isfinite(now):
             return f"the clock says {now}; nothing moves without a clock."
-        if not math.isfinite(stamp) or abs(now - stamp) > self.largest_jump:
+        if not math.isfinite(stamp) or abs(now - stamp) > LARGEST_JUMP:
             return (
                 f"the command is stamped {stamp:.3f} s, but it is {now:.3f} s now; the clocks differ by more than "
-                f"{self.largest_jump:g} s."
+                f"{LARGEST_JUMP:g} s."
             )
         if stamp - now > self.freshness:
             return (

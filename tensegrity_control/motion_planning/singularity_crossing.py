@@ -110,13 +110,13 @@ def criterion(kinematics: LoopKinematics, q: Array, rate: Array, acceleration: A
     return float(np.sum(terms)), float(np.max(np.abs(terms), initial=0.0))
 
 
-def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array, samples: int = 201) -> tuple[Crossing, ...]:
+def check_path(kinematics: LoopKinematics, path: Trajectory, start: Array) -> tuple[Crossing, ...]:
     """Crossings of a path; one that crosses a Type 2 singularity without satisfying the criterion is refused.
 
     Raises:
         SingularPathError: with time, position and the force that is missing. UnreachableGoalError: as `distances`.
     """
-    met = crossings(kinematics, path, start, samples)
+    met = crossings(kinematics, path, start)
     for crossing in met:
         if not crossing.is_satisfied:
             location = ", ".join(f"{value:.4g}" for value in crossing.position)

@@ -253,9 +253,10 @@ class RobotNode(Node):
 
     # -- the graph ------------------------------------------------------------------------------------------------
 
-    def command_publishers(self, topic: str = "actuator_command") -> tuple[str, ...]:
-        """Names of all publishers of the topic of commands, as the graph knows them; one that was killed stays in it
+    def command_publishers(self) -> tuple[str, ...]:
+        """Names of all publishers of `actuator_command`, as the graph knows them; one that was killed stays in it
         until its lease is over."""
+        topic = "actuator_command"
         if self.count_publishers(topic) < 2:  # the usual case, in a few microseconds
             return ()
         return publisher_names(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,16 +42,11 @@ class Definition:
 
 
 class MessageTypes:
-    """The types of the installed interface packages.
+    """The types of the interface packages that are installed below the folders of AMENT_PREFIX_PATH."""
 
-    Args:
-        prefixes: folders with `share/<package>/...`; by default those of AMENT_PREFIX_PATH.
-    """
-
-    def __init__(self, prefixes: Sequence[Path | str] | None = None) -> None:
-        if prefixes is None:
-            prefixes = [each for each in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if each]
-        self._prefixes = [Path(each) for each in prefixes]
+    def __init__(self) -> None:
+        prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+        self._prefixes = [Path(each) for each in prefixes if each]
         self._known: dict[str, Definition] = {}
 
     def __getitem__(self, name: str) -> Definition:

@@ -19,7 +19,6 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.output_frame import AXES
 from tensegrity_dynamics.robots.quantities import read_quantity
 
-GROUPS = ("load", "parameter")
 FORM = "write NAME=LOW:HIGH:COUNT, for example z=-2cm:2cm:9, load.tip.z=-5N:0N:6 or parameter.height=20cm:30cm:5"
 
 

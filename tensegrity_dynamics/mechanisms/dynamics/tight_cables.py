@@ -406,25 +406,16 @@ class TightCables:
     def stretched(self, stretch: Array) -> tuple[Array, Array]:
         """What stretching (c, k) takes beside the tight motion: of actuators moved (a, k), and of their efforts (a, k).
 
+        Both with the factors that the last `update` has left.
         Moved is what comes with the stretch at no momentum of other motions; efforts are those for accelerations of
         stretch.
         """
-        tension, moved = self._moved(stretch)
-        arrays = self.arrays
-        if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
-            return moved, np.linalg.solve(arrays.tension_1, tension)
-        return moved, np.linalg.lstsq(arrays.tension_1, tension, rcond=1e-9)[0]
-
-    def actuator_moves(self, stretch: Array) -> Array:
-        """(a, k) of `stretched` alone."""
-        return self._moved(stretch)[1]
-
-    def _moved(self, stretch: Array) -> tuple[Array, Array]:
-        """Tensions (c, k) and moves (a, k) for stretches (c, k), with the factors that the last `update` has left."""
         arrays, tension = self.arrays, np.array(stretch, dtype=np.float64)
         moved = np.empty((arrays.inputs.shape[0], tension.shape[1]))
         move(arrays.coupling, arrays.pivots, arrays.pull_solved, arrays.inputs, arrays.column, tension, moved)
-        return tension, moved
+        if arrays.tension_1.shape[0] == arrays.tension_1.shape[1]:
+            return moved, np.linalg.solve(arrays.tension_1, tension)
+        return moved, np.linalg.lstsq(arrays.tension_1, tension, rcond=1e-9)[0]
 
     def stretch_frequencies(self) -> Array:
         """(c,) rad/s of the cables' stretch beside the rigid motions, at the last state; empty without cables."""

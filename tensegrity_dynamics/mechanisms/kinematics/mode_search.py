@@ -31,6 +31,8 @@ LONGEST_STEP = 0.3
 """rad or m of one Newton step."""
 MAX_STEPS, MAX_HALVINGS = 40, 4
 """Newton steps of one start, and halvings of one step."""
+CONFIRMATIONS = 5
+"""Meetings of every mode before a search ends; more finds rarer modes and takes longer."""
 LEAST_MEETINGS = 50
 """Meetings after the last new mode without which a search does not end."""
 
@@ -54,16 +56,14 @@ class ModeSearch:
         return sum(count <= 1 for count in self.met) / max(1, sum(self.met))
 
 
-def search_assembly_modes(
-    kinematics: LoopKinematics, q: NDArray, *, starts: int = 3000, confirmations: int = 5, seed: int = 0
-) -> ModeSearch:
+def search_assembly_modes(kinematics: LoopKinematics, q: NDArray, *, starts: int = 3000, seed: int = 0) -> ModeSearch:
     """Positions with the same active joints as q (nq,), loops closed, that differ in the output's pose.
 
     Modes that differ in passive joints alone (a leg turned about itself) count once.
 
     Args:
-        starts: at most. confirmations: it ends when every mode was met so often, and half of all meetings (and
-            `LEAST_MEETINGS` of them) came after the last new one. More finds rarer modes and takes longer.
+        starts: at most. It ends when every mode was met `CONFIRMATIONS` times, and half of all meetings (and
+            `LEAST_MEETINGS` of them) came after the last new one.
         seed: of the random starts.
 
     Raises:
@@ -74,7 +74,7 @@ def search_assembly_modes(
         rotation, origin = kinematics.output_pose(position)
         return np.concatenate((origin, rotation.ravel()))
 
-    return _search(kinematics, kinematics.active_coordinates, q, mark, starts, confirmations, seed)
+    return _search(kinematics, kinematics.active_coordinates, q, mark, starts, seed)
 
 
 def search_working_modes(
@@ -83,7 +83,6 @@ def search_working_modes(
     *,
     limits: NDArray | None = None,
     starts: int = 3000,
-    confirmations: int = 5,
     seed: int = 0,
 ) -> ModeSearch:
     """Positions with the same output as q (nq,), loops closed, that differ in the active joints beyond whole turns.
@@ -106,7 +105,7 @@ def search_working_modes(
         values = values + turns
         return bool(np.all((values >= low - SAME) & (values <= high + SAME)))
 
-    return _search(kinematics, kinematics.output_coordinates, q, mark, starts, confirmations, seed, within)
+    return _search(kinematics, kinematics.output_coordinates, q, mark, starts, seed, within)
 
 
 def _search(
@@ -115,7 +114,6 @@ def _search(
     q: NDArray,
     mark: Callable[[NDArray], NDArray[np.float64]],
     starts: int,
-    confirmations: int,
     seed: int,
     counts: Callable[[NDArray], bool] = lambda _: True,
 ) -> ModeSearch:
@@ -129,7 +127,7 @@ def _search(
     modes, marks, met = [first], [mark(first)], [1]
     meetings = newest = 1
     done = 0
-    while done < starts and not (min(met) >= confirmations and meetings - newest >= max(newest, LEAST_MEETINGS)):
+    while done < starts and not (min(met) >= CONFIRMATIONS and meetings - newest >= max(newest, LEAST_MEETINGS)):
         done += 1
         trial = mover.arrive(_drawn(kinematics.mechanism, first, spread, rng), target)
         if trial is None or not counts(trial):

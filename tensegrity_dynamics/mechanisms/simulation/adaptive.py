@@ -92,7 +92,6 @@ def integrate(
     *,
     relative: float = 1e-9,
     absolute: float = 1e-11,
-    longest_step: float = np.inf,
     load: ArrayLike | None = None,
     flat: FlatMechanism | None = None,
     slip: ArrayLike | None = None,
@@ -101,7 +100,7 @@ def integrate(
 
     Args:
         effort: (nv,) N or N m, or a function of time [s], q and v that gives it.
-        relative, absolute: tolerances on every coordinate. longest_step: s.
+        relative, absolute: tolerances on every coordinate.
         load: (b, 6) N m and N, moment and force on each body at its origin, in world axes; none without it.
         flat: the mechanism's arrays where gravity or payloads are others than its own.
         slip: (e,) m that has slipped at the elements of routed cables before; none without it.
@@ -131,7 +130,7 @@ def integrate(
         watch += [motion.touching(place, bool(down)) for place, down in enumerate(is_down)]
         solution = solve_ivp(
             motion.rate, (time, duration), state, method="DOP853", rtol=relative, atol=scale, events=watch or None,
-            dense_output=True, max_step=longest_step,
+            dense_output=True,
         )  # fmt: skip
         if solution.status < 0:
             raise TensegrityError(
